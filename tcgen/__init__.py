@@ -1,0 +1,1 @@
+"""tcgen: tensor-contraction code generator for many-body methods."""

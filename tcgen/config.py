@@ -1,0 +1,122 @@
+"""Options of a compilation, and the only reader of environment variables.
+
+Raises:
+    TcgenError subclasses for values that cannot be used.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ArgumentError, ExtentError
+
+TARGETS = ("cpu", "numpy")
+DTYPES = ("float64", "float32", "complex128")
+OBJECTIVES = ("none", "linear")
+
+_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to compile; hashable, so that equal requests share one cached program.
+
+    Attributes:
+        extents: planning extents by space name, sorted by name.
+        target: ``cpu`` (C with OpenMP) or ``numpy``.
+        dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
+        memory_limit: bytes the program may allocate beyond its inputs, or None.
+        objective: of the fusion plan: ``none`` or ``linear`` (Allam et al., Eq. 10).
+        optimize: False keeps the user's own factoring.
+        effort: deterministic search effort; 1 is the default amount of work.
+    """
+
+    extents: tuple[tuple[str, int], ...] = ()
+    target: str = "cpu"
+    dtype: str = "float64"
+    memory_limit: int | None = None
+    objective: str = "none"
+    optimize: bool = True
+    effort: int = 1
+
+    def __post_init__(self) -> None:
+        for value, name, legal in (
+            (self.target, "target", TARGETS),
+            (self.dtype, "dtype", DTYPES),
+            (self.objective, "objective", OBJECTIVES),
+        ):
+            if value not in legal:
+                raise ArgumentError(f"{name} {value!r} is not one of {', '.join(legal)}")
+        for space, extent in self.extents:
+            if extent <= 0:
+                raise ExtentError(
+                    f"planning extent {space}={extent} must be at least 1: "
+                    f"give the extent of a typical run (at run time 0 is legal)"
+                )
+
+    @property
+    def extent_of(self) -> Mapping[str, int]:
+        """Planning extents as a mapping."""
+        return dict(self.extents)
+
+
+def parse_bytes(text: str | int) -> int:
+    """Bytes from ``"8GiB"``, ``"500 MB"`` or a plain number.
+
+    Example:
+        >>> parse_bytes("8GiB")
+        8589934592
+    """
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].lower() not in _UNITS:
+        raise ArgumentError(f"{text!r} is not an amount of memory; write for example 8GiB or 500MB")
+    return int(float(match[1]) * _UNITS[match[2].lower()])
+
+
+def cache_dir() -> Path:
+    """Folder of compiled objects: TCGEN_CACHE_DIR, else the user's cache folder."""
+    chosen = os.environ.get("TCGEN_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tcgen"
+
+
+def compiler_command() -> str | None:
+    """C compiler asked for by TCGEN_CC or CC, or None."""
+    return os.environ.get("TCGEN_CC") or os.environ.get("CC")
+
+
+def dump_stages() -> tuple[str, ...]:
+    """Stages whose result is written to files: TCGEN_DUMP=all or a comma-separated list."""
+    return tuple(s.strip() for s in os.environ.get("TCGEN_DUMP", "").split(",") if s.strip())
+
+
+def dump_dir() -> Path:
+    """Folder of the dumps: TCGEN_DUMP_DIR, else ``tcgen_dump`` here."""
+    return Path(os.environ.get("TCGEN_DUMP_DIR", "tcgen_dump"))
+
+
+def verify_level() -> int:
+    """TCGEN_VERIFY: 0 no checks, 1 (default) structure of each level, 2 also its values."""
+    text = os.environ.get("TCGEN_VERIFY", "1")
+    if text not in ("0", "1", "2"):
+        raise ArgumentError(f"TCGEN_VERIFY={text!r} is not 0, 1 or 2")
+    return int(text)

@@ -1,0 +1,110 @@
+"""Errors a user can cause, each with what is wrong, where, and what to do.
+
+Every class derives from :class:`TcgenError`, so one ``except`` catches all of them, and from the
+builtin that numpy users expect (``ValueError``, ``TypeError``). ``exit_code`` is what the command
+line returns: 1 a check failed, 2 bad input, 3 cannot be done on this machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of one source line: 1-based ``line`` and ``column``, ``length`` characters."""
+
+    file: str
+    line: int
+    column: int
+    length: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message about the user's text, printed as ``file:line:col: error: ...`` with a caret."""
+
+    span: Span
+    message: str
+    source_line: str = ""
+    advice: str = ""
+
+    def __str__(self) -> str:
+        lines = [f"{self.span}: error: {self.message}"]
+        if self.source_line:
+            lines.append("    " + self.source_line.rstrip())
+            lines.append("    " + " " * (self.span.column - 1) + "^" * max(1, self.span.length))
+        if self.advice:
+            lines.append(f"    {self.advice}")
+        return "\n".join(lines)
+
+
+class TcgenError(Exception):
+    """Base of every error that tcgen raises on purpose."""
+
+    exit_code = 2
+
+
+class SpecError(TcgenError, ValueError):
+    """The equations as written cannot be understood; holds all diagnostics of the input."""
+
+    def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
+        self.diagnostics = diagnostics
+        super().__init__("\n".join(str(d) for d in diagnostics))
+
+
+class ExtentError(TcgenError, ValueError):
+    """An extent is missing, zero, negative or contradicts another one."""
+
+
+class ShapeError(TcgenError, ValueError):
+    """An array's shape does not fit its tensor."""
+
+
+class DtypeError(TcgenError, TypeError):
+    """An array's element type does not fit the program."""
+
+
+class ArgumentError(TcgenError, TypeError):
+    """A keyword argument is missing or unknown, or is of a kind that cannot be used."""
+
+
+class CheckError(TcgenError):
+    """A result or a promised symmetry does not hold."""
+
+    exit_code = 1
+
+
+class VerifyError(TcgenError):
+    """A level of the compiler is inconsistent: a fault in tcgen or in a hand-written plan."""
+
+    exit_code = 1
+
+
+class PlanError(TcgenError):
+    """No plan can be made, for instance because the memory limit is too small."""
+
+    exit_code = 3
+
+
+class MemoryLimitError(PlanError, MemoryError):
+    """The program needs more bytes than the limit allows."""
+
+
+class BuildError(TcgenError):
+    """The C compiler is missing or failed; the message holds its full log."""
+
+    exit_code = 3
+
+
+class ArtifactError(TcgenError, ValueError):
+    """A saved program is missing, corrupted, or of another version."""
+
+
+class UnavailableError(TcgenError):
+    """Something this machine lacks: a GPU, a driver, a writable folder."""
+
+    exit_code = 3

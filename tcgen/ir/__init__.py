@@ -1,0 +1,1 @@
+"""The levels: frozen dataclasses, each with verify, pretty and a meaning in interp.py."""

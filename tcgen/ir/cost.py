@@ -1,0 +1,104 @@
+"""Exact costs: polynomials in the extents of base spaces. No floats.
+
+Units: flops count a multiply and an add as 2; memory is counted in elements or bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from .tensor import Index, Space, distinct
+
+Monomial = tuple[tuple[str, int], ...]  # ((space name, power), ...) sorted by name
+
+
+@dataclass(frozen=True, slots=True)
+class Poly:
+    """Sum of coefficient * product of extents; terms are sorted and have no zero coefficient.
+
+    Example:
+        >>> o, v = Space("o"), Space("v")
+        >>> p = Poly.of(2, (o, v, v))
+        >>> str(p + p), p.value({"o": 10, "v": 3})
+        ('4 o v^2', 180)
+    """
+
+    terms: tuple[tuple[Monomial, Fraction], ...] = ()
+
+    @staticmethod
+    def of(coeff: int | Fraction, spaces: Iterable[Space] = ()) -> Poly:
+        """``coeff`` times the product of the extents; a joined space is the sum of its bases."""
+        result = Poly._from({(): Fraction(coeff)})
+        for space in spaces:
+            extent: dict[Monomial, Fraction] = {}
+            for base in space.bases:
+                key = ((base.name, 1),)
+                extent[key] = extent.get(key, Fraction(0)) + 1
+            result = result * Poly._from(extent)
+        return result
+
+    @staticmethod
+    def _from(terms: Mapping[Monomial, Fraction]) -> Poly:
+        def rank(item: tuple[Monomial, Fraction]) -> tuple[int, Monomial]:
+            return (-sum(power for _, power in item[0]), item[0])
+
+        return Poly(tuple(sorted(((k, c) for k, c in terms.items() if c), key=rank)))
+
+    def __add__(self, other: Poly) -> Poly:
+        total = dict(self.terms)
+        for key, coeff in other.terms:
+            total[key] = total.get(key, Fraction(0)) + coeff
+        return Poly._from(total)
+
+    def __mul__(self, other: Poly) -> Poly:
+        total: dict[Monomial, Fraction] = {}
+        for left, c in self.terms:
+            for right, d in other.terms:
+                powers = dict(left)
+                for name, power in right:
+                    powers[name] = powers.get(name, 0) + power
+                key = tuple(sorted(powers.items()))
+                total[key] = total.get(key, Fraction(0)) + c * d
+        return Poly._from(total)
+
+    def value(self, extents: Mapping[str, int]) -> int:
+        """The number at given extents of the base spaces, rounded down if it is not whole."""
+        total = Fraction(0)
+        for key, coeff in self.terms:
+            product = 1
+            for name, power in key:
+                product *= extents[name] ** power
+            total += coeff * product
+        return int(total)
+
+    def __str__(self) -> str:
+        if not self.terms:
+            return "0"
+        parts = []
+        for key, coeff in self.terms:
+            names = " ".join(name if power == 1 else f"{name}^{power}" for name, power in key)
+            if not names:
+                parts.append(str(coeff))
+            else:
+                parts.append(names if coeff == 1 else f"{coeff} {names}")
+        return " + ".join(parts).replace("+ -", "- ")
+
+
+ZERO = Poly()
+
+
+def iteration_space(indices: Iterable[Index], coeff: int = 1) -> Poly:
+    """Number of points of a loop nest over distinct indices, times ``coeff``."""
+    return Poly.of(coeff, (i.space for i in distinct(tuple(indices))))
+
+
+def extent_of(space: Space, extents: Mapping[str, int]) -> int:
+    """Extent of a base or joined space.
+
+    Example:
+        >>> extent_of(Space("p", parts=(Space("o"), Space("v"))), {"o": 2, "v": 5})
+        7
+    """
+    return sum(extents[base.name] for base in space.bases)

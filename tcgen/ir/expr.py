@@ -1,0 +1,254 @@
+"""Element-by-element expressions: denominators, functions, products of whole elements.
+
+The same node classes serve two levels: leaves are :class:`~tcgen.ir.tensor.Ref` in systems and
+programs, and :class:`Access` in modules, where a reference has become a place in a buffer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, assert_never
+
+from .tensor import Index, Ref, Space, distinct
+
+FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscript:
+    """Position on one axis of a buffer: ``variable - base + extents of the spaces in offset``.
+
+    Attributes:
+        variable: a loop or band variable, or None for position 0 (a contracted element axis).
+        base: variable of the tile loop whose base is subtracted (axis contracted to a tile).
+        offset: base spaces that stand before the part that the variable runs over.
+    """
+
+    variable: str | None
+    base: str | None = None
+    offset: tuple[Space, ...] = ()
+
+    def __str__(self) -> str:
+        text = self.variable or "0"
+        if self.base:
+            text += f"-{self.base}"
+        for space in self.offset:
+            text += f"+N_{space.name}"
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One element of a buffer, a subscript for each logical axis of the buffer."""
+
+    buffer: str
+    subscripts: tuple[Subscript, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.subscripts:
+            return self.buffer
+        return f"{self.buffer}[{','.join(str(s) for s in self.subscripts)}]"
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Variables of the subscripts, each once, in order."""
+        return tuple(dict.fromkeys(s.variable for s in self.subscripts if s.variable))
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """An exact number."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """1 where both indices name the same orbital of the same base space, else 0."""
+
+    left: Index
+    right: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Equal:
+    """Level 4 form of :class:`Delta`: 1 where two positions are equal, else 0."""
+
+    left: Subscript
+    right: Subscript
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """Sum of expressions."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prod:
+    """Product of expressions."""
+
+    args: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Quot:
+    """Numerator over denominator; division by zero follows IEEE."""
+
+    num: Expr
+    den: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Pow:
+    """Integer power of an expression."""
+
+    base: Expr
+    exponent: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of FUNCTIONS."""
+
+    function: str
+    arg: Expr
+
+
+Expr: TypeAlias = Const | Ref | Access | Delta | Equal | Sum | Prod | Quot | Pow | Call
+
+
+def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr]) -> Expr:
+    """The expression with every leaf that is not a number replaced by ``leaf(it)``."""
+    match expr:
+        case Const():
+            return expr
+        case Ref() | Access() | Delta() | Equal():
+            return leaf(expr)
+        case Sum(args):
+            return Sum(tuple(map_leaves(a, leaf) for a in args))
+        case Prod(args):
+            return Prod(tuple(map_leaves(a, leaf) for a in args))
+        case Quot(num, den):
+            return Quot(map_leaves(num, leaf), map_leaves(den, leaf))
+        case Pow(base, exponent):
+            return Pow(map_leaves(base, leaf), exponent)
+        case Call(function, arg):
+            return Call(function, map_leaves(arg, leaf))
+        case _:
+            assert_never(expr)
+
+
+def leaves(expr: Expr) -> Iterator[Ref | Access | Delta | Equal]:
+    """Leaves that are not numbers, left to right, repeats included."""
+    match expr:
+        case Const():
+            return
+        case Ref() | Access() | Delta() | Equal():
+            yield expr
+        case Sum(args) | Prod(args):
+            for arg in args:
+                yield from leaves(arg)
+        case Quot(num, den):
+            yield from leaves(num)
+            yield from leaves(den)
+        case Pow(base, _):
+            yield from leaves(base)
+        case Call(_, arg):
+            yield from leaves(arg)
+        case _:
+            assert_never(expr)
+
+
+def refs(expr: Expr) -> tuple[Ref, ...]:
+    """References in an expression, left to right, repeats included."""
+    return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Ref))
+
+
+def expr_indices(expr: Expr) -> tuple[Index, ...]:
+    """Indices in an expression, each once, in order of first occurrence."""
+    found: list[Index] = []
+    for leaf in leaves(expr):
+        match leaf:
+            case Ref(_, indices):
+                found.extend(indices)
+            case Delta(left, right):
+                found.extend((left, right))
+            case Access() | Equal():
+                pass
+            case _:
+                assert_never(leaf)
+    return distinct(tuple(found))
+
+
+def operation_count(expr: Expr) -> int:
+    """Flops to evaluate the expression once: every +, -, *, /, function and power step is 1."""
+    match expr:
+        case Const() | Ref() | Access() | Delta() | Equal():
+            return 0
+        case Sum(args) | Prod(args):
+            return len(args) - 1 + sum(operation_count(a) for a in args)
+        case Quot(num, den):
+            return 1 + operation_count(num) + operation_count(den)
+        case Pow(base, exponent):
+            return max(1, abs(exponent) - 1) + operation_count(base)
+        case Call(_, arg):
+            return 1 + operation_count(arg)
+        case _:
+            assert_never(expr)
+
+
+def format_fraction(value: Fraction) -> str:
+    """``1/2``, ``-3``: exact."""
+    return str(value)
+
+
+_SUM, _PROD, _ATOM = 1, 2, 3
+
+
+def format_expr(expr: Expr) -> str:
+    """The expression in the .spec notation, with as few brackets as precedence allows.
+
+    Example:
+        >>> from tcgen.ir.tensor import Ref, Role, Space, Tensor
+        >>> x = Ref(Tensor("x", (), Role.INPUT))
+        >>> format_expr(Quot(Sum((x, Const(Fraction(1)))), x))
+        '(x + 1)/x'
+    """
+    return _format(expr, 0)
+
+
+def _format(expr: Expr, outer: int) -> str:
+    match expr:
+        case Const(value):
+            text, level = str(value), _ATOM if value >= 0 and value.denominator == 1 else _SUM
+        case Ref() | Access():
+            text, level = str(expr), _ATOM
+        case Delta(left, right):
+            text, level = f"delta[{left},{right}]", _ATOM
+        case Equal(left, right):
+            text, level = f"delta[{left},{right}]", _ATOM
+        case Sum(args):
+            parts = [_format(args[0], _SUM)]
+            for arg in args[1:]:
+                part = _format(arg, _SUM)
+                parts.append(f"- {part[1:]}" if part.startswith("-") else f"+ {part}")
+            text, level = " ".join(parts), _SUM
+        case Prod(args):
+            if args[0] == Const(Fraction(-1)) and len(args) > 1:
+                text, level = "-" + "*".join(_format(a, _PROD) for a in args[1:]), _SUM
+            else:
+                text, level = "*".join(_format(a, _PROD) for a in args), _PROD
+        case Quot(num, den):
+            text, level = f"{_format(num, _PROD)}/{_format(den, _ATOM)}", _PROD
+        case Pow(base, exponent):
+            power = str(exponent) if exponent >= 0 else f"({exponent})"
+            text, level = f"{_format(base, _ATOM)}**{power}", _ATOM
+        case Call(function, arg):
+            text, level = f"{function}({_format(arg, 0)})", _ATOM
+        case _:
+            assert_never(expr)
+    return f"({text})" if level < outer else text

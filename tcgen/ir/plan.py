@@ -1,0 +1,240 @@
+"""Level 3: which loops are shared by which steps, and where each array lives.
+
+Fusion makes it, or a person writes it by hand; lowering reads it. A plan is an ordered list of
+visits (executions of steps inside shared loops). Visits that follow each other and share a prefix
+of loops share those loops, so the list is the loop nest:
+
+    visit s0 in (j, i)           for j:
+    visit s2 in (j, k)     ->        for i: f1[] += A[i,j]          (f1 contracted in j)
+                                     for k: W[k] += f1[] * f2[j,k]
+
+``FusionPlan.verify`` is the independent checker: it shares no code with any solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from .program import Program, pretty_step
+from .tensor import Index, Space, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class LoopId:
+    """One shared loop instance.
+
+    Attributes:
+        id: unique in the plan, from 0.
+        space: what it runs over; only indices of this very space are bound to it.
+        tile: None for a loop over elements; else it runs over tiles of this many elements, and a
+            visit bound to it loops over the elements of the tile inside the statement.
+        order_after: triangular: this loop's element never passes that of ``order_after``, which
+            encloses it (i >= j >= k: j.order_after = i, k.order_after = j). Both are element loops
+            over the same space. A step that sums over a whole chain counts each point once for each
+            distinct arrangement; a step whose output carries the chain is computed for the triangle
+            only, so that its array must be contracted in the chain.
+    """
+
+    id: int
+    space: Space
+    tile: int | None = None
+    order_after: LoopId | None = None
+
+    def __str__(self) -> str:
+        tile = f" by {self.tile}" if self.tile else ""
+        after = f" <= loop {self.order_after.id}" if self.order_after else ""
+        return f"{self.space.name}{tile}#{self.id}{after}"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One execution of a step inside shared loops.
+
+    Attributes:
+        step: id of the step. Several visits of one step compute it several times (recomputation),
+            each for its own instance of the array.
+        bind: pairs (index of the step, loop). The other indices are local to the statement.
+        loops: all enclosing shared loops, outermost first: those of ``bind`` and ``redundant``.
+        redundant: enclosing loops over something that the step has no index for; the step is
+            repeated in each iteration.
+    """
+
+    step: int
+    bind: tuple[tuple[Index, LoopId], ...] = ()
+    loops: tuple[LoopId, ...] = ()
+    redundant: tuple[LoopId, ...] = ()
+
+    def loop_of(self, index: Index) -> LoopId | None:
+        """Shared loop that ``index`` is bound to, or None where it is local."""
+        return next((loop for i, loop in self.bind if i == index), None)
+
+
+class Place(Enum):
+    """Where an array lives."""
+
+    REG = "register"  # fully contracted to one element: a scalar variable of the generated code
+    SHARED = "shared"  # shared memory of a GPU block
+    ARENA = "arena"
+    CALLER = "caller"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayPlan:
+    """One instance of an array.
+
+    Attributes:
+        tensor: the array. A recomputed array has several instances with disjoint ``live``.
+        contracted: pairs (axis, loop): this axis holds one element (or one tile) at a time. The
+            loops are ``home`` or enclose it.
+        home: innermost loop whose body owns the instance; in each iteration it starts afresh and
+            is zeroed before its first producer. None: it lives for the whole program.
+        place: register, arena, or the caller's array.
+        live: first and last visit (positions in the plan) that use the instance, inclusive.
+        offset: bytes from the start of the arena under the planning extents, or None.
+        bytes: under the planning extents.
+    """
+
+    tensor: Tensor
+    contracted: tuple[tuple[int, LoopId], ...] = ()
+    home: LoopId | None = None
+    place: Place = Place.ARENA
+    live: tuple[int, int] = (0, 0)
+    offset: int | None = None
+    bytes: int = 0
+
+    def loop_of(self, axis: int) -> LoopId | None:
+        """Loop in which an axis is contracted, or None where it is whole."""
+        return next((loop for a, loop in self.contracted if a == axis), None)
+
+
+class GroupKind(Enum):
+    """How a kernel is generated."""
+
+    NEST = "nest"  # shared loops inside one kernel
+    LIBRARY = "library"  # one contraction, a matrix product of the BLAS where it fits
+    MAP = "map"  # element by element
+
+
+@dataclass(frozen=True, slots=True)
+class KernelGroup:
+    """Consecutive visits that share one kernel.
+
+    Attributes:
+        name: of the generated function, a legal identifier.
+        kind: how it is generated.
+        visits: positions in ``FusionPlan.visits``, consecutive.
+        host_loops: outermost loops that run on the host, around the launch (fusion by launch);
+            a prefix of the loops of every visit. Neighbouring groups with a common prefix of host
+            loops share them.
+    """
+
+    name: str
+    kind: GroupKind
+    visits: tuple[int, ...]
+    host_loops: tuple[LoopId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Solve:
+    """What the solver says of the plan.
+
+    Attributes:
+        objective: ``none`` or ``linear``.
+        model: ``tree`` (exactly the paper's), ``tree-restricted`` (arrays with several producers or
+            consumers were left unfused) or ``hand`` (written by a person).
+        status: ``OPTIMAL`` or ``FEASIBLE``.
+        value: of the objective, recomputed in exact integers; None for hand-written plans.
+        bound: proven bound on the objective, or None.
+        unit: ``seconds``, ``bytes``, ``elements`` or ``saved_elements``.
+    """
+
+    objective: str = "none"
+    model: str = "tree"
+    status: str = "OPTIMAL"
+    value: int | None = None
+    bound: int | None = None
+    unit: str = "elements"
+
+
+@dataclass(frozen=True, slots=True)
+class FusionPlan:
+    """Program, shared loops, visits in execution order, arrays, kernels.
+
+    Attributes:
+        program: what is executed; every step is visited at least once.
+        extents: planning extents of the base spaces, sorted by name.
+        loops: all shared loops, by id.
+        visits: in execution order; visits sharing a loop are neighbours.
+        arrays: an instance for each array that is not a plain input.
+        groups: kernels in order; together they hold every visit once, constant steps first.
+        arena: bytes of the intermediates' arena under the planning extents.
+        solve: objective, status, value.
+    """
+
+    program: Program
+    extents: tuple[tuple[str, int], ...]
+    loops: tuple[LoopId, ...]
+    visits: tuple[Visit, ...]
+    arrays: tuple[ArrayPlan, ...]
+    groups: tuple[KernelGroup, ...]
+    arena: int = 0
+    solve: Solve = Solve()
+
+    @property
+    def extent_of(self) -> Mapping[str, int]:
+        """Planning extents as a mapping."""
+        return dict(self.extents)
+
+    def instance(self, tensor: Tensor, position: int) -> ArrayPlan | None:
+        """The instance of ``tensor`` that the visit at ``position`` uses; None for plain inputs."""
+        for array in self.arrays:
+            if array.tensor == tensor and array.live[0] <= position <= array.live[1]:
+                return array
+        return None
+
+    def verify(self) -> None:
+        """Check that executing the plan computes the program.
+
+        Raises:
+            VerifyError: naming the visit, the array and the rule that is broken.
+        """
+        from .legality import check_plan  # noqa: PLC0415  (legality reads this module)
+
+        check_plan(self)
+
+    def pretty(self) -> str:
+        """The loop nest as indented text, with each contracted array as it is stored."""
+        lines: list[str] = []
+        open_loops: tuple[LoopId, ...] = ()
+        group_at = {g.visits[0]: g for g in self.groups if g.visits}
+        for position, visit in enumerate(self.visits):
+            shared = 0
+            while (
+                shared < min(len(open_loops), len(visit.loops))
+                and open_loops[shared] == visit.loops[shared]
+            ):
+                shared += 1
+            if position in group_at:
+                group = group_at[position]
+                lines.append("  " * shared + f"# {group.name} ({group.kind.value})")
+            for depth in range(shared, len(visit.loops)):
+                lines.append("  " * depth + f"for {visit.loops[depth]}:")
+            open_loops = visit.loops
+            names = ", ".join(f"{index}@{loop.id}" for index, loop in visit.bind)
+            text = pretty_step(self.program.steps[visit.step])
+            lines.append("  " * len(visit.loops) + text + (f"   ({names})" if names else ""))
+        for array in self.arrays:
+            axes = ",".join(
+                "1"
+                if (loop := array.loop_of(axis)) and loop.tile is None
+                else (str(loop.tile) if loop else space.name)
+                for axis, space in enumerate(array.tensor.spaces)
+            )
+            home = f" in loop {array.home.id}" if array.home else ""
+            lines.append(
+                f"{array.tensor.name}[{axes}] {array.place.value}{home}, visits "
+                f"{array.live[0]}..{array.live[1]}, {array.bytes} bytes"
+            )
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,225 @@
+"""Level 0: spaces, indices, tensors and references to them.
+
+Everything here is a frozen dataclass of tuples; equal fields mean equal objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+
+class Role(Enum):
+    """What a tensor is to the user's program."""
+
+    INPUT = "input"
+    GENERATED = "generated"  # an input that is produced tile by tile and never stored whole
+    TEMP = "intermediate"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A range of orbitals or functions; ``parts`` makes it a joined space, in this order.
+
+    Attributes:
+        name: as in the spec, ``o``; the extent is a run-time argument of this name.
+        extent: default extent, or None.
+        parts: spaces joined here; empty for a base space.
+        kind: occupied, virtual, ...; for readers and importers only, it never changes meaning.
+    """
+
+    name: str
+    extent: int | None = None
+    parts: tuple[Space, ...] = ()
+    kind: str | None = None
+
+    @property
+    def bases(self) -> tuple[Space, ...]:
+        """Base spaces in order; a base space is its own only base.
+
+        Example:
+            >>> o, v = Space("o"), Space("v")
+            >>> [s.name for s in Space("p", parts=(o, v)).bases]
+            ['o', 'v']
+        """
+        if not self.parts:
+            return (self,)
+        return tuple(base for part in self.parts for base in part.bases)
+
+    def before(self, part: Space) -> tuple[Space, ...] | None:
+        """Base spaces that stand before ``part`` on an axis of this space; None if it is no part.
+
+        Example:
+            >>> o, v = Space("o"), Space("v")
+            >>> Space("p", parts=(o, v)).before(v) == (o,)
+            True
+        """
+        bases, wanted = self.bases, part.bases
+        for start in range(len(bases) - len(wanted) + 1):
+            if bases[start : start + len(wanted)] == wanted:
+                return bases[:start]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A letter and the space it runs over; equal name and space are the same index."""
+
+    name: str
+    space: Space
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Symmetry:
+    """One generator: ``T[x[perm[0]], x[perm[1]], ...] == sign * T[x[0], x[1], ...]``.
+
+    With ``conj`` the right side is complex conjugated (a hermitian pair of axes).
+
+    Example:
+        >>> Symmetry((1, 0), -1)  # T[j,i] = -T[i,j]
+        Symmetry(perm=(1, 0), sign=-1, conj=False)
+    """
+
+    perm: tuple[int, ...]
+    sign: int = 1
+    conj: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """An adjacent pair of logical axes stored as one axis of its lower triangle, row by row.
+
+    Symmetric: (p, q) with p >= q at p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q.
+    """
+
+    first: int
+    antisymmetric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """How the caller's array holds a tensor.
+
+    Attributes:
+        order: logical axes in the order of the array's axes; () is the declared order.
+        packed: pairs stored as triangles; a pair's axes are adjacent in ``order`` too.
+    """
+
+    order: tuple[int, ...] = ()
+    packed: tuple[Packing, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A named array of the equations.
+
+    Attributes:
+        name: unique among tensors.
+        spaces: one for each axis, in the order the equations use.
+        role: input, generated input, intermediate or output.
+        volatile: may change at each call; False: constant for the life of a bound program.
+        symmetry: generators, promised for inputs and proven for the rest.
+        storage: layout of the caller's array (inputs and outputs).
+        real: stays real when the program is complex.
+        default: value of a scalar input that the caller may leave out.
+        accumulate: an output that starts from the caller's array.
+        family: the tensor of which this is a block (``v`` for ``v_oovv``), or None.
+    """
+
+    name: str
+    spaces: tuple[Space, ...]
+    role: Role
+    volatile: bool = True
+    symmetry: tuple[Symmetry, ...] = ()
+    storage: Storage = Storage()
+    real: bool = False
+    default: Fraction | None = None
+    accumulate: bool = False
+    family: str | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of logical axes."""
+        return len(self.spaces)
+
+    @property
+    def stored_order(self) -> tuple[int, ...]:
+        """Logical axes in the order of the caller's array."""
+        return self.storage.order or tuple(range(len(self.spaces)))
+
+    @property
+    def is_input(self) -> bool:
+        """True for inputs, generated or not."""
+        return self.role in (Role.INPUT, Role.GENERATED)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A tensor read or written with indices: ``t2[i,j,a,b]``.
+
+    An index of a part on an axis of a joined space means that slice.
+    """
+
+    tensor: Tensor
+    indices: tuple[Index, ...] = ()
+
+    def __str__(self) -> str:
+        if not self.indices:
+            return self.tensor.name
+        return f"{self.tensor.name}[{','.join(i.name for i in self.indices)}]"
+
+
+def distinct(indices: Iterator[Index] | tuple[Index, ...]) -> tuple[Index, ...]:
+    """Indices in order of first occurrence, each once."""
+    return tuple(dict.fromkeys(indices))
+
+
+def element_type(tensor: Tensor, dtype: str) -> str:
+    """Element type of a tensor's array in a program of ``dtype``.
+
+    Example:
+        >>> element_type(Tensor("e", (), Role.INPUT, real=True), "complex128")
+        'float64'
+    """
+    return "float64" if tensor.real and dtype == "complex128" else dtype
+
+
+def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:
+    """All permutations that the generators imply, identity first, in a fixed order.
+
+    Raises:
+        ValueError: the generators force the tensor to be zero.
+
+    Example:
+        >>> o = Space("o")
+        >>> t = Tensor("t", (o, o), Role.INPUT, symmetry=(Symmetry((1, 0), -1),))
+        >>> [(s.perm, s.sign) for s in symmetry_group(t)]
+        [((0, 1), 1), ((1, 0), -1)]
+    """
+    identity = Symmetry(tuple(range(tensor.rank)))
+    generators = tuple(
+        Symmetry(s.perm, s.sign, s.conj and not tensor.real) for s in tensor.symmetry
+    )
+    found: dict[tuple[tuple[int, ...], bool], int] = {(identity.perm, False): 1}
+    frontier = [identity]
+    while frontier:
+        fresh = []
+        for old in frontier:
+            for g in generators:
+                new = Symmetry(
+                    tuple(old.perm[p] for p in g.perm), old.sign * g.sign, old.conj != g.conj
+                )
+                key = (new.perm, new.conj)
+                if key not in found:
+                    found[key] = new.sign
+                    fresh.append(new)
+                elif found[key] != new.sign:
+                    raise ValueError(f"the symmetries of {tensor.name} force it to be zero")
+        frontier = fresh
+    return tuple(Symmetry(perm, sign, conj) for (perm, conj), sign in found.items())
