@@ -1,1 +1,80 @@
-"""tcgen: tensor-contraction code generator for many-body methods."""
+"""tcgen: from the equations of a many-body method to fused loop nests that run.
+
+    import tcgen
+    program = tcgen.compile("ccsd.spec", extents={"o": 10, "v": 40})
+    out = program(f_oo=f_oo, ..., t1=t1, t2=t2)
+
+Names are loaded when they are first used: importing tcgen loads neither solver nor parser.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "compile": "api",
+    "spec_path": "api",
+    "load": "runtime.program",
+    "Program": "runtime.program",
+    "BoundProgram": "runtime.program",
+    "TcgenError": "errors",
+    "SpecError": "errors",
+    "ExtentError": "errors",
+    "ShapeError": "errors",
+    "DtypeError": "errors",
+    "ArgumentError": "errors",
+    "PlanError": "errors",
+    "MemoryLimitError": "errors",
+    "BuildError": "errors",
+    "ArtifactError": "errors",
+}
+
+__all__ = [
+    "ArgumentError",
+    "ArtifactError",
+    "BoundProgram",
+    "BuildError",
+    "DtypeError",
+    "ExtentError",
+    "MemoryLimitError",
+    "PlanError",
+    "Program",
+    "ShapeError",
+    "SpecError",
+    "TcgenError",
+    "__version__",
+    "compile",
+    "load",
+    "spec_path",
+]
+
+if TYPE_CHECKING:
+    from .api import compile, spec_path
+    from .errors import (
+        ArgumentError,
+        ArtifactError,
+        BuildError,
+        DtypeError,
+        ExtentError,
+        MemoryLimitError,
+        PlanError,
+        ShapeError,
+        SpecError,
+        TcgenError,
+    )
+    from .runtime.program import BoundProgram, Program, load
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tcgen' has no attribute {name!r}")
+    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -185,12 +185,18 @@ def expr_indices(expr: Expr) -> tuple[Index, ...]:
 
 
 def operation_count(expr: Expr) -> int:
-    """Flops to evaluate the expression once: every +, -, *, /, function and power step is 1."""
+    """Flops to evaluate the expression once: every +, -, *, /, function and power step is 1.
+
+    A factor -1 is a sign, not a multiplication: ``x - y`` is one flop.
+    """
     match expr:
         case Const() | Ref() | Access() | Delta() | Equal():
             return 0
-        case Sum(args) | Prod(args):
+        case Sum(args):
             return len(args) - 1 + sum(operation_count(a) for a in args)
+        case Prod(args):
+            factors = [a for a in args if a != Const(Fraction(-1))]
+            return max(0, len(factors) - 1) + sum(operation_count(a) for a in factors)
         case Quot(num, den):
             return 1 + operation_count(num) + operation_count(den)
         case Pow(base, exponent):

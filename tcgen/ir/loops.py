@@ -120,7 +120,8 @@ class Assign:
     Copies, permutations, multiply-adds, element-wise maps and reductions are all this.
 
     Attributes:
-        out: target element. Band variables that it does not hold are summed.
+        out: target element. Band variables that it does not hold are summed. Of a packed buffer
+            the band walks the stored triangle only; the diagonal, where none is stored, is skipped.
         expr: leaves are Access and Equal; an Access to a packed buffer reads through the triangle
             (sign and zero of an antisymmetric pair included).
         coeff: exact number.
@@ -151,7 +152,8 @@ class Gemm:
     In each operand the variables of a group are neighbouring physical axes in the group's order,
     every variable but the first of a group runs over the whole length of its axis, and one of the
     operand's two groups ends on the fastest axis with stride 1 (axes of length 1 aside). No buffer
-    is packed, all have one dtype. An empty group is one row, one column or one product.
+    is packed, all have one dtype. An empty group is one row, one column or one product. A batch
+    variable stands in ``out`` and in at least one operand; the other is then the same for all.
     """
 
     out: Access

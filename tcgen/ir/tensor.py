@@ -11,6 +11,9 @@ from enum import Enum
 from fractions import Fraction
 
 
+BYTES_OF = {"float64": 8, "float32": 4, "complex128": 16}
+
+
 class Role(Enum):
     """What a tensor is to the user's program."""
 
@@ -188,6 +191,11 @@ def element_type(tensor: Tensor, dtype: str) -> str:
         'float64'
     """
     return "float64" if tensor.real and dtype == "complex128" else dtype
+
+
+def element_bytes(tensor: Tensor, dtype: str) -> int:
+    """Bytes of one element of a tensor's array in a program of ``dtype``."""
+    return BYTES_OF[element_type(tensor, dtype)]
 
 
 def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:

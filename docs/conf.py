@@ -1,0 +1,50 @@
+"""Sphinx configuration: MyST pages, the furo theme, warnings are errors (``sphinx-build -W``)."""
+
+from __future__ import annotations
+
+from pygments.lexer import RegexLexer
+from pygments.token import Comment, Keyword, Name, Number, Operator, Text
+from sphinx.application import Sphinx
+
+project = "tcgen"
+author = "The tcgen developers"
+copyright = "the tcgen developers"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "tcgen"
+myst_enable_extensions = ["deflist", "dollarmath"]
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_google_docstring = True
+napoleon_custom_sections = ["Shapes", "Units", "Cost", ("Source", "notes_style")]
+
+
+class SpecLexer(RegexLexer):
+    """Colours of the .spec language."""
+
+    name = "tcgen spec"
+    aliases = ("tcgen",)
+    tokens = {  # noqa: RUF012  (the form that Pygments asks for)
+        "root": [
+            (r"#.*$", Comment.Single),
+            (r"^(space|index|input|output|include)\b", Keyword),
+            (
+                r"\b(symmetric|antisymmetric|symmetry|hermitian|real|packed|stored|blocks|constant"
+                r"|volatile|generated|accumulate)\b",
+                Keyword.Type,
+            ),
+            (r"\b(P|S|sum)(?=\()", Keyword.Pseudo),
+            (r"\b(delta|sqrt|exp|log|abs|sin|cos|tanh|conj|real|imag)\b", Name.Builtin),
+            (r"[A-Za-z_][A-Za-z0-9_]*", Name),
+            (r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?", Number),
+            (r"<->|\*\*|[-+*/=]", Operator),
+            (r".|\n", Text),
+        ]
+    }
+
+
+def setup(app: Sphinx) -> None:
+    """Register the lexer of the code blocks marked ``tcgen``."""
+    app.add_lexer("tcgen", SpecLexer)

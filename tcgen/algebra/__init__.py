@@ -1,0 +1,124 @@
+"""Operation minimisation: from flat sums of products to a sequence of binary steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ..config import Options
+from ..errors import ExtentError
+from ..ir.cost import Poly
+from ..ir.program import Program
+from ..ir.system import Equation, System
+from ..ir.tensor import Role
+from .brackets import choose_brackets
+from .expand import keep_needed, naive_cost
+from .merge import clean_equation
+from .permute import fold_permutations, separate_permutations
+from .same import merge_equal_intermediates
+from .sequence import neutral_sequence
+from .share import Recipe, Workspace
+from .steps import build_program
+from .symmetry import derive_symmetries, output_symmetry, prove_symmetries
+
+__all__ = ["form_sequence", "neutral_sequence", "prove_symmetries"]
+
+
+def form_sequence(system: System, options: Options) -> Program:
+    """The formula sequence of a system: binary steps with few operations.
+
+    With ``options.optimize`` brackets are kept or multiplied out, permutations written out are
+    folded back, and equal products and intermediates are computed once, whichever costs fewer
+    flops at the planning extents. Without it the user's own equations are followed; products of
+    three and more factors are split in their cheapest order all the same.
+
+    Args:
+        system: verified equations.
+        options: extents (else the defaults of the spaces), dtype and optimize.
+
+    Raises:
+        ExtentError: naming the spaces whose extent is missing.
+        TcgenError: a symmetry declared for an output or intermediate cannot be derived.
+    """
+    extents = planning_extents(system, options.extent_of)
+    complex_values = options.dtype == "complex128"
+    naive = naive_cost(system)
+    source = derive_symmetries(keep_needed(system), complex_values)
+    if not options.optimize:
+        space = Workspace(extents, complex_values, share=False)
+        return _program(source, space, naive, keep_user=True)
+    source = _cleaned(source, complex_values)
+    source = merge_equal_intermediates(source, complex_values)
+    best: tuple[int, Program] | None = None
+    for candidate in _candidates(source, extents, complex_values):
+        program = _program(candidate, Workspace(extents, complex_values, True), naive, False)
+        flops = program.flops().value(extents)
+        if best is None or flops < best[0]:
+            best = (flops, program)
+    assert best is not None
+    return best[1]
+
+
+def _candidates(
+    source: System, extents: Mapping[str, int], complex_values: bool
+) -> tuple[System, ...]:
+    """The system with all brackets kept, and with those inlined that pay; each also folded."""
+    chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
+    found = [source]
+    for system in (source, chosen):
+        folded = replace(
+            system,
+            equations=tuple(
+                fold_permutations(e, output_symmetry(e, complex_values), complex_values)
+                for e in system.equations
+            ),
+        )
+        for new in (system, folded):
+            if new not in found:
+                found.append(new)
+    return tuple(found)
+
+
+def _program(system: System, space: Workspace, naive: Poly, keep_user: bool) -> Program:
+    """Steps of a system; ``keep_user`` keeps every intermediate of the user as an array."""
+    taken = {t.name for t in system.tensors}
+    keep = frozenset(taken) if keep_user else frozenset[str]()
+    recipes: list[Recipe] = []
+    for equation in system.equations:
+        recipes.extend(space.recipe(part) for part in separate_permutations(equation, taken))
+    return build_program(system, space, tuple(recipes), keep, naive)
+
+
+def _cleaned(system: System, complex_values: bool) -> System:
+    """Like terms merged; intermediates without terms vanish from the terms that read them."""
+    zero: set[str] = set()
+    equations: list[Equation] = []
+    for old in system.equations:
+        equation = clean_equation(old, complex_values, frozenset(zero))
+        if not equation.terms and equation.lhs.tensor.role is Role.TEMP:
+            zero.add(equation.lhs.tensor.name)
+        equations.append(equation)
+    return keep_needed(replace(system, equations=tuple(equations)))
+
+
+def planning_extents(system: System, given: Mapping[str, int]) -> dict[str, int]:
+    """Planning extent of every base space: given, or the space's default.
+
+    Raises:
+        ExtentError: naming the spaces that have neither.
+    """
+    bases = {b.name: b for s in system.spaces for b in s.bases}
+    extents: dict[str, int] = {}
+    for name, space in bases.items():
+        extent = given.get(name, space.extent)
+        if extent is not None:
+            extents[name] = extent
+    missing = [name for name in bases if name not in extents]
+    if missing:
+        flags = " ".join(f"-e {n}=10" for n in missing)
+        keywords = ", ".join(f'"{n}": 10' for n in missing)
+        raise ExtentError(
+            f"no planning extent for space {', '.join(missing)}: give {flags} on the command "
+            f"line or extents={{{keywords}}}"
+        )
+    return extents

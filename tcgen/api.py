@@ -1,0 +1,122 @@
+"""The Python way in: equations to a callable program."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+
+from .config import Options, parse_bytes
+from .driver import Tracer, compile_system, read_system
+from .errors import ArgumentError, TcgenError
+from .ir.system import System
+from .runtime.build import find_compiler
+from .runtime.program import Program
+
+
+def compile(
+    source: str | os.PathLike[str] | System,
+    *,
+    extents: Mapping[str, int] | None = None,
+    target: str | None = None,
+    dtype: str = "float64",
+    memory_limit: str | int | None = None,
+    objective: str = "none",
+    optimize: bool = True,
+    effort: int = 1,
+) -> Program:
+    """Compile equations into a program that takes and returns NumPy arrays.
+
+    Args:
+        source: path of a .spec or .json term list, the text of a spec (it holds a line break), or a
+            System.
+        extents: planning extents by space; other extents may come at run time.
+        target: "cpu" (C with OpenMP) or "numpy"; None takes cpu where a C compiler works.
+        dtype: "float64", "float32" or "complex128".
+        memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
+        objective: fusion plan: "none" or "linear" (Allam et al., Eq. 10).
+        optimize: False keeps the factoring as written.
+        effort: deterministic search effort.
+
+    Returns:
+        A program: ``program(**arrays) -> {name: array}``.
+
+    Raises:
+        SpecError: the equations cannot be read; all errors of the file at once.
+        ExtentError, ArgumentError: an option is missing or cannot be used.
+        MemoryLimitError: the plan needs more than ``memory_limit``.
+        BuildError: the C compiler is missing or failed.
+
+    Example:
+        >>> import numpy as np
+        >>> spec = '''
+        ... space o = 3
+        ... index i j : o
+        ... input a[o,o], x[o]
+        ... output y
+        ... y[i] = a[i,j]*x[j]
+        ... '''
+        >>> program = compile(spec, target="numpy")
+        >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
+        array([0., 1., 2.])
+    """
+    options = Options(
+        extents=tuple(sorted((extents or {}).items())),
+        target=target or default_target(warn=True),
+        dtype=dtype,
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
+        objective=objective,
+        optimize=optimize,
+        effort=effort,
+    )
+    system = source if isinstance(source, System) else _read(source)
+    for message in system.warnings:
+        warnings.warn(message, stacklevel=2)
+    return Program(compile_system(system, options, Tracer()).artifact)
+
+
+def default_target(*, warn: bool = False) -> str:
+    """``cpu`` where a C compiler is found, else ``numpy``."""
+    if find_compiler() is not None:
+        return "cpu"
+    if warn:
+        warnings.warn(
+            "no C compiler found: using target numpy (install gcc or clang, or set TCGEN_CC)",
+            stacklevel=3,
+        )
+    return "numpy"
+
+
+def spec_path(name: str) -> Path:
+    """Path of a spec that ships with tcgen.
+
+    Raises:
+        TcgenError: listing the specs there are.
+
+    Example:
+        >>> spec_path("mp2_closed_shell").name
+        'mp2_closed_shell.spec'
+    """
+    here = Path(__file__).parent
+    for folder in (here / "specs", here.parent / "specs"):
+        path = folder / f"{name.removesuffix('.spec')}.spec"
+        if path.is_file():
+            return path
+        if folder.is_dir():
+            names = sorted(p.stem for p in folder.glob("*.spec"))
+            raise TcgenError(f"no spec named {name!r}; there are: {', '.join(names)}")
+    raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")
+
+
+def _read(source: str | os.PathLike[str]) -> System:
+    if isinstance(source, str) and "\n" in source:
+        from .frontend.spec import read_spec  # noqa: PLC0415  (lark only where a spec is read)
+
+        return read_spec(source)
+    if not isinstance(source, str | os.PathLike):
+        raise ArgumentError(
+            f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
+            f"the text of a spec, or a System"
+        )
+    return read_system(Path(source))

@@ -1,0 +1,360 @@
+"""The command line: compile, report, explain, run, doctor, cache.
+
+Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
+here. Errors go to stderr; with --json one object goes to stdout and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from . import __version__
+from .api import default_target
+from .config import DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes
+from .driver import (
+    Compilation,
+    Tracer,
+    compile_system,
+    is_artifact,
+    load_artifact,
+    planning_extents,
+    read_artifact_system,
+    read_plan,
+    read_system,
+)
+from .errors import ExtentError, TcgenError, UnavailableError
+from .ir.plan import FusionPlan
+from .ir.system import System
+from .runtime.build import cache_clear, cache_info
+from .runtime.program import Program
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _parse_extents(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, int], ...]:
+    extents = []
+    for value in values:
+        space, equals, number = value.partition("=")
+        if not equals or not space.strip():
+            raise click.BadParameter(f"{value!r} is not SPACE=N; write for example -e o=10")
+        try:
+            extents.append((space.strip(), int(number)))
+        except ValueError:
+            raise click.BadParameter(f"{number!r} in {value!r} is not a whole number") from None
+    return tuple(extents)
+
+
+def _options(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def apply(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return apply
+
+
+_extents = click.option(
+    "-e",
+    "extents",
+    metavar="SPACE=N",
+    multiple=True,
+    callback=_parse_extents,
+    help="Extent of a space, for example -e o=10.",
+)
+_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object to stdout.")
+_memory_limit = click.option(
+    "--memory-limit", metavar="BYTES", help="Most the program may allocate, for example 8GiB."
+)
+_planning = _options(
+    _extents,
+    click.option("--target", type=click.Choice(TARGETS), help="Default: cpu if a compiler works."),
+    click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True),
+    _memory_limit,
+    click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
+    click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
+    click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
+)
+
+
+class _Group(click.Group):
+    """Turns an error that a user caused into its message and exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TcgenError as error:
+            text = str(error)
+            click.echo(text if ": error: " in text else f"tcgen: error: {text}", err=True)
+            ctx.exit(error.exit_code)
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"tcgen: error: {where}{error.strerror or error}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tcgen")
+@click.option("-v", "--verbose", is_flag=True, help="Show the time of each stage on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.pass_context
+def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
+    """Compile the equations of many-body methods to fused loop nests."""
+    ctx.obj = {"verbose": verbose, "quiet": quiet}
+
+
+@main.command("compile")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
+@_planning
+@_json
+@click.pass_context
+def compile_command(
+    ctx: click.Context, /, spec: Path, output: Path | None, as_json: bool, **planning: Any
+) -> None:
+    """Compile SPEC (.spec or .json) into a folder that runs on its own."""
+    system = read_system(spec)
+    _warn(ctx, system)
+    result = _compile(ctx, system, planning)
+    Program(result.artifact).build()
+    folder = output or Path(f"{spec.stem}_tcgen")
+    result.artifact.save(folder)
+    if as_json:
+        _print_json(_report_of(result))
+        return
+    if not ctx.obj["quiet"]:
+        from .report import print_report  # noqa: PLC0415  (tables are loaded when printed)
+
+        print_report(_report_of(result), Console())
+        click.echo(f"wrote {folder}/")
+
+
+@main.command("report")
+@click.argument("source", type=click.Path(path_type=Path))
+@_planning
+@_json
+@click.pass_context
+def report_command(ctx: click.Context, /, source: Path, as_json: bool, **planning: Any) -> None:
+    """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    from .report import print_report, report_json  # noqa: PLC0415
+
+    if is_artifact(source):
+        artifact = load_artifact(source)
+        plan = read_plan(artifact)
+        report = report_json(plan, artifact.manifest, _extents_for(plan, planning["extents"]))
+    else:
+        system = read_system(source)
+        _warn(ctx, system)
+        report = _report_of(_compile(ctx, system, planning))
+    if as_json:
+        _print_json(report)
+    else:
+        print_report(report, Console())
+
+
+@main.command("explain")
+@click.argument("source", type=click.Path(path_type=Path))
+@_planning
+@click.option(
+    "--sequence",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the formula sequence as neutral JSON.",
+)
+@click.pass_context
+def explain_command(
+    ctx: click.Context, /, source: Path, sequence: Path | None, **planning: Any
+) -> None:
+    """The formula sequence of a compiled DIR or a SPEC and its costs, line by line."""
+    from .report import explain_text  # noqa: PLC0415
+
+    if is_artifact(source):
+        plan = read_plan(load_artifact(source))
+        extents = _extents_for(plan, planning["extents"])
+    else:
+        system = read_system(source)
+        _warn(ctx, system)
+        plan = _compile(ctx, system, planning).plan
+        extents = dict(plan.extents)
+    if sequence is not None:
+        from .algebra.sequence import neutral_sequence  # noqa: PLC0415
+
+        text = json.dumps(neutral_sequence(plan.program), indent=1) + "\n"
+        _write(sequence, text)
+    click.echo(explain_text(plan, extents), nl=False)
+
+
+@main.command("run")
+@click.argument("source", type=click.Path(path_type=Path))
+@_planning
+@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
+@click.option("--random", "seed", type=int, help="Seed of random inputs (default 0).")
+@click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz.")
+@click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
+@click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+@_json
+@click.pass_context
+def run_command(
+    ctx: click.Context,
+    /,
+    source: Path,
+    inputs: Path | None,
+    seed: int | None,
+    output: Path | None,
+    save_inputs: Path | None,
+    check: bool,
+    repeat: int,
+    as_json: bool,
+    **planning: Any,
+) -> None:
+    """Run a compiled DIR or a SPEC on given or random inputs."""
+    from . import trial  # noqa: PLC0415  (loads the interpreter)
+
+    if inputs is not None and seed is not None:
+        raise click.UsageError("give --inputs or --random, not both")
+    seconds: tuple[tuple[str, float], ...] = ()
+    if is_artifact(source):
+        artifact = load_artifact(source)
+        system = read_artifact_system(artifact)
+        if planning["memory_limit"] is not None:
+            artifact = artifact.with_memory_limit(parse_bytes(planning["memory_limit"]))
+        defaults = dict(artifact.manifest.planning_extents)
+    else:
+        system = read_system(source)
+        _warn(ctx, system)
+        artifact, defaults = None, {}
+    given = {**defaults, **dict(planning["extents"])}
+    dtype = artifact.manifest.dtype if artifact else planning["dtype"]
+    case = (
+        trial.read_inputs(system, inputs, given)
+        if inputs is not None
+        else trial.random_inputs(system, dict(planning_extents(system, given)), dtype, seed or 0)
+    )
+    if artifact is None:
+        result = _compile(ctx, system, {**planning, "extents": tuple(case.extents.items())})
+        artifact, seconds = result.artifact, result.seconds
+    if save_inputs is not None:
+        trial.write_arrays(save_inputs, {**case.inputs, **case.starts})
+    outcome = trial.run(Program(artifact), system, case, repeat=repeat, check=check)
+    if output is not None:
+        trial.write_arrays(output, outcome.outputs)
+    if as_json:
+        report = json.loads(artifact.text("report.json"))
+        _print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
+    elif not ctx.obj["quiet"]:
+        for line in outcome.lines:
+            click.echo(line)
+    if outcome.failure:
+        click.echo(f"tcgen: error: {outcome.failure}", err=True)
+        ctx.exit(1)
+
+
+@main.command("doctor")
+@_json
+def doctor_command(as_json: bool) -> None:
+    """What works on this machine and what to install."""
+    from .doctor import examine, print_findings  # noqa: PLC0415
+
+    findings = examine()
+    if as_json:
+        _print_json({"schema": 1, "findings": findings})
+    else:
+        print_findings(findings, Console())
+
+
+@main.group("cache")
+def cache_group() -> None:
+    """Compiled objects kept between runs."""
+
+
+@cache_group.command("info")
+@_json
+def cache_info_command(as_json: bool) -> None:
+    """Where the cache is, how many objects and bytes it holds."""
+    info = cache_info()
+    if as_json:
+        _print_json(dict(info))
+    else:
+        click.echo(f"{info['folder']}: {info['objects']} objects, {info['bytes']:,} bytes")
+
+
+@cache_group.command("clear")
+def cache_clear_command() -> None:
+    """Remove every compiled object from the cache."""
+    click.echo(f"removed {cache_clear()} objects")
+
+
+def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
+    target = planning["target"]
+    if target is None:
+        target = default_target()
+        if target == "numpy" and not ctx.obj["quiet"]:
+            click.echo("tcgen: no C compiler found, using target numpy", err=True)
+    limit = planning["memory_limit"]
+    options = Options(
+        extents=tuple(sorted(dict(planning["extents"]).items())),
+        target=target,
+        dtype=planning["dtype"],
+        memory_limit=None if limit is None else parse_bytes(limit),
+        objective=planning["objective"],
+        optimize=not planning["no_optimize"],
+        effort=planning["effort"],
+    )
+    console = Console(stderr=True)
+    if ctx.obj["quiet"] or not console.is_terminal:
+        result = compile_system(system, options, Tracer())
+    else:
+        with console.status("reading") as status:
+            result = compile_system(system, options, Tracer(progress=status.update))
+    if ctx.obj["verbose"]:
+        for stage, seconds in result.seconds:
+            click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)
+    return result
+
+
+def _report_of(result: Compilation) -> dict[str, Any]:
+    from .report import report_json  # noqa: PLC0415
+
+    report = report_json(result.plan, result.artifact.manifest, result.plan.extent_of)
+    seconds = dict(result.seconds)
+    report["fusion"]["seconds"] = seconds["plan"]
+    return {**report, "seconds": seconds}
+
+
+def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    extents = plan.extent_of
+    for name, value in given:
+        if name not in extents:
+            raise ExtentError(f"space {name} is not declared; there are: {', '.join(extents)}")
+        if value < 0:
+            raise ExtentError(f"extent {name}={value} is negative")
+    return {**extents, **dict(given)}
+
+
+def _warn(ctx: click.Context, system: System) -> None:
+    if not ctx.obj["quiet"]:
+        for message in system.warnings:
+            click.echo(f"tcgen: warning: {message}", err=True)
+
+
+def _print_json(value: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+
+
+if __name__ == "__main__":
+    main()

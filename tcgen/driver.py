@@ -1,0 +1,253 @@
+"""The page that knows every stage: from equations to an artifact.
+
+    text -> System -> Program -> FusionPlan -> Module -> Artifact
+
+Each stage is a plain function, called through a :class:`Tracer`, which times it, verifies what it
+made and dumps it where TCGEN_DUMP asks for it. Stages know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from . import config
+from .artifact import Artifact
+from .config import Options
+from .errors import (
+    ArtifactError,
+    CheckError,
+    ExtentError,
+    MemoryLimitError,
+    UnavailableError,
+)
+from .ir.loops import Module
+from .ir.plan import FusionPlan
+from .ir.program import Program
+from .ir.serial import decode, encode
+from .ir.system import System
+
+
+class Level(Protocol):
+    """What every level offers."""
+
+    def verify(self) -> None:
+        """Raise VerifyError where a rule of the level is broken."""
+
+    def pretty(self) -> str:
+        """Text for people."""
+
+
+L = TypeVar("L", bound=Level)
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Times, verifies and dumps the stages of one compilation.
+
+    Attributes:
+        progress: called with a stage's name as it starts (the command line shows it).
+        seconds: wall time by stage, in order.
+    """
+
+    progress: Callable[[str], None] = lambda _: None
+    seconds: dict[str, float] = field(default_factory=dict)
+    check_values: Callable[[str, Level], None] | None = None
+
+    def run(self, stage: str, make: Callable[[], L]) -> L:
+        """The level that ``make`` builds, verified and dumped."""
+        self.progress(stage)
+        start = time.perf_counter()
+        level = make()
+        if config.verify_level() >= 1:
+            level.verify()
+        if config.verify_level() >= 2 and self.check_values is not None:
+            self.check_values(stage, level)
+        self.seconds[stage] = time.perf_counter() - start
+        wanted = config.dump_stages()
+        if "all" in wanted or stage in wanted:
+            self._dump(stage, level.pretty())
+        return level
+
+    def _dump(self, stage: str, text: str) -> None:
+        folder = config.dump_dir()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{len(self.seconds):02d}-{stage}.txt").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UnavailableError(
+                f"TCGEN_DUMP: cannot write to {folder} ({error.strerror}): set TCGEN_DUMP_DIR"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Everything that one compilation made; ``seconds`` by stage are for the reader only."""
+
+    system: System
+    program: Program
+    plan: FusionPlan
+    module: Module
+    artifact: Artifact
+    seconds: tuple[tuple[str, float], ...]
+
+
+def compile_system(system: System, options: Options, tracer: Tracer | None = None) -> Compilation:
+    """Compile equations for the options' target, planning for the options' extents.
+
+    Raises:
+        ExtentError: a planning extent is missing.
+        MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
+    """
+    from .algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
+    from .emit import emit_artifact  # noqa: PLC0415
+    from .fusion import plan_fusion  # noqa: PLC0415
+    from .lower import lower_plan  # noqa: PLC0415
+
+    tracer = tracer or Tracer()
+    options = replace(options, extents=planning_extents(system, options.extent_of))
+    if config.verify_level() >= 2:
+        tracer.check_values = _ValueCheck(system, options.dtype)
+    system = tracer.run("system", lambda: system)
+    program = tracer.run("program", lambda: form_sequence(system, options))
+    plan = tracer.run("plan", lambda: plan_fusion(program, options))
+    module = tracer.run("module", lambda: lower_plan(plan, options))
+    tracer.progress("emit")
+    start = time.perf_counter()
+    artifact = emit_artifact(
+        module,
+        target=options.target,
+        planning_extents=options.extents,
+        memory_limit=options.memory_limit,
+        extra_files=(),
+    )
+    artifact = _with_documents(artifact, system, plan)
+    tracer.seconds["emit"] = time.perf_counter() - start
+    return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
+
+
+def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Extents of all base spaces: those given, else the defaults of the spec, sorted by name.
+
+    Raises:
+        ExtentError: naming unknown, joined or missing spaces and how to give them.
+    """
+    bases = {s.name: s for s in system.spaces if not s.parts}
+    for name in given:
+        if name not in bases:
+            joined = any(s.name == name for s in system.spaces)
+            reason = "is joined; give the extents of its parts" if joined else "is not declared"
+            raise ExtentError(
+                f"extent {name}={given[name]}: space {name} {reason} "
+                f"(spaces of {system.name}: {', '.join(bases)})"
+            )
+    extents = {n: given.get(n, s.extent) for n, s in bases.items()}
+    missing = sorted(n for n, e in extents.items() if e is None)
+    if missing:
+        flags = " ".join(f"-e {n}=10" for n in missing)
+        keywords = ", ".join(f'"{n}": 10' for n in missing)
+        raise ExtentError(
+            f"no planning extent for space {', '.join(missing)}: give {flags} on the command line, "
+            f"extents={{{keywords}}} in Python, or a default in the spec (space {missing[0]} = 10)"
+        )
+    return tuple(sorted((n, e) for n, e in extents.items() if e is not None))
+
+
+def read_system(path: Path) -> System:
+    """The equations of a .spec or a .json term list.
+
+    Raises:
+        SpecError: with every error of the file.
+    """
+    from .frontend import read  # noqa: PLC0415  (lark is loaded only where a spec is read)
+
+    return read(path)
+
+
+def read_plan(artifact: Artifact) -> FusionPlan:
+    """The plan that an artifact was made from."""
+    return decode(artifact.text("plan.json"), FusionPlan)
+
+
+def read_artifact_system(artifact: Artifact) -> System:
+    """The equations that an artifact was made from."""
+    return decode(artifact.text("system.json"), System)
+
+
+def _with_documents(artifact: Artifact, system: System, plan: FusionPlan) -> Artifact:
+    """The artifact with its equations, plan, report and explanation beside the sources."""
+    from .report import explain_text, report_json  # noqa: PLC0415
+
+    extents = plan.extent_of
+    manifest = artifact.manifest
+    limit = manifest.memory_limit
+    report = report_json(plan, manifest, extents)
+    peak = report["memory"]["peak_bytes"]
+    if limit is not None and peak > limit:
+        rows = sorted(report["arrays"], key=lambda a: -a["bytes"])
+        largest = [f"{a['name']} {a['bytes']:,}" for a in rows if a["kind"] != "input"][:4]
+        raise MemoryLimitError(
+            f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
+            f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, or try "
+            f"--objective linear, which fuses loops to shrink intermediates"
+        )
+    documents = (
+        ("system.json", encode(system)),
+        ("plan.json", encode(plan)),
+        ("report.json", json.dumps(report, indent=1) + "\n"),
+        ("explain.txt", explain_text(plan, extents)),
+    )
+    return artifact.with_files(documents)
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueCheck:
+    """TCGEN_VERIFY=2: every level must give the values of the equations at small extents."""
+
+    system: System
+    dtype: str
+
+    def __call__(self, stage: str, level: Level) -> None:
+        from .interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
+        from .testing import (  # noqa: PLC0415
+            assert_same_values,
+            random_arrays,
+            split_starts,
+        )
+
+        bases = [s.name for s in self.system.spaces if not s.parts]
+        extents = {name: 2 + n % 3 for n, name in enumerate(bases)}
+        arrays = random_arrays(self.system, extents, dtype=self.dtype, seed=0)
+        inputs, starts = split_starts(self.system, arrays)
+        expected = evaluate_system(self.system, inputs, extents, out=starts)
+        match level:
+            case Program():
+                actual = evaluate_program(level, inputs, extents, out=starts)
+            case Module():
+                actual = run_module(level, inputs, extents, out=starts)
+            case _:
+                return  # a system is the reference itself; a plan means what its module means
+        try:
+            assert_same_values(actual, expected, rtol=1e-4 if self.dtype == "float32" else 1e-10)
+        except AssertionError as error:
+            raise CheckError(f"TCGEN_VERIFY: {stage} differs from the equations: {error}") from None
+
+
+def is_artifact(path: Path) -> bool:
+    """True where ``path`` is the folder of a compiled program."""
+    return (path / "manifest.json").is_file()
+
+
+def load_artifact(path: Path) -> Artifact:
+    """Read a saved program.
+
+    Raises:
+        ArtifactError: it is missing, damaged, or of another version.
+    """
+    if not path.is_dir():
+        raise ArtifactError(f"{path}: no such folder of a compiled program")
+    return Artifact.load(path)

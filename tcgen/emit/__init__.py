@@ -1,0 +1,72 @@
+"""From a module (level 4) to an artifact: sources, manifest, and the runtime beside them."""
+
+from __future__ import annotations
+
+from .. import __version__
+from ..artifact import Artifact
+from ..errors import ArgumentError, VerifyError
+from ..ir.loops import Module
+from ..ir.loops_check import launches, written_buffers
+from .c import c_source
+from .manifest import make_manifest
+from .numpy_source import numpy_source
+from .package import package_text, runtime_files
+
+SOURCES = {"cpu": "kernels.c", "numpy": "kernels.py"}
+
+
+def emit_artifact(
+    module: Module,
+    *,
+    target: str,
+    planning_extents: tuple[tuple[str, int], ...] = (),
+    memory_limit: int | None = None,
+    extra_files: tuple[tuple[str, str], ...] = (),
+) -> Artifact:
+    """Print a verified module for a target.
+
+    The same module and options give the same bytes on every machine.
+
+    Args:
+        module: verified loops.
+        target: ``cpu`` (C with OpenMP) or ``numpy``.
+        planning_extents: by base space; used for spaces that no array shows.
+        memory_limit: bytes the program may allocate beyond its inputs, or None.
+        extra_files: more (path, text) for the folder, such as the plan and reports.
+
+    Raises:
+        ArgumentError: the target is unknown, or an input is named ``out``.
+        VerifyError: an accumulating output is written in the constant phase.
+    """
+    if target not in SOURCES:
+        raise ArgumentError(f"target {target!r} is not one of {', '.join(SOURCES)}")
+    manifest = make_manifest(
+        module,
+        target=target,
+        version=__version__,
+        planning_extents=planning_extents,
+        memory_limit=memory_limit,
+    )
+    _check_accumulation(module)
+    text = c_source(module, __version__) if target == "cpu" else numpy_source(module, __version__)
+    files = (
+        ("__init__.py", package_text(manifest)),
+        (SOURCES[target], text),
+        *runtime_files(),
+        *extra_files,
+    )
+    return Artifact(manifest, tuple(sorted(files)))
+
+
+def _check_accumulation(module: Module) -> None:
+    """What starts from the caller's array cannot be computed before the call."""
+    kernels = {k.name: k for k in module.kernels}
+    for name in launches(module.host_constant):
+        for stmt in kernels[name].body:
+            for written in written_buffers(stmt):
+                tensor = module.buffer(written).tensor
+                if tensor is not None and tensor.accumulate:
+                    raise VerifyError(
+                        f"kernel {name} writes {tensor.name} in the constant phase, but "
+                        f"{tensor.name} starts from the array of each call"
+                    )

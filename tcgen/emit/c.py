@@ -1,0 +1,229 @@
+"""A module as C with OpenMP: one function for each kernel, one for each phase of the host program.
+
+Reads level 4, makes the text of ``kernels.c``. It chooses no loop order, blocking or layout: those
+are written in the module. What depends on the language alone is decided here: names, types,
+declarations, and where the memory of private buffers starts.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..ir.loops import (
+    Assign,
+    Buffer,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Kernel,
+    Launch,
+    Loop,
+    LoopVar,
+    Module,
+    Stmt,
+    Zero,
+)
+from ..ir.loops_check import used_buffers
+from .c_expr import C_TYPES, elements, extent
+from .c_gemm import gemm
+from .c_loops import assign, indented, loop_head
+from .comment import kernel_comment
+from .names import C_RESERVED, unique
+from .scope import Scope, make_scope, module_bases, reduces, statements
+from .text import fill
+
+_SCALAR = {"d": "double", "s": "float", "z": "double complex"}
+_KIND = {"float64": "d", "float32": "s", "complex128": "z"}
+_SIGNATURE = (
+    "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
+    "    char *tc_scratch, int tc_threads, void *const *tc_blas"
+)
+
+
+def c_source(module: Module, version: str) -> str:
+    """The text of ``kernels.c``."""
+    products = sorted(
+        {
+            _KIND[module.buffer(stmt.out.buffer).dtype]
+            for kernel in module.kernels
+            for stmt, _ in statements(kernel.body)
+            if isinstance(stmt, Gemm)
+        }
+    )
+    parts = [
+        fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        *(fill("c/gemm.c", kind=k, scalar=_SCALAR[k], slot=str("sdz".index(k))) for k in products),
+        *(_kernel(kernel, module) for kernel in module.kernels),
+        _phase("constant", module.host_constant, module),
+        _phase("volatile", module.host_volatile, module),
+    ]
+    return "\n".join(p for p in parts if p)
+
+
+def symbol(kernel: Kernel) -> str:
+    """Name of the function of a kernel."""
+    return f"tcgen_{kernel.name}"
+
+
+def buffer_table(module: Module) -> tuple[str, ...]:
+    """Buffers with an address outside the kernels, in the order of the table they receive."""
+    return tuple(b.name for b in module.buffers if b.place in ("caller", "arena"))
+
+
+def has_fetch(host: tuple[Host, ...]) -> bool:
+    """True where a host program calls the user's code for a tile."""
+    return any(
+        isinstance(item, Fetch) or (isinstance(item, HostLoop) and has_fetch(item.body))
+        for item in host
+    )
+
+
+def _kernel(kernel: Kernel, module: Module) -> str:
+    scope = make_scope(kernel, module, C_RESERVED)
+    table = buffer_table(module)
+    written = scope.written()
+    lines = [
+        f"const int64_t N_{b.name} = tc_extents[{scope.bases.index(b)}];" for b in scope.extents
+    ]
+    lines += [
+        f"const int64_t {scope.variables[v.name]} = tc_host[{n}];"
+        for n, v in enumerate(kernel.host_vars)
+    ]
+    for name in scope.outside():
+        constant = "" if name in written else "const "
+        kind = f"{constant}{C_TYPES[scope.buffers[name].dtype]}"
+        lines.append(f"{kind} *restrict {scope.names[name]} = tc_buffers[{table.index(name)}];")
+    shared, private = scope.scratch()
+    # The same sums as the runtime's memory count: first what threads share, then each one's own.
+    for name in shared:
+        lines += [
+            _pointer(scope, name, "tc_scratch"),
+            f"tc_scratch += tc_aligned({_bytes(scope.buffers[name])});",
+        ]
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register" and name not in scope.private:
+            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+    reducing = any(isinstance(s, Assign) and reduces(s) for s, _ in statements(kernel.body))
+    if private or reducing:
+        own = [f"tc_aligned({_bytes(scope.buffers[n])})" for n in private]
+        lines.append("char *const tc_own = tc_scratch;")
+        lines.append(f"const int64_t tc_own_bytes = {' + '.join(['64'] * reducing + own)};")
+    body: list[str] = []
+    for stmt in kernel.body:
+        body += _statement(stmt, scope, module.dtype, reducing=reducing, threads=True)
+    head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
+    text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
+    unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;"
+    text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
+    return "\n".join([*text, "}", ""])
+
+
+def _bytes(buffer: Buffer) -> str:
+    count = elements(buffer)
+    return f"{count}*(int64_t)sizeof({C_TYPES[buffer.dtype]})"
+
+
+def _pointer(scope: Scope, name: str, start: str) -> str:
+    kind = C_TYPES[scope.buffers[name].dtype]
+    return f"{kind} *restrict {scope.names[name]} = ({kind} *)({start});"
+
+
+def _statement(stmt: Stmt, scope: Scope, dtype: str, *, reducing: bool, threads: bool) -> list[str]:
+    match stmt:
+        case Loop():
+            return _loop(stmt, scope, dtype, reducing=reducing, threads=threads)
+        case Zero(name):
+            return _zero(scope, name, threads=threads)
+        case Assign():
+            return assign(stmt, scope, dtype, threads=threads)
+        case Gemm():
+            return gemm(stmt, scope, threads=threads)
+        case _:
+            assert_never(stmt)
+
+
+def _loop(stmt: Loop, scope: Scope, dtype: str, *, reducing: bool, threads: bool) -> list[str]:
+    parallel = stmt.parallel and threads
+    body = _own_memory(stmt, scope, reducing=reducing) if parallel else []
+    for inner in stmt.body:
+        body += _statement(inner, scope, dtype, reducing=reducing, threads=threads and not parallel)
+    lines = [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+    if parallel:
+        lines.insert(0, "#pragma omp parallel for schedule(dynamic) num_threads(tc_threads)")
+    return lines
+
+
+def _own_memory(stmt: Loop, scope: Scope, *, reducing: bool) -> list[str]:
+    """Declarations of what each thread has for itself in a parallel loop."""
+    used = {name for inner in stmt.body for name in used_buffers(inner)}
+    mine = [name for name in scope.scratch()[1] if name in used]
+    lines = []
+    if mine:
+        skip = " + 64" if reducing else ""
+        lines.append(f"char *tc_mine = tc_own + omp_get_thread_num()*tc_own_bytes{skip};")
+    for number, name in enumerate(mine):
+        if number:
+            lines.append(f"tc_mine += tc_aligned({_bytes(scope.buffers[mine[number - 1]])});")
+        lines.append(_pointer(scope, name, "tc_mine"))
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register" and name in scope.private and name in used:
+            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+    return lines
+
+
+def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
+    buffer, word = scope.buffers[name], scope.names[name]
+    if buffer.place == "register":
+        return [f"{word} = 0;"]
+    return [f"tc_zero({word}, {_bytes(buffer)}, {'tc_threads' if threads else '1'});"]
+
+
+def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
+    """One call for a whole phase, where no tile has to be asked for in between."""
+    if not host or has_fetch(host):
+        return ""
+    kernels = {k.name: k for k in module.kernels}
+    bases = module_bases(module)
+    variables = list(dict.fromkeys(v.name for v in _host_variables(host)))
+    words = dict(zip(variables, unique(variables, C_RESERVED), strict=True))
+    spaces = {b for v in _host_variables(host) for b in v.space.bases}
+    lines = [
+        f"const int64_t N_{b.name} = tc_extents[{n}];" for n, b in enumerate(bases) if b in spaces
+    ]
+
+    def walk(items: tuple[Host, ...]) -> list[str]:
+        text: list[str] = []
+        for item in items:
+            match item:
+                case HostLoop(var, body):
+                    head = _host_head(var, words)
+                    text += [f"{head} {{", *indented(walk(body)), "}"]
+                case Launch(kernel):
+                    values = [words[v.name] for v in kernels[kernel].host_vars]
+                    given = f"(const int64_t[]){{{', '.join(values)}}}" if values else "NULL"
+                    text.append(f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},")
+                    text.append("    tc_scratch, tc_threads, tc_blas);")
+                case Fetch():
+                    continue
+                case _:
+                    assert_never(item)
+        return text
+
+    return fill("c/phase.c", phase=name, body="\n".join(indented([*lines, *walk(host)])))
+
+
+def _host_head(var: LoopVar, words: dict[str, str]) -> str:
+    name, stop = words[var.name], extent(var.space)
+    if var.below is not None:
+        stop = f"tc_min({stop}, {words[var.below]} + 1)"
+    step = f"{name} += {var.tile}" if var.tile else f"++{name}"
+    return f"for (int64_t {name} = 0; {name} < {stop}; {step})"
+
+
+def _host_variables(host: tuple[Host, ...]) -> list[LoopVar]:
+    found = []
+    for item in host:
+        if isinstance(item, HostLoop):
+            found += [item.var, *_host_variables(item.body)]
+    return found

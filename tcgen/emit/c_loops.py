@@ -1,0 +1,271 @@
+"""The loops of one assignment in C: order, blocking, threads, vectors, sums.
+
+Before: ``Assign(out, expr, band, parallel, block)``. After: nested ``for`` loops with a local sum
+where the innermost variables are summed, OpenMP over the outermost ones as the statement says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ..ir.expr import Access, leaves
+from ..ir.loops import Assign, BandVar, LoopVar
+from .c_expr import (
+    C_TYPES,
+    PROD,
+    bounds,
+    element,
+    expression,
+    extent,
+    is_complex,
+    literal,
+    packed_pair,
+    product,
+)
+from .scope import Scope, reduces, stored_axes
+
+BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
+INDENT = "    "
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
+    return [f"{INDENT}{line}" if line else line for line in lines]
+
+
+def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
+    """``for (int64_t i = 0; i < N_o; ++i)``."""
+    name = scope.variables[var.name]
+    low, high = bounds(var, scope)
+    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
+    return f"for (int64_t {name} = {low}; {name} < {high}; {step})"
+
+
+def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+    """The lines of an assignment; ``threads``: it may start threads."""
+    if threads and reduces(stmt):
+        return _shared_sum(stmt, scope, dtype)
+    summed = _summed_tail(stmt)
+    outer = stmt.band[: len(stmt.band) - summed]
+    heads = _heads(outer, stmt, scope)
+    body = _point(stmt, scope, dtype) if summed else _store(stmt, scope, _value(stmt, scope, dtype))
+    if not heads:
+        return ["{", *indented(body), "}"] if len(body) > 1 else body
+    # The innermost loop stays whole for the vector unit.
+    wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
+    pragma = ""
+    vector = not summed and _independent(stmt, outer[-1])
+    if threads and wanted:
+        depth = _rectangular(outer, wanted)
+        collapsed = _collapsed(outer, stmt, depth)
+        kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
+        pragma = _pragma(stmt, collapsed, kind, scope)
+    lines = list(body)
+    for number, head in reversed(list(enumerate(heads))):
+        lines = [f"{head} {{", *indented(lines), "}"]
+        if number == len(heads) - 1 and vector and not (number == 0 and pragma):
+            lines = ["#pragma omp simd", *lines]
+    return [pragma, *lines] if pragma else lines
+
+
+def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
+    """Loops that are not summed locally, outermost first, blocked loops before the first of two."""
+    blocked = _blocked(outer, stmt)
+    heads: list[str] = []
+    for var in outer:
+        if var not in blocked:
+            heads.append(loop_head(var, scope))
+            continue
+        if var == blocked[0]:
+            for v in blocked:
+                name = f"tc_{scope.variables[v.name]}"
+                low, high = bounds(v, scope)
+                heads.append(f"for (int64_t {name} = {low}; {name} < {high}; {name} += {BLOCK})")
+        name, (_, high) = scope.variables[var.name], bounds(var, scope)
+        stop = f"tc_min(tc_{name} + {BLOCK}, {high})"
+        heads.append(f"for (int64_t {name} = tc_{name}; {name} < {stop}; ++{name})")
+    return heads
+
+
+def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
+    """The two variables that are blocked against each other, in loop order, or ()."""
+    pair = tuple(v for v in outer if v.name in stmt.block)
+    bounding = {v.below for v in outer}
+    if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
+        return ()  # a triangle has no rectangular blocks; a summed variable is walked locally
+    return pair
+
+
+def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
+    """How many of the outermost loops have bounds that do not depend on each other."""
+    names: set[str] = set()
+    for depth, var in enumerate(outer[:wanted]):
+        if var.below in names:
+            return depth
+        names.add(var.name)
+    return wanted
+
+
+def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
+    """Printed loops that run at once: those before a block, and its two loops over blocks."""
+    blocked = _blocked(outer, stmt)
+    if not blocked:
+        return depth
+    first = outer.index(blocked[0])
+    return depth if depth <= first else first + (2 if blocked[1].name in stmt.out.variables else 1)
+
+
+def _pragma(stmt: Assign, collapsed: int, kind: str, scope: Scope) -> str:
+    points = product(
+        [
+            f"(double){extent(v.space)}" if n == 0 else extent(v.space)
+            for n, v in enumerate(stmt.band)
+        ]
+    )
+    triangular = any(v.below is not None for v in stmt.band)
+    parts = [f"#pragma omp {kind}"]
+    if collapsed > 1:
+        parts.append(f"collapse({collapsed})")
+    if kind.startswith("parallel for"):
+        parts.append("schedule(guided)" if triangular else "schedule(static)")
+    parts.append(f"num_threads(tc_threads) if ({points} > TC_PARALLEL_POINTS)")
+    return " ".join(parts)
+
+
+def _summed_tail(stmt: Assign) -> int:
+    """Number of innermost variables that the target does not hold."""
+    held = stmt.out.variables
+    count = 0
+    for var in reversed(stmt.band):
+        if var.name in held:
+            break
+        count += 1
+    return count
+
+
+def _independent(stmt: Assign, innermost: BandVar) -> bool:
+    """True where iterations of the innermost loop touch no element of each other."""
+    return innermost.name in stmt.out.variables and all(
+        leaf == stmt.out
+        for leaf in leaves(stmt.expr)
+        if isinstance(leaf, Access) and leaf.buffer == stmt.out.buffer
+    )
+
+
+def _value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool = True) -> str:
+    """``coeff * orbit * expr`` of one point."""
+    factors = []
+    if coefficient and stmt.coeff not in (1, -1):
+        factors.append(literal(stmt.coeff, dtype))
+    factors += [_orbit(chain, scope) for chain in stmt.orbit]
+    sign = "-" if coefficient and stmt.coeff == -1 else ""
+    outer = PROD if factors or sign else 0
+    text = "*".join([*factors, expression(stmt.expr, scope, dtype, outer + bool(factors))])
+    return f"{sign}{text}"
+
+
+def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
+    names = [scope.variables[name] for name in chain]
+    if len(names) == 2:
+        return f"({names[0]} == {names[1]} ? 1 : 2)"
+    return f"tc_orbit({len(names)}, (const int64_t[]){{{', '.join(names)}}})"
+
+
+def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
+    """``out = value;`` or ``out += value;``, in the stored triangle of a packed target only."""
+    buffer = scope.buffers[stmt.out.buffer]
+    if buffer.dtype != "complex128" and is_complex(stmt.expr, scope):
+        value = f"creal({value})"
+    line = f"{element(stmt.out, scope)} {'+=' if stmt.accumulate else '='} {value};"
+    guards = [
+        "{} {} {}".format(*_row_and_sign(stmt.out, scope, axis, pair.antisymmetric))
+        for axis, pair in stored_axes(buffer)
+        if pair is not None
+    ]
+    return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
+
+
+def _row_and_sign(
+    access: Access, scope: Scope, axis: int, antisymmetric: bool
+) -> tuple[str, str, str]:
+    row, column = packed_pair(access, scope, axis, {})
+    return row, ">" if antisymmetric else ">=", column
+
+
+def _sum_type(stmt: Assign, scope: Scope, dtype: str) -> str:
+    if is_complex(stmt.expr, scope):
+        return C_TYPES["complex128"]
+    return C_TYPES["float32" if dtype == "float32" else "float64"]
+
+
+def _total(coeff: Fraction, dtype: str) -> str:
+    if coeff == 1:
+        return "tc_sum"
+    return "-tc_sum" if coeff == -1 else f"{literal(coeff, dtype)}*tc_sum"
+
+
+def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """A local sum over the innermost variables, then one store."""
+    tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
+    return [
+        *_local_sum(stmt, tail, scope, dtype),
+        *_store(stmt, scope, _total(stmt.coeff, dtype)),
+    ]
+
+
+def _local_sum(
+    stmt: Assign, tail: tuple[BandVar, ...], scope: Scope, dtype: str, pragma: str = ""
+) -> list[str]:
+    """Declare ``tc_sum`` and add up; the innermost loop is a vector reduction.
+
+    A complex sum is two real ones, which every compiler can vectorise.
+    """
+    value = _value(stmt, scope, dtype, coefficient=False)
+    if is_complex(stmt.expr, scope):
+        names = "tc_re, tc_im"
+        declare = ["double tc_re = 0.0, tc_im = 0.0;"]
+        body = [
+            f"const double complex tc_term = {value};",
+            "tc_re += creal(tc_term);",
+            "tc_im += cimag(tc_term);",
+        ]
+        finish = ["const double complex tc_sum = CMPLX(tc_re, tc_im);"]
+    else:
+        names = "tc_sum"
+        declare = [f"{_sum_type(stmt, scope, dtype)} tc_sum = {literal(Fraction(0), dtype)};"]
+        body = [f"tc_sum += {value};"]
+        finish = []
+    lines = body
+    for number, var in reversed(list(enumerate(tail))):
+        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
+        if number == len(tail) - 1 and not (pragma and number == 0):
+            lines = [f"#pragma omp simd reduction(+:{names})", *lines]
+    return [*declare, *([pragma] if pragma else []), *lines, *finish]
+
+
+def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """A sum that threads share: each has its part, added in the order of the threads."""
+    kind = _sum_type(stmt, scope, dtype)
+    depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
+    collapse = f" collapse({depth})" if depth > 1 else ""
+    share = f"#pragma omp for{collapse} schedule(static) nowait"
+    opening = _pragma(stmt, 1, "parallel", scope)
+    slot = f"*({kind} *)(tc_own + {{}}*tc_own_bytes)"
+    return [
+        "{",
+        *indented(
+            [
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = 0;",
+                opening,
+                "{",
+                *indented(_local_sum(stmt, stmt.band, scope, dtype, share)),
+                f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
+                "}",
+                f"{kind} tc_sum = 0;",
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_sum += {slot.format('tc_n')};",
+                *_store(stmt, scope, _total(stmt.coeff, dtype)),
+            ]
+        ),
+        "}",
+    ]

@@ -1,0 +1,133 @@
+"""A module as plain data for the runtime: level 4 in, manifest out."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..artifact import (
+    BufferEntry,
+    FetchEntry,
+    HostEntry,
+    KernelEntry,
+    LaunchEntry,
+    LoopEntry,
+    Manifest,
+    PackingEntry,
+    SpaceEntry,
+    SymmetryEntry,
+    TensorEntry,
+)
+from ..ir.loops import Assign, Buffer, Fetch, Host, HostLoop, Kernel, Launch, Module
+from ..ir.tensor import Packing, Space, Tensor, element_type
+from .c import symbol
+from .names import C_RESERVED
+from .scope import make_scope, reduces, statements
+
+
+def make_manifest(
+    module: Module,
+    *,
+    target: str,
+    version: str,
+    planning_extents: tuple[tuple[str, int], ...],
+    memory_limit: int | None,
+) -> Manifest:
+    """The manifest of a verified module."""
+    return Manifest(
+        name=module.name,
+        tcgen_version=version,
+        target=target,
+        dtype=module.dtype,
+        memory_limit=memory_limit,
+        planning_extents=planning_extents,
+        spaces=_spaces(module),
+        tensors=tuple(_tensor(t, module.dtype) for t in module.tensors),
+        buffers=tuple(_buffer(b) for b in module.buffers),
+        kernels=tuple(_kernel(k, module) for k in module.kernels),
+        host_constant=_host(module.host_constant),
+        host_volatile=_host(module.host_volatile),
+    )
+
+
+def _spaces(module: Module) -> tuple[SpaceEntry, ...]:
+    found: dict[Space, None] = {}
+
+    def visit(space: Space) -> None:
+        for part in space.parts:
+            visit(part)
+        found.setdefault(space)
+
+    for space in module.spaces:
+        visit(space)
+    return tuple(SpaceEntry(s.name, s.extent, tuple(p.name for p in s.parts)) for s in found)
+
+
+def _packed(pairs: tuple[Packing, ...]) -> tuple[PackingEntry, ...]:
+    return tuple(PackingEntry(p.first, p.antisymmetric) for p in pairs)
+
+
+def _tensor(tensor: Tensor, dtype: str) -> TensorEntry:
+    return TensorEntry(
+        name=tensor.name,
+        role=tensor.role.value,
+        spaces=tuple(s.name for s in tensor.spaces),
+        order=tensor.stored_order,
+        packed=_packed(tensor.storage.packed),
+        dtype=element_type(tensor, dtype),
+        real=tensor.real,
+        default=None if tensor.default is None else str(tensor.default),
+        accumulate=tensor.accumulate,
+        volatile=tensor.volatile,
+        symmetry=tuple(SymmetryEntry(s.perm, s.sign, s.conj) for s in tensor.symmetry),
+    )
+
+
+def _buffer(buffer: Buffer) -> BufferEntry:
+    return BufferEntry(
+        name=buffer.name,
+        spaces=tuple(a.space.name for a in buffer.axes),
+        lengths=tuple(a.length for a in buffer.axes),
+        order=buffer.order,
+        dtype=buffer.dtype,
+        place=buffer.place,
+        tensor=None if buffer.tensor is None else buffer.tensor.name,
+        packed=_packed(buffer.packed),
+        live=buffer.live,
+        keep=buffer.keep,
+    )
+
+
+def _kernel(kernel: Kernel, module: Module) -> KernelEntry:
+    scope = make_scope(kernel, module, C_RESERVED)
+    read, written, outside = scope.read(), scope.written(), scope.outside()
+    shared, private = scope.scratch()
+    return KernelEntry(
+        name=kernel.name,
+        symbol=symbol(kernel),
+        host=tuple(v.name for v in kernel.host_vars),
+        spaces=tuple(s.name for s in scope.extents),
+        reads=tuple(n for n in outside if n in read),
+        writes=tuple(n for n in outside if n in written),
+        shared=shared,
+        private=private,
+        reduces=any(isinstance(s, Assign) and reduces(s) for s, _ in statements(kernel.body)),
+    )
+
+
+def _host(items: tuple[Host, ...]) -> tuple[HostEntry, ...]:
+    result: list[HostEntry] = []
+    for item in items:
+        match item:
+            case HostLoop(var, body):
+                entry = LoopEntry(
+                    "loop", var.name, var.space.name, var.tile, var.below, _host(body)
+                )
+                result.append(entry)
+            case Launch(kernel):
+                result.append(LaunchEntry("launch", kernel))
+            case Fetch(buffer, ranges):
+                names = tuple(None if v is None else v.name for v in ranges)
+                result.append(FetchEntry("fetch", buffer, names))
+            case _:
+                assert_never(item)
+    return tuple(result)

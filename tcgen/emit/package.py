@@ -1,0 +1,93 @@
+"""The Python side of an artifact: a typed function, and the runtime that travels with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..artifact import Manifest, TensorEntry
+from ..errors import ArgumentError
+from .names import PYTHON_RESERVED, unique
+from .text import fill
+
+_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py")
+
+
+def package_text(manifest: Manifest) -> str:
+    """``__init__.py``: a function of the program's name with a keyword for each input.
+
+    Raises:
+        ArgumentError: an input has the name of the keyword ``out``.
+    """
+    inputs = [t for t in manifest.tensors if t.role != "output"]
+    if any(t.name == "out" for t in inputs):
+        raise ArgumentError(
+            "an input named out cannot be passed, since out= names the arrays for the results: "
+            "rename the input"
+        )
+    # Builtins may be parameters; keywords of the language may not.
+    words = unique((t.name for t in inputs), PYTHON_RESERVED, taken=("out", "program"))
+    name = unique((manifest.name,), PYTHON_RESERVED, taken=("program", "Program", "Any", "npt"))[0]
+    pairs = list(zip(inputs, words, strict=True))
+    pairs.sort(key=lambda p: p[0].default is not None)
+    parameters = ["*", *(_parameter(t, w) for t, w in pairs), "out: dict[str, Any] | None = None"]
+    passed = [f'**{{"{t.name}": {w}}}' if t.name != w else f"{t.name}={w}" for t, w in pairs]
+    needs = " and a C compiler (once for each machine)" if manifest.target == "cpu" else ""
+    return fill(
+        "artifact/package.py.txt",
+        title=f"{manifest.name}: a compiled tensor program ({manifest.dtype}).",
+        version=manifest.tcgen_version,
+        needs=needs,
+        arguments="\n".join(f"    {describe(t)}" for t in inputs) or "    none",
+        results="\n".join(f"    {describe(t)}" for t in manifest.tensors if t.role == "output"),
+        name=name,
+        parameters="\n    " + ",\n    ".join(parameters) + ",\n",
+        passed="".join(f", {p}" for p in passed),
+        public=", ".join(f'"{n}"' for n in sorted({name, "program"})),
+    )
+
+
+def _parameter(tensor: TensorEntry, word: str) -> str:
+    if tensor.default is None:
+        kind = "npt.ArrayLike" if tensor.role == "input" else "Any"
+        return f"{word}: {kind}"
+    top, _, bottom = tensor.default.partition("/")
+    value = repr(int(top) / int(bottom or 1))
+    return f"{word}: {'complex' if tensor.dtype == 'complex128' else 'float'} = {value}"
+
+
+def describe(tensor: TensorEntry) -> str:
+    """One line: name, axes as the array has them, element type, and what is special.
+
+    ``t2(o, o, v, v) float64``; ``vv(v >= v)`` is a packed triangle.
+    """
+    axes = []
+    for axis, pair in tensor.stored():
+        space = tensor.spaces[axis]
+        if pair is None:
+            axes.append(space)
+        else:
+            axes.append(f"{space} {'>' if pair.antisymmetric else '>='} {space}")
+    notes = [tensor.dtype]
+    if tensor.role == "generated":
+        notes.append("f(out, ranges) or an array that slices, read tile by tile")
+    if not tensor.volatile and tensor.role != "output":
+        notes.append("constant")
+    if tensor.default is not None:
+        notes.append(f"default {tensor.default}")
+    if tensor.accumulate:
+        notes.append("added to the array in out")
+    return f"{tensor.name}({', '.join(axes)}) {', '.join(notes)}"
+
+
+def runtime_files() -> tuple[tuple[str, str], ...]:
+    """The runtime, file by file, as it runs inside an artifact."""
+    package = Path(__file__).parents[1]
+    paths = [package / name for name in _TRAVELS]
+    paths += sorted((package / "runtime").glob("*.py"))
+    files = [
+        ("_tcgen/__init__.py", '"""The part of tcgen that runs programs, copied verbatim."""\n')
+    ]
+    for path in paths:
+        name = path.relative_to(package).as_posix()
+        files.append((f"_tcgen/{name}", path.read_text(encoding="utf-8")))
+    return tuple(files)

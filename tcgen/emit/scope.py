@@ -1,0 +1,187 @@
+"""What a kernel uses: its buffers, variables and extents, each with its name in the source.
+
+Reads level 4. Shared by the printers of all targets and by the manifest, so that source and
+manifest never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import assert_never
+
+from ..ir.expr import Access, Equal, Subscript, leaves
+from ..ir.loops import (
+    Assign,
+    BandVar,
+    Buffer,
+    Gemm,
+    Kernel,
+    Loop,
+    LoopVar,
+    Module,
+    Stmt,
+    Zero,
+)
+from ..ir.loops_check import accesses, private_to, used_buffers, written_buffers
+from ..ir.tensor import Packing, Space
+from .names import unique
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A kernel and the names of what it uses.
+
+    Attributes:
+        kernel: being printed.
+        buffers: by name, those of the kernel, in order of first use.
+        names: of buffers in the source.
+        variables: host, loop and band variables in the source.
+        bases: base spaces of the module, in the order of the extents.
+        private: buffers of which each thread has its own.
+    """
+
+    kernel: Kernel
+    buffers: Mapping[str, Buffer]
+    names: Mapping[str, str]
+    variables: Mapping[str, str]
+    bases: tuple[Space, ...]
+    private: frozenset[str]
+
+    @property
+    def extents(self) -> tuple[Space, ...]:
+        """Base spaces whose extents the kernel needs, in the order of the module."""
+        used = {b for s in _spaces(self.kernel, self.buffers) for b in s.bases}
+        return tuple(b for b in self.bases if b in used)
+
+    def scratch(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Private buffers of which there is one for the launch, and one for each thread."""
+        names = [n for n, b in self.buffers.items() if b.place == "private"]
+        return (
+            tuple(n for n in names if n not in self.private),
+            tuple(n for n in names if n in self.private),
+        )
+
+    def outside(self) -> tuple[str, ...]:
+        """Buffers with an address outside the kernel."""
+        return tuple(n for n, b in self.buffers.items() if b.place in ("caller", "arena"))
+
+    def written(self) -> frozenset[str]:
+        """Buffers that the kernel writes."""
+        return frozenset(w for s in self.kernel.body for w in written_buffers(s))
+
+    def read(self) -> frozenset[str]:
+        """Buffers whose values the kernel needs."""
+        return frozenset(r for s in self.kernel.body for r in _reads(s))
+
+
+def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scope:
+    """The names of a kernel: variables first, so that letters stay letters."""
+    everything = {b.name: b for b in module.buffers}
+    used = dict.fromkeys(name for s in kernel.body for name in used_buffers(s))
+    variables = list(dict.fromkeys(v.name for v in _variables(kernel)))
+    words = unique([*variables, *used], reserved)
+    private = frozenset(
+        name
+        for loop in kernel.body
+        if isinstance(loop, Loop) and loop.parallel
+        for name in private_to(loop, kernel, everything)
+    )
+    return Scope(
+        kernel,
+        {name: everything[name] for name in used},
+        dict(zip(used, words[len(variables) :], strict=True)),
+        dict(zip(variables, words, strict=False)),
+        module_bases(module),
+        private,
+    )
+
+
+def module_bases(module: Module) -> tuple[Space, ...]:
+    """Base spaces in the order of the extents that kernels take."""
+    return tuple(dict.fromkeys(base for space in module.spaces for base in space.bases))
+
+
+def band(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
+    """All own loops of a statement."""
+    match stmt:
+        case Assign():
+            return stmt.band
+        case Gemm():
+            return (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
+        case _:
+            assert_never(stmt)
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, tuple[Loop, ...]]]:
+    """Statements that are no loops, each with the loops around it, outermost first."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            for inner, around in statements(stmt.body):
+                yield inner, (stmt, *around)
+        else:
+            yield stmt, ()
+
+
+def reduces(stmt: Assign) -> bool:
+    """True for a sum over all of the band that threads may share."""
+    held = stmt.out.variables
+    return stmt.parallel > 0 and not any(v.name in held for v in stmt.band)
+
+
+def stored_axes(buffer: Buffer) -> tuple[tuple[int, Packing | None], ...]:
+    """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
+    pairs = {p.first: p for p in buffer.packed} | {p.first + 1: p for p in buffer.packed}
+    axes: list[tuple[int, Packing | None]] = []
+    for axis in buffer.order:
+        pair = pairs.get(axis)
+        if pair is None or all(p is not pair for _, p in axes):
+            axes.append((axis, pair))
+    return tuple(axes)
+
+
+def _reads(stmt: Stmt) -> Iterator[str]:
+    match stmt:
+        case Loop(_, body):
+            for inner in body:
+                yield from _reads(inner)
+        case Zero():
+            return
+        case Assign(out, expr):
+            yield from (leaf.buffer for leaf in leaves(expr) if isinstance(leaf, Access))
+            if stmt.accumulate:
+                yield out.buffer
+        case Gemm(out, a, b):
+            yield from (a.buffer, b.buffer)
+            if stmt.accumulate:
+                yield out.buffer
+        case _:
+            assert_never(stmt)
+
+
+def _variables(kernel: Kernel) -> Iterator[LoopVar | BandVar]:
+    yield from kernel.host_vars
+    for stmt, around in statements(kernel.body):
+        yield from (loop.var for loop in around)
+        if not isinstance(stmt, Zero):
+            yield from band(stmt)
+
+
+def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:
+    for variable in _variables(kernel):
+        yield variable.space
+    for name in buffers:
+        yield from (a.space for a in buffers[name].axes if a.length is None)
+    for stmt in kernel.body:
+        for access in accesses(stmt):
+            yield from _offsets(access.subscripts)
+    for stmt, _ in statements(kernel.body):
+        if isinstance(stmt, Assign):
+            for leaf in leaves(stmt.expr):
+                if isinstance(leaf, Equal):
+                    yield from _offsets((leaf.left, leaf.right))
+
+
+def _offsets(subscripts: tuple[Subscript, ...]) -> Iterator[Space]:
+    for subscript in subscripts:
+        yield from subscript.offset

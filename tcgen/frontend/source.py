@@ -1,0 +1,165 @@
+"""The text of a spec: statements with exact places, and the list of its problems."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import Diagnostic, Span, SpecError
+
+KEYWORDS = ("space", "index", "input", "output", "include")
+_DECLARATION = re.compile(r"\s*(?:" + "|".join(KEYWORDS) + r")\s+[A-Za-z_\"]")
+_CODE = re.compile(r'(?:[^#"]|"[^"]*"|")*')
+_CLOSING = {")": "(", "]": "["}
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A statement as written, from column 1 of its first line, comments blanked.
+
+    Attributes:
+        file: name for messages.
+        line: 1-based number of its first line.
+        text: its lines, joined by newlines.
+        folder: where its file lies, for ``include``; None for a text without a file.
+        broken: a bracket is never closed, which is reported already.
+    """
+
+    file: str
+    line: int
+    text: str
+    folder: Path | None
+    broken: bool = False
+
+    @property
+    def keyword(self) -> str | None:
+        """The word that starts a declaration; None for an equation."""
+        word = re.match(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(.?)", self.text)
+        if word is None or word[1] not in KEYWORDS or word[2] in ("=", "[", "+", "-"):
+            return None
+        return word[1]
+
+    def span(self, line: int, column: int, length: int) -> Span:
+        """Place in the file of a place in ``text``."""
+        return Span(self.file, self.line + line - 1, column, max(1, length))
+
+
+class Problems:
+    """Collects diagnostics and reports them all, in the order of the text."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, list[str]] = {}
+        self._order: dict[tuple[str, int], int] = {}
+        self._found: dict[tuple[Span, str], Diagnostic] = {}
+        self.doubtful: set[str] = set()  # names whose declaration failed: no second message
+
+    @property
+    def count(self) -> int:
+        """Number of problems so far."""
+        return len(self._found)
+
+    def register(self, file: str, lines: list[str]) -> None:
+        """Make the lines of a file known, for the source line of a message."""
+        self._lines[file] = lines
+
+    def reach(self, statement: Statement) -> None:
+        """Note that ``statement`` comes next in the text."""
+        for n in range(statement.text.count("\n") + 1):
+            self._order.setdefault((statement.file, statement.line + n), len(self._order))
+
+    def add(self, span: Span, message: str, advice: str = "") -> None:
+        """Add a problem; the same message at the same place counts once."""
+        lines = self._lines.get(span.file, [])
+        source = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
+        diagnostic = Diagnostic(span, message, source.replace("\t", " "), advice)
+        self._found.setdefault((span, message), diagnostic)
+
+    def raise_any(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            SpecError: with all problems, first first.
+        """
+        if self._found:
+            raise SpecError(tuple(sorted(self._found.values(), key=self._place)))
+
+    def _place(self, diagnostic: Diagnostic) -> tuple[float, int, int]:
+        span = diagnostic.span
+        return (self._order.get((span.file, span.line), math.inf), span.line, span.column)
+
+
+def split_statements(
+    source: str, file: str, folder: Path | None, problems: Problems
+) -> tuple[Statement, ...]:
+    """Cut a text into statements.
+
+    A statement ends at the line's end unless a bracket is open or the next line that is neither
+    blank nor comment starts with ``+ - * /``. A bracket that is still open where a declaration or
+    a line with ``=`` starts was never closed: that is a problem, and reading goes on there.
+
+    Args:
+        source: text of a whole file.
+        file: its name for messages.
+        folder: where it lies, or None.
+        problems: receives what is wrong.
+
+    Returns:
+        The statements in order.
+    """
+    lines = source.replace("\r\n", "\n").split("\n")
+    problems.register(file, lines)
+    code = [_without_comment(line) for line in lines]
+    filled = [n for n, line in enumerate(code) if line.strip()]
+    statements: list[Statement] = []
+    at = 0
+    while at < len(filled):
+        start, opened = filled[at], list[tuple[str, int, int]]()
+        while True:
+            _follow_brackets(code[filled[at]], filled[at], opened)
+            following = code[filled[at + 1]] if at + 1 < len(filled) else None
+            if following is None or not _continues(following, len(opened)):
+                break
+            at += 1
+        end = filled[at]
+        at += 1
+        text = "\n".join(code[start : end + 1])
+        statements.append(Statement(file, start + 1, text, folder, bool(opened)))
+        if opened:
+            sign, line, column = opened[-1]
+            problems.add(
+                Span(file, line + 1, column + 1),
+                f"this bracket {sign} is never closed",
+                f"write {')' if sign == '(' else ']'} where it ends",
+            )
+            words = re.findall(r"[A-Za-z_]\w*", text)
+            problems.doubtful.update(words if words[0] in KEYWORDS else words[:1])
+    return tuple(statements)
+
+
+def _without_comment(line: str) -> str:
+    found = _CODE.match(line)
+    return found[0] if found else line
+
+
+def _follow_brackets(line: str, number: int, opened: list[tuple[str, int, int]]) -> None:
+    """Update the stack of open brackets; a wrong closing one is left for the parser to report."""
+    for column, sign in enumerate(line):
+        if sign in "([":
+            opened.append((sign, number, column))
+        elif sign in _CLOSING and opened and opened[-1][0] == _CLOSING[sign]:
+            opened.pop()
+
+
+def _continues(line: str, depth: int) -> bool:
+    """True where ``line`` goes on with a statement that has ``depth`` brackets open."""
+    if depth == 0:
+        return line.lstrip()[0] in "+-*/"
+    for sign in line:
+        depth += (sign in "([") - (sign in ")]")
+        if depth == 0:
+            break
+        if sign == "=":
+            return False
+    return not _DECLARATION.match(line)

@@ -1,0 +1,384 @@
+"""Term lists in JSON: targets, each a sum of products with coefficients and permutations.
+
+    {"ranges": {"o": ["i", "j"]}, "tensors": {"t2": {"axes": ["o", "o", "v", "v"]}},
+     "targets": [{"out": "r2[i,j,a,b]", "terms": [
+        {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
+         "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
+
+An index that is not on the left is summed. A tensor without axes (the integrals v, the Fock matrix
+f) is given by blocks, which follow from the ranges of its indices. Targets that no other target
+reads are outputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ..errors import Diagnostic, Span, SpecError
+from ..ir.expr import Const, Expr, Prod, Quot, Sum
+from ..ir.system import Apply, Equation, Factor, Permutation, System, Term
+from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from .assemble import assemble, find_cycle
+from .blocks import Family, family_of, permuted
+from .rewrite import to_letters
+from .spec import read_text
+from .term_symmetry import read_symmetry
+
+_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
+_KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
+_REFERENCE = re.compile(r"\s*(-?)\s*([A-Za-z_]\w*)\s*(?:\[([\w\s,]*)\])?\s*")
+
+
+def read_terms_file(path: Path) -> System:
+    """The system of a .json term list.
+
+    Raises:
+        SpecError: what is wrong in the list.
+        TcgenError: the file cannot be read.
+    """
+    return read_terms(read_text(path), str(path))
+
+
+def read_terms(text: str, filename: str) -> System:
+    """The system of a term list.
+
+    Args:
+        text: JSON.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: all problems, each with its target and term.
+
+    Example:
+        >>> print(read_terms('''{"targets": [{"out": "e", "terms": [
+        ...     {"coef": 0.25, "factors": ["v[i,j,a,b]", "t[a,b,i,j]"]}]}]}''', "e.json").pretty())
+        e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t[a,b,i,j]
+        <BLANKLINE>
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        span = Span(filename, error.lineno, error.colno)
+        line = text.split("\n")[error.lineno - 1]
+        problem = Diagnostic(span, f"no JSON: {error.msg}", line, "mend the JSON here")
+        raise SpecError((problem,)) from None
+    return _Reader(data, filename).system()
+
+
+def exact(value: Any) -> Fraction:
+    """A coefficient as an exact number: 0.3333333333333333 is 1/3.
+
+    Raises:
+        ValueError: for anything but a finite number or the text of one.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is no number")
+    try:
+        written = Fraction(str(value))
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"{value!r} is no number") from None
+    simple = written.limit_denominator(10**6)
+    close = abs(simple - written) <= abs(written) / 10**15
+    return simple if isinstance(value, float) and close else written
+
+
+class _Reader:
+    """Reads one list; problems are collected, so that all are reported together."""
+
+    def __init__(self, data: Any, filename: str) -> None:
+        self._file = filename
+        self._problems: list[Diagnostic] = []
+        if not isinstance(data, dict) or not isinstance(data.get("targets"), list):
+            self._wrong(
+                "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
+            )
+            data = {"targets": []}
+        self._data = data
+        self._ranges = self._read_ranges()
+        self._spaces: dict[str, Space] = {}
+        declared = data.get("tensors", {})
+        self._declared: dict[str, Any] = declared if isinstance(declared, dict) else {}
+        self._targets: dict[str, Tensor] = {}
+        self._inputs: dict[str, Tensor] = {}
+        self._families: dict[str, Family] = {}
+        self._blocks: dict[str, dict[str, Tensor]] = {}
+
+    def system(self) -> System:
+        """The system of the list."""
+        targets = [t for t in map(self._target, self._data["targets"]) if t is not None]
+        written = {name for name, _, _ in targets}
+        texts = {
+            name: {self._split(f)[1] for term in terms for f in _texts(term)}
+            for name, _, terms in targets
+        }
+        read = {other for name in texts for other in texts[name] if other != name} & written
+        for name, left, _ in targets:
+            role = Role.TEMP if name in read else Role.OUTPUT
+            tensor = Tensor(name, tuple(i.space for i in left), role)
+            if self._targets.setdefault(name, tensor) != tensor:
+                self._wrong(f"target {name}: its axes differ from those before", "use one order")
+        equations: dict[str, Equation] = {}
+        for n, (name, left, terms) in enumerate(targets):
+            anti = self._antisymmetrizer(n, name, left)
+            made = [
+                t for k, term in enumerate(terms) for t in self._term(name, left, anti, k, term)
+            ]
+            if name in equations:
+                first = equations[name]
+                moved = tuple(to_letters(t, left, first.lhs.indices) for t in made)
+                equations[name] = replace(first, terms=first.terms + moved)
+            else:
+                equations[name] = Equation(Ref(self._targets[name], left), tuple(made))
+        self._check_order(list(equations.values()))
+        if self._problems:
+            raise SpecError(tuple(self._problems))
+        outputs = [t for t in self._targets.values() if t.role is Role.OUTPUT]
+        name = str(self._data.get("name") or Path(self._file).stem)
+        spaces = tuple(
+            sorted(self._spaces.values(), key=lambda s: list(self._ranges).index(s.name))
+        )
+        return assemble(name, spaces, self._all_inputs(), outputs, list(equations.values()))
+
+    def _all_inputs(self) -> list[Tensor]:
+        """Inputs in declared order, blocks sorted by their spaces."""
+        order = {name: n for n, name in enumerate(self._declared)}
+        names = list(dict.fromkeys((*self._inputs, *self._blocks)))
+        names.sort(key=lambda name: order.get(name, len(order)))
+        found: list[Tensor] = []
+        for name in names:
+            if name in self._inputs:
+                found.append(self._inputs[name])
+            found += (t for _, t in sorted(self._blocks.get(name, {}).items()))
+        return found
+
+    def _read_ranges(self) -> dict[str, str]:
+        """Letters of each range: those given, then those of the convention that are left."""
+        ranges: dict[str, str] = {}
+        given = self._data.get("ranges", {})
+        for name, letters in (given if isinstance(given, dict) else {}).items():
+            if isinstance(letters, dict):
+                letters = re.sub(r"\(.*?\)", "", str(letters.get("letters", ""))).split()
+            ranges[name] = "".join(str(x)[0] for x in letters)
+        taken = set("".join(ranges.values()))
+        for name, text in _DEFAULT_LETTERS.items():
+            ranges[name] = ranges.get(name, "") + "".join(x for x in text if x not in taken)
+        return ranges
+
+    def _space(self, name: str) -> Space:
+        return self._spaces.setdefault(name, Space(name, kind=_KINDS.get(name)))
+
+    def _index(self, letter: str, where: str) -> Index:
+        for name, letters in self._ranges.items():
+            if letter[0] in letters:
+                return Index(letter, self._space(name))
+        known = ", ".join(f"{name}: {' '.join(x)}" for name, x in self._ranges.items())
+        self._wrong(f"{where}: index {letter} belongs to no range", f"ranges are {known}")
+        return Index(letter, self._space(next(iter(self._ranges))))
+
+    def _target(self, data: Any) -> tuple[str, tuple[Index, ...], list[Any]] | None:
+        if not isinstance(data, dict) or not isinstance(data.get("out"), str):
+            self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
+            return None
+        where = f"target {data['out']}"
+        if not isinstance(data.get("terms"), list):
+            self._wrong(f"{where} has no terms", '"terms" is a list of {"coef", "factors"}')
+            return None
+        sign, name, letters = self._split(data["out"])
+        if sign or not name:
+            self._wrong(f"{where} is not of the form name[i,j]", "write for example r1[i,a]")
+            return None
+        left = tuple(self._index(x, where) for x in letters)
+        if len(set(left)) != len(left):
+            self._wrong(f"{where}: its indices are not distinct", "use different letters")
+        return name, left, data["terms"]
+
+    def _term(
+        self,
+        name: str,
+        left: tuple[Index, ...],
+        anti: tuple[Permutation, ...],
+        number: int,
+        data: Any,
+    ) -> Iterator[Term]:
+        where = f"target {name}, term {number + 1}"
+        if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
+            self._wrong(f"{where} has no factors", '"factors" is a list of "t1[i,a]"')
+            return
+        try:
+            coeff = exact(data.get("coef"))
+        except ValueError as error:
+            self._wrong(f"{where}: the coefficient {error}", '"coef" is a number or "1/4"')
+            return
+        factors: list[Factor] = []
+        for text in data["factors"]:
+            found = self._reference(str(text), where)
+            if found is None:
+                return
+            coeff *= found[0]
+            factors.append(found[1])
+        denominator = self._denominator(data.get("denom") or [], where)
+        if denominator is not None:
+            factors.append(denominator)
+        perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
+        term = Term(coeff, tuple(factors), (), perms)
+        if coeff:
+            yield replace(term, sums=tuple(i for i in distinct(term.indices) if i not in left))
+
+    def _denominator(self, texts: list[Any], where: str) -> Apply | None:
+        parts: list[Expr] = []
+        for text in texts:
+            found = self._reference(str(text), where)
+            if found is not None:
+                sign, ref = found
+                parts.append(ref if sign > 0 else Prod((Const(Fraction(-1)), ref)))
+        if not parts:
+            return None
+        return Apply(Quot(Const(Fraction(1)), Sum(tuple(parts)) if len(parts) > 1 else parts[0]))
+
+    def _reference(self, text: str, where: str) -> tuple[int, Ref] | None:
+        """Sign and reference of ``-name[i,j]``; a block is read from its representative."""
+        minus, name, letters = self._split(text)
+        if not name:
+            self._wrong(f"{where}: {text!r} is not of the form name[i,j]", "write t1[i,a]")
+            return None
+        sign = -1 if minus else 1
+        indices = tuple(self._index(x, where) for x in letters)
+        if name not in self._targets and self._by_ranges(name):
+            return self._block(name, indices, sign, where)
+        tensor = self._targets.get(name) or self._input(name, indices, where)
+        if tensor is None:
+            return None
+        if tensor.spaces != tuple(i.space for i in indices):
+            axes = ",".join(s.name for s in tensor.spaces)
+            self._wrong(f"{where}: {text} does not fit {name}[{axes}]", "check its letters")
+            return None
+        return sign, Ref(tensor, indices)
+
+    def _by_ranges(self, name: str) -> bool:
+        entry = self._declared.get(name)
+        if entry is None:
+            return name in ("v", "f")
+        return isinstance(entry, dict) and "axes" not in entry and "shape" not in entry
+
+    def _input(self, name: str, indices: tuple[Index, ...], where: str) -> Tensor | None:
+        if name in self._inputs:
+            return self._inputs[name]
+        entry = self._declared.get(name)
+        axes = None if entry is None else entry.get("axes", entry.get("shape"))
+        spaces = tuple(i.space for i in indices) if axes is None else ()
+        for axis in axes or ():
+            if axis not in self._ranges:
+                self._wrong(f"tensor {name}: axis {axis} is no range", "name it in ranges")
+                return None
+            spaces = (*spaces, self._space(axis))
+        try:
+            symmetry = read_symmetry(entry or {}, len(spaces))
+        except ValueError as error:
+            self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+            return None
+        self._inputs[name] = Tensor(name, spaces, Role.INPUT, symmetry=symmetry)
+        return self._inputs[name]
+
+    def _block(
+        self, name: str, indices: tuple[Index, ...], sign: int, where: str
+    ) -> tuple[int, Ref] | None:
+        """The first block, in the order of the ranges, that symmetry reaches from this one."""
+        family = self._family(name, len(indices), where)
+        if family is None:
+            return None
+        order = list(self._ranges)
+        spaces = tuple(i.space for i in indices)
+        reached = [permuted(spaces, s) for s in family.group]
+        block = min(reached, key=lambda b: [order.index(s.name) for s in b])
+        whole = family_of(family.parent, (block,))
+        tensor = whole.members[0]
+        symmetry = next(s for s in whole.group if permuted(spaces, s) == block)
+        blocks = self._blocks.setdefault(name, {})
+        blocks.setdefault(tensor.name, tensor)
+        return sign * symmetry.sign, Ref(tensor, tuple(indices[k] for k in symmetry.perm))
+
+    def _family(self, name: str, rank: int, where: str) -> Family | None:
+        if name not in self._families:
+            anything = Space("any")
+            try:
+                symmetry = read_symmetry(self._declared.get(name, {}), rank)
+                parent = Tensor(name, (anything,) * rank, Role.INPUT, symmetry=symmetry)
+                self._families[name] = family_of(parent, ())
+            except ValueError as error:
+                self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+                return None
+        family = self._families[name]
+        if family.parent.rank != rank:
+            self._wrong(f"{where}: {name} has {family.parent.rank} indices elsewhere", "check it")
+            return None
+        return family
+
+    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> tuple[Permutation, ...]:
+        letters = [i.name for i in left]
+        perms = []
+        for entry in data if isinstance(data, list) else [data]:
+            match entry:
+                case [1 | -1 as sign, [*images]] if sorted(map(str, images)) == sorted(letters):
+                    perms.append(Permutation(int(sign), tuple(letters.index(x) for x in images)))
+                case _:
+                    advice = f"each is [sign, indices], a permutation of {letters}"
+                    self._wrong(f"{where}: perms entry {entry} is not understood", advice)
+                    return ()
+        identity = tuple(range(len(left)))
+        return () if perms == [Permutation(1, identity)] else tuple(perms)
+
+    def _antisymmetrizer(
+        self, number: int, name: str, left: tuple[Index, ...]
+    ) -> tuple[Permutation, ...]:
+        """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
+        letters = [i.name for i in left]
+        found = [Permutation(1, tuple(range(len(left))))]
+        groups = self._data["targets"][number].get("antisymmetrize") or []
+        for group in groups:
+            if not set(group) <= set(letters):
+                self._wrong(f"target {name}: antisymmetrize {group}", f"its indices are {letters}")
+                return ()
+            places = [letters.index(x) for x in group]
+            fresh = []
+            for perm, order in itertools.product(found, itertools.permutations(range(len(group)))):
+                moved = dict(zip(places, (places[k] for k in order), strict=True))
+                inversions = sum(a > b for a, b in itertools.combinations(order, 2))
+                images = tuple(moved.get(k, k) for k in perm.images)
+                fresh.append(Permutation(perm.sign * (-1) ** inversions, images))
+            found = fresh
+        return tuple(found) if groups else ()
+
+    def _check_order(self, equations: list[Equation]) -> None:
+        cycle = [e.lhs.tensor.name for e in find_cycle(equations)]
+        if cycle:
+            ring = " -> ".join((*cycle, cycle[0]))
+            self._wrong(f"these targets need each other: {ring}", "break the ring")
+
+    def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
+        """Sign, name and letters of a reference; no name where it is none."""
+        found = _REFERENCE.fullmatch(text)
+        if found is None:
+            return "", "", ()
+        letters = tuple(x.strip() for x in (found[3] or "").split(",") if x.strip())
+        return found[1], found[2], letters
+
+    def _wrong(self, message: str, advice: str) -> None:
+        self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
+
+
+def _texts(term: Any) -> list[str]:
+    """References of a term as written."""
+    if not isinstance(term, dict):
+        return []
+    texts = []
+    for key in ("factors", "denom"):
+        found = term.get(key)
+        texts += [str(x) for x in found] if isinstance(found, list) else []
+    return texts

@@ -1,0 +1,206 @@
+"""The fusion graph of a program: which loops a producer could share with its consumer.
+
+Nodes of the paper are arrays; here a node is one execution of a step, and an array is the edge from
+the step that makes it to the step that reads it. Both views agree on trees. A generated input that
+several steps read is produced once for each of them, so that each execution is a leaf.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..ir.program import Produce, Program, Step
+from ..ir.tensor import Index, Ref, Role, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One execution of a step.
+
+    Attributes:
+        id: position among the nodes; producers come before consumers.
+        step: id of the step.
+        reader: for a generated input: id of the step that it is produced for.
+    """
+
+    id: int
+    step: int
+    reader: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A potential fusion edge of the paper: an axis whose loop producer and consumer could share.
+
+    Attributes:
+        axis: of the array.
+        loop: unique name of the loop, the same number wherever it could be one loop.
+        made: the producer's index on that axis.
+        read: the consumer's index on that axis.
+    """
+
+    axis: int
+    loop: int
+    made: Index
+    read: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An array with one producer and one consumer, by node id, and its candidates by axis."""
+
+    id: int
+    array: Tensor
+    producer: int
+    consumer: int
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def loops(self) -> tuple[int, ...]:
+        """Names of the candidate loops, by axis."""
+        return tuple(c.loop for c in self.candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class FusionGraph:
+    """A forest: each node has at most one edge to a consumer.
+
+    Attributes:
+        program: it was made from.
+        nodes: executions, producers first.
+        edges: in post-order of each tree, operands left to right.
+        parts: the edges' ids, one tuple for each tree.
+        restricted: some array was left whole because it has several producers or consumers, is
+            read twice or in part, is an output too, or crosses from the constant to the volatile
+            phase.
+    """
+
+    program: Program
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    parts: tuple[tuple[int, ...], ...]
+    restricted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """An edge before loops are named."""
+
+    array: Tensor
+    producer: int
+    consumer: int
+    made: Ref
+    read: Ref
+
+
+def fusion_graph(program: Program) -> FusionGraph:
+    """The fusion graph of a program; resident inputs are no nodes.
+
+    Source: Allam et al., section 2.1, with indices matched through the axes of the array.
+    """
+    nodes = _nodes(program)
+    links: dict[int, list[_Link]] = {}
+    restricted = False
+    executions = {n.step: n for n in nodes if n.reader is None}
+    produced_for = {(n.step, n.reader): n for n in nodes}
+    for node in nodes:
+        step = program.steps[node.step]
+        for array in dict.fromkeys(r.tensor for r in step.operands):
+            if array.role is Role.INPUT or array.rank == 0:
+                continue
+            producers = program.producers(array)
+            link = None
+            if isinstance(producers[0].op, Produce):
+                maker = produced_for[producers[0].id, step.id]
+                link = _link(array, maker, node, producers[0], step)
+            elif len(producers) == len(program.consumers(array)) == 1:
+                maker = executions[producers[0].id]
+                if array.role is not Role.OUTPUT and producers[0].phase is step.phase:
+                    link = _link(array, maker, node, producers[0], step)
+            if link is None:
+                restricted = True
+            else:
+                links.setdefault(node.id, []).append(link)
+    edges, parts = _edges(nodes, links)
+    return FusionGraph(program, nodes, edges, parts, restricted)
+
+
+def _nodes(program: Program) -> tuple[Node, ...]:
+    """Executions in program order, a generated input right before the step that reads it."""
+    produce = {s.out.tensor: s for s in program.steps if isinstance(s.op, Produce)}
+    wanted: list[tuple[int, int | None]] = []
+    read: set[Tensor] = set()
+    for step in program.steps:
+        if isinstance(step.op, Produce):
+            continue
+        for tensor in dict.fromkeys(r.tensor for r in step.operands):
+            if tensor in produce:
+                wanted.append((produce[tensor].id, step.id))
+                read.add(tensor)
+        wanted.append((step.id, None))
+    wanted += [(s.id, None) for tensor, s in produce.items() if tensor not in read]
+    return tuple(Node(n, step, reader) for n, (step, reader) in enumerate(wanted))
+
+
+def _link(array: Tensor, maker: Node, node: Node, producer: Step, step: Step) -> _Link | None:
+    """The edge through ``array``, or None unless it is read once, whole, with distinct indices."""
+    reads = [r for r in step.operands if r.tensor == array]
+    made, read = producer.out, reads[0]
+    whole = all(
+        p.space == c.space == space
+        for p, c, space in zip(made.indices, read.indices, array.spaces, strict=True)
+    )
+    if len(reads) != 1 or not whole or len(set(read.indices)) != array.rank:
+        return None
+    return _Link(array, maker.id, node.id, made, read)
+
+
+def _edges(
+    nodes: tuple[Node, ...], links: dict[int, list[_Link]]
+) -> tuple[tuple[Edge, ...], tuple[tuple[int, ...], ...]]:
+    """Edges in post-order with loops named in order of first occurrence, and the trees."""
+    below = {link.producer for found in links.values() for link in found}
+    roots = [n.id for n in nodes if n.id in links and n.id not in below]
+    trees = [_post_order(root, links) for root in roots]
+    edges: list[Edge] = []
+    parts: list[tuple[int, ...]] = []
+    names: dict[tuple[int, Index], int] = {}
+    for tree in trees:
+        start = len(edges)
+        loop_of = _loops(tree)
+        for link in tree:
+            pairs = zip(link.made.indices, link.read.indices, strict=True)
+            candidates = tuple(
+                Candidate(
+                    axis,
+                    names.setdefault(loop_of[link.producer, made], len(names)),
+                    made,
+                    read,
+                )
+                for axis, (made, read) in enumerate(pairs)
+            )
+            edges.append(Edge(len(edges), link.array, link.producer, link.consumer, candidates))
+        parts.append(tuple(range(start, len(edges))))
+    return tuple(edges), tuple(parts)
+
+
+def _post_order(root: int, links: dict[int, list[_Link]]) -> list[_Link]:
+    return [
+        found
+        for link in links.get(root, ())
+        for found in (*_post_order(link.producer, links), link)
+    ]
+
+
+def _loops(tree: list[_Link]) -> dict[tuple[int, Index], tuple[int, Index]]:
+    """For each (node, index) that an edge matches, the occurrence nearest to the root.
+
+    Occurrences with the same one could be one loop: names are matched through the arrays' axes,
+    never by letter, so that a letter used again after being summed is another loop.
+    """
+    found: dict[tuple[int, Index], tuple[int, Index]] = {}
+    for link in reversed(tree):  # consumers before producers
+        for made, read in zip(link.made.indices, link.read.indices, strict=True):
+            place = (link.consumer, read)
+            found[link.producer, made] = found.get(place, place)
+    return found

@@ -1,0 +1,173 @@
+"""From what is fused to a fusion plan: visits, instances of arrays, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from ..ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
+from ..ir.program import Contract, Produce, Program
+from ..ir.tensor import Role, Tensor
+from .graph import Edge, FusionGraph, Node
+from .legality import Variable
+from .memory import array_bytes
+from .nest import Placed, place_nodes
+from .tiles import fetch_tiles
+
+
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """A visit, the node it executes, and for a fetched tile what it contracts."""
+
+    node: Node
+    visit: Visit
+    contracted: tuple[tuple[int, LoopId], ...] = ()
+
+
+def build_plan(
+    graph: FusionGraph,
+    fused: tuple[Variable, ...],
+    extents: tuple[tuple[str, int], ...],
+    dtype: str,
+    solve: Solve,
+) -> FusionPlan:
+    """The plan in which exactly the given loops are fused, and tiles of generated inputs.
+
+    Args:
+        graph: fusion graph of the program.
+        fused: a legal choice of fused loops.
+        extents: planning extents by name, sorted.
+        dtype: of the program.
+        solve: what the solver says.
+    """
+    visited = _visits(graph, place_nodes(graph, fused), dict(extents), dtype)
+    visits = tuple(v.visit for v in visited)
+    loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
+    groups = _groups(graph.program, visits)
+    arrays = tuple(
+        replace(a, bytes=array_bytes(a, dict(extents), dtype))
+        for a in _arrays(graph, fused, visited, groups)
+    )
+    return FusionPlan(
+        graph.program,
+        extents,
+        tuple(loops),
+        visits,
+        arrays,
+        groups,
+        sum(a.bytes for a in arrays if a.place is Place.ARENA),
+        solve,
+    )
+
+
+def _visits(
+    graph: FusionGraph, placed: tuple[Placed, ...], extents: Mapping[str, int], dtype: str
+) -> list[_Visited]:
+    """Visits in order; a generated input that is not fused goes right before its reader."""
+    steps = graph.program.steps
+    result: list[_Visited] = []
+    fetches: dict[int, list[Node]] = {}
+    for place in placed:
+        node = graph.nodes[place.node]
+        if node.reader is not None and not place.bind:
+            fetches.setdefault(node.reader, []).append(node)
+    next_id = 1 + max((o.id for p in placed for _, o in p.bind), default=-1)
+    for place in placed:
+        node = graph.nodes[place.node]
+        if node.reader is not None and not place.bind:
+            continue
+        visit = Visit(node.step, place.bind, tuple(o for _, o in place.bind))
+        for source in fetches.get(node.step, ()):
+            found = fetch_tiles(
+                steps[source.step], steps[node.step], visit, next_id, extents, dtype
+            )
+            next_id += len(found.added)
+            visit = found.reader
+            result.append(_Visited(source, found.fetch, found.contracted))
+        result.append(_Visited(node, visit))
+    return result
+
+
+def _groups(program: Program, visits: tuple[Visit, ...]) -> tuple[KernelGroup, ...]:
+    """One kernel for each nest; loops around a fetch of a generated input run on the host."""
+    host = {o for v in visits if isinstance(program.steps[v.step].op, Produce) for o in v.loops}
+
+    def nest(position: int) -> tuple[LoopId, ...] | int:
+        """Visits share a kernel with the same outermost loop inside the kernel."""
+        loops = visits[position].loops
+        depth = sum(o in host for o in loops)
+        return loops[: depth + 1] if depth < len(loops) else position
+
+    groups: list[KernelGroup] = []
+    for _, members in groupby(range(len(visits)), key=nest):
+        positions = tuple(members)
+        loops = visits[positions[0]].loops
+        outer = tuple(o for o in loops if o in host)
+        step = program.steps[visits[positions[0]].step]
+        if outer != loops:
+            kind, word = GroupKind.NEST, "nest"
+        elif isinstance(step.op, Contract):
+            kind, word = GroupKind.LIBRARY, "product"
+        else:
+            kind, word = GroupKind.MAP, "fetch" if isinstance(step.op, Produce) else "map"
+        groups.append(KernelGroup(f"{word}_{len(groups)}", kind, positions, outer))
+    return tuple(groups)
+
+
+def _arrays(
+    graph: FusionGraph,
+    fused: tuple[Variable, ...],
+    visited: list[_Visited],
+    groups: tuple[KernelGroup, ...],
+) -> list[ArrayPlan]:
+    """Instances in order of their first visit."""
+    steps = graph.program.steps
+    edges = {e.producer: e for e in graph.edges}
+    found: dict[tuple[Tensor, int | None], ArrayPlan] = {}
+    for position, place in enumerate(visited):
+        step = steps[place.node.step]
+        made = (step.out.tensor, place.node.reader)
+        if made not in found:
+            contracted = place.contracted or _contracted(edges.get(place.node.id), fused, place)
+            home = next(
+                (o for o in reversed(place.visit.loops) if any(o == c for _, c in contracted)), None
+            )
+            if isinstance(step.op, Produce):  # fetched again in every loop around it
+                home = place.visit.loops[-1] if place.visit.loops else None
+            found[made] = ArrayPlan(
+                step.out.tensor, contracted, home, Place.ARENA, (position, position)
+            )
+        reads = [
+            (t, step.id if t.role is Role.GENERATED else None)
+            for t in dict.fromkeys(r.tensor for r in step.operands)
+            if t.role is not Role.INPUT
+        ]
+        for key in (made, *reads):
+            array = found[key]
+            found[key] = replace(array, live=(array.live[0], position))
+    return [replace(a, place=_place(a, groups)) for a in found.values()]
+
+
+def _contracted(
+    edge: Edge | None, fused: tuple[Variable, ...], place: _Visited
+) -> tuple[tuple[int, LoopId], ...]:
+    """Axes of an array that are fused between its producer and its consumer."""
+    if edge is None:
+        return ()
+    loops = dict(place.visit.bind)
+    return tuple((c.axis, loops[c.made]) for c in edge.candidates if (edge.id, c.loop) in fused)
+
+
+def _place(array: ArrayPlan, groups: tuple[KernelGroup, ...]) -> Place:
+    """Outputs are the caller's; an intermediate of one element inside one kernel is a register."""
+    match array.tensor.role:
+        case Role.OUTPUT:
+            return Place.CALLER
+        case Role.TEMP:
+            single = len(array.contracted) == array.tensor.rank
+            first, last = array.live
+            inside = any(first in g.visits and last in g.visits for g in groups)
+            return Place.REG if single and inside else Place.ARENA
+        case Role.GENERATED | Role.INPUT:
+            return Place.ARENA

@@ -1,0 +1,303 @@
+"""Meaning of a module: its loops one after another, its bands point by point.
+
+The oracle of lowering and of generated code. What a program may not rely on is filled with NaN:
+fresh buffers, private buffers at each launch and at each iteration of a parallel loop, arena
+buffers outside their lives. A missing zero or a life that is too short shows in the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import assert_never
+
+import numpy as np
+
+from ..errors import VerifyError
+from ..ir.cost import extent_of
+from ..ir.expr import Access, Equal, Subscript
+from ..ir.loops import (
+    Assign,
+    BandVar,
+    Buffer,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Launch,
+    Loop,
+    LoopVar,
+    Module,
+    Stmt,
+    Zero,
+)
+from ..ir.loops_check import used_buffers
+from ..ir.tensor import Role, Space, element_type
+from .elements import Array, evaluate_expr
+from .storage import (
+    Source,
+    check_extents,
+    check_inputs,
+    read_block,
+    starting_values,
+    to_caller,
+    to_logical,
+)
+
+Points = dict[str, Array]  # value of each band variable at each point, all of one length
+
+
+def run_module(
+    module: Module,
+    arrays: Mapping[str, Source],
+    extents: Mapping[str, int],
+    out: Mapping[str, Array] | None = None,
+) -> dict[str, Array]:
+    """Outputs of a module, by executing it: the constant phase, then the volatile one.
+
+    Args:
+        module: verified loops.
+        arrays: inputs by name as the caller passes them; generated inputs as ``f(out, ranges)``
+            or arrays that slice.
+        extents: of the base spaces; 0 is legal.
+        out: starting arrays of outputs that accumulate; they are not written to.
+
+    Returns:
+        Output arrays by name, in stored order, packed where the tensor is.
+
+    Raises:
+        ArgumentError: an input is missing, unknown or of the wrong kind.
+        ExtentError: an extent is missing or negative.
+        ShapeError: an array does not fit its tensor.
+    """
+    check_extents(module.spaces, extents)
+    machine = _Machine(module, check_inputs(module.tensors, arrays, extents), extents)
+    outputs = [t for t in module.tensors if t.role is Role.OUTPUT]
+    for name, start in starting_values(outputs, out, extents, module.dtype).items():
+        machine.memory[name][...] = start
+    with np.errstate(all="ignore"):
+        machine.host(module.host_constant, {})
+        machine.host(module.host_volatile, {})
+    return {t.name: to_caller(t, machine.memory[t.name]) for t in outputs}
+
+
+class _Machine:
+    """Memory of all buffers, on logical axes, and what the statements do to it."""
+
+    def __init__(
+        self, module: Module, sources: Mapping[str, Source], extents: Mapping[str, int]
+    ) -> None:
+        self.module = module
+        self.sources = sources
+        self.extents = extents
+        self.buffers = {b.name: b for b in module.buffers}
+        self.kernels = {k.name: k for k in module.kernels}
+        self.position: dict[str, int] = {}
+        self.memory: dict[str, Array] = {}
+        for buffer in module.buffers:
+            tensor = buffer.tensor
+            if buffer.place == "caller" and tensor is not None and tensor.is_input:
+                values = to_logical(tensor, sources[tensor.name], extents)
+                self.memory[buffer.name] = values.astype(element_type(tensor, module.dtype))
+                self.memory[buffer.name].flags.writeable = False
+            else:
+                shape = [a.length or extent_of(a.space, extents) for a in buffer.axes]
+                self.memory[buffer.name] = np.full(shape, np.nan, buffer.dtype)
+        self.number_launches(module.host_constant)
+        self.number_launches(module.host_volatile)
+
+    def number_launches(self, host: tuple[Host, ...]) -> None:
+        for item in host:
+            if isinstance(item, HostLoop):
+                self.number_launches(item.body)
+            elif isinstance(item, Launch):
+                self.position[item.kernel] = len(self.position)
+
+    def host(self, items: tuple[Host, ...], env: dict[str, int]) -> None:
+        for item in items:
+            match item:
+                case HostLoop(var, body):
+                    for value in self.values(var, env):
+                        self.host(body, {**env, var.name: value})
+                case Launch(kernel):
+                    self.launch(kernel, env)
+                case Fetch(buffer, ranges):
+                    self.fetch(buffer, ranges, env)
+                case _:
+                    assert_never(item)
+
+    def launch(self, name: str, env: dict[str, int]) -> None:
+        """Run a kernel; then the memory of dead buffers belongs to others."""
+        kernel = self.kernels[name]
+        self.forget(s for s in kernel.body)
+        for stmt in kernel.body:
+            self.run(stmt, {v.name: env[v.name] for v in kernel.host_vars})
+        for buffer in self.module.buffers:
+            alive = buffer.live[0] <= self.position[name] <= buffer.live[1]
+            if buffer.place == "arena" and not alive and not buffer.keep:
+                self.memory[buffer.name][...] = np.nan
+
+    def fetch(self, name: str, ranges: tuple[LoopVar | None, ...], env: dict[str, int]) -> None:
+        tensor = self.buffers[name].tensor
+        assert tensor is not None
+        block = tuple(
+            self.tile(space, None, None)
+            if var is None
+            else self.tile(space, env[var.name], var.tile or 1)
+            for space, var in zip(tensor.spaces, ranges, strict=True)
+        )
+        memory = self.memory[name]
+        memory[...] = np.nan
+        tile = read_block(tensor, self.sources[tensor.name], block, memory.dtype)
+        memory[tuple(slice(0, n) for n in tile.shape)] = tile
+
+    def forget(self, body: Iterator[Stmt]) -> None:
+        """Fill the private buffers that some statements use with NaN."""
+        for stmt in body:
+            for name in used_buffers(stmt):
+                if self.buffers[name].place in ("private", "register"):
+                    self.memory[name][...] = np.nan
+
+    def run(self, stmt: Stmt, env: dict[str, int]) -> None:
+        match stmt:
+            case Loop(var, body, parallel):
+                for value in self.values(var, env):
+                    if parallel:
+                        self.forget(s for s in body)
+                    for inner in body:
+                        self.run(inner, {**env, var.name: value})
+            case Zero(buffer):
+                self.memory[buffer][...] = 0
+            case Assign():
+                self.assign(stmt, env)
+            case Gemm():
+                self.multiply(stmt, env)
+            case _:
+                assert_never(stmt)
+
+    def assign(self, stmt: Assign, env: dict[str, int]) -> None:
+        target = self.memory[stmt.out.buffer]
+        points = self.points(stmt.band, env)
+        if not stmt.accumulate:
+            kept = tuple(v for v in stmt.band if v.name in stmt.out.variables)
+            target[self.where(stmt.out, self.points(kept, env), env)] = 0
+        place = self.where(stmt.out, points, env)
+        if self.buffers[stmt.out.buffer].packed:
+            self.check_triangle(stmt.out, place)
+
+        def leaf(node: object) -> Array:
+            match node:
+                case Access(buffer):
+                    return np.asarray(self.memory[buffer][self.where(node, points, env)])
+                case Equal(left, right):
+                    same = self.at(left, points, env) == self.at(right, points, env)
+                    return np.asarray(same, dtype=np.float64)
+                case _:
+                    raise VerifyError(f"{node} is no leaf of a module")
+
+        value = np.asarray(evaluate_expr(stmt.expr, leaf)) * float(stmt.coeff)
+        for chain in stmt.orbit:
+            value = value * _arrangements([self.at(Subscript(v), points, env) for v in chain])
+        if not np.iscomplexobj(target):
+            value = value.real  # what is declared real has no imaginary part to store
+        if not stmt.out.subscripts:
+            target[...] += np.sum(np.broadcast_to(value, _count(points)))
+        else:
+            np.add.at(target, place, np.broadcast_to(value, _count(points)))
+
+    def multiply(self, stmt: Gemm, env: dict[str, int]) -> None:
+        band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
+        letter = {v.name: k for k, v in enumerate(band)}
+        out, out_axes = self.block(stmt.out, band, letter, env)
+        a, a_axes = self.block(stmt.a, band, letter, env)
+        b, b_axes = self.block(stmt.b, band, letter, env)
+        value = np.einsum(a, a_axes, b, b_axes, out_axes) * float(stmt.coeff)
+        out[...] = out + value if stmt.accumulate else value
+
+    def block(
+        self, access: Access, band: tuple[BandVar, ...], letter: dict[str, int], env: dict[str, int]
+    ) -> tuple[Array, list[int]]:
+        """View of what an access with distinct variables walks, and its axes' numbers."""
+        ranges = {v.name: self.band_range(v, env) for v in band}
+        parts: list[slice | int] = []
+        axes: list[int] = []
+        for subscript in access.subscripts:
+            shift = self.shift(subscript, env)
+            name = subscript.variable
+            if name in letter:
+                start, stop = ranges[name]
+                parts.append(slice(start + shift, stop + shift))
+                axes.append(letter[name])
+            else:
+                parts.append(shift + (0 if name is None else env[name]))
+        return self.memory[access.buffer][(*parts, ...)], axes
+
+    def points(self, band: tuple[BandVar, ...], env: dict[str, int]) -> Points:
+        """All points of a band, in the order of its loops."""
+        ranges = [self.band_range(v, env) for v in band]
+        if not band:
+            return {}
+        grid = np.meshgrid(*(np.arange(*r) for r in ranges), indexing="ij")
+        points = {v.name: g.ravel() for v, g in zip(band, grid, strict=True)}
+        for var in band:
+            if var.below is not None:
+                bound = self.at(Subscript(var.below), points, env)
+                inside = points[var.name] <= bound
+                points = {name: values[inside] for name, values in points.items()}
+        return points
+
+    def where(self, access: Access, points: Points, env: dict[str, int]) -> tuple[Array, ...]:
+        """Positions on each axis of a buffer, at each point."""
+        count = _count(points)
+        return tuple(np.broadcast_to(self.at(s, points, env), count) for s in access.subscripts)
+
+    def at(self, subscript: Subscript, points: Points, env: dict[str, int]) -> Array:
+        """Position that a subscript means, at each point."""
+        shift = self.shift(subscript, env)
+        name = subscript.variable
+        if name is None:
+            return np.asarray(shift)
+        return np.asarray(points[name] if name in points else env[name]) + shift
+
+    def shift(self, subscript: Subscript, env: dict[str, int]) -> int:
+        offset = sum(extent_of(space, self.extents) for space in subscript.offset)
+        return offset - (env[subscript.base] if subscript.base is not None else 0)
+
+    def values(self, var: LoopVar, env: dict[str, int]) -> range:
+        """What a loop variable takes."""
+        stop = extent_of(var.space, self.extents)
+        if var.below is not None:
+            stop = min(stop, env[var.below] + 1)
+        return range(0, stop, var.tile or 1)
+
+    def band_range(self, var: BandVar, env: dict[str, int]) -> tuple[int, int]:
+        return self.tile(var.space, None if var.base is None else env[var.base], var.tile)
+
+    def tile(self, space: Space, base: int | None, tile: int | None) -> tuple[int, int]:
+        """First position and end of a tile, or of the whole space."""
+        extent = extent_of(space, self.extents)
+        if base is None or tile is None:
+            return 0, extent
+        return base, min(base + tile, extent)
+
+    def check_triangle(self, access: Access, place: tuple[Array, ...]) -> None:
+        """A packed target is written in its triangle only."""
+        buffer: Buffer = self.buffers[access.buffer]
+        for pair in buffer.packed:
+            rows = [k for k in buffer.order if k in (pair.first, pair.first + 1)]
+            if np.any(place[rows[0]] < place[rows[1]]):
+                raise VerifyError(f"{access} writes outside the stored triangle")
+
+
+def _count(points: Points) -> tuple[int, ...]:
+    """Shape of a value at each point: no axis where there is no band."""
+    return np.shape(next(iter(points.values()))) if points else ()
+
+
+def _arrangements(chain: list[Array]) -> Array:
+    """Number of distinct arrangements of a chain of values i >= j >= ..., at each point."""
+    count = np.ones(np.broadcast_shapes(*(np.shape(c) for c in chain)))
+    run = np.ones_like(count)
+    for n in range(1, len(chain)):
+        run = np.where(chain[n] == chain[n - 1], run + 1, 1)
+        count = count * (n + 1) / run
+    return np.asarray(count)

@@ -1,0 +1,286 @@
+"""Arrays as the caller holds them and the dense logical arrays that the equations mean.
+
+A caller's array has the axes of ``Tensor.stored_order``, a packed pair being one axis that holds
+a triangle, row by row; a joined axis is whole. Generated inputs are callables ``f(out, ranges)``
+or anything that slices like an array. Logical arrays are dense, in declared axis order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError, ExtentError, ShapeError
+from ..ir.cost import extent_of
+from ..ir.tensor import Role, Space, Tensor, element_type
+
+Array: TypeAlias = npt.NDArray[Any]
+Producer: TypeAlias = Callable[[Array, tuple[slice, ...]], object]
+Source: TypeAlias = Any  # array, number, callable or whatever slices like an array (h5py, memmap)
+Block: TypeAlias = tuple[tuple[int, int], ...]  # (start, stop) on each logical axis
+
+
+def whole_block(tensor: Tensor, extents: Mapping[str, int]) -> Block:
+    """The block that is the whole tensor."""
+    return tuple((0, extent_of(space, extents)) for space in tensor.spaces)
+
+
+def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Shape of the dense array in declared axis order."""
+    return tuple(extent_of(space, extents) for space in tensor.spaces)
+
+
+def stored_axes(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
+    """Logical axes behind each axis of the caller's array: one, or two for a packed pair.
+
+    The row of a triangle is the axis of the pair that comes first in the stored order.
+    """
+    packed = {axis for p in tensor.storage.packed for axis in (p.first, p.first + 1)}
+    order = tensor.stored_order
+    groups: list[tuple[int, ...]] = []
+    position = 0
+    while position < len(order):
+        width = 2 if order[position] in packed else 1
+        groups.append(order[position : position + width])
+        position += width
+    return tuple(groups)
+
+
+def is_antisymmetric_pair(tensor: Tensor, pair: tuple[int, ...]) -> bool:
+    """True where a packed pair's triangle has no diagonal."""
+    return any(p.first == min(pair) and p.antisymmetric for p in tensor.storage.packed)
+
+
+def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
+    """Shape of the caller's array.
+
+    Example:
+        >>> from tcgen.ir.tensor import Packing, Storage
+        >>> v = Space("v")
+        >>> t = Tensor("g", (v, v), Role.INPUT, storage=Storage(packed=(Packing(0),)))
+        >>> caller_shape(t, {"v": 4})
+        (10,)
+    """
+    shape = []
+    for group in stored_axes(tensor):
+        n = extent_of(tensor.spaces[group[0]], extents)
+        if len(group) == 1:
+            shape.append(n)
+        else:
+            shape.append(n * (n - 1) // 2 if is_antisymmetric_pair(tensor, group) else _triangle(n))
+    return tuple(shape)
+
+
+def to_logical(tensor: Tensor, array: Source, extents: Mapping[str, int]) -> Array:
+    """Dense array in declared axis order from the caller's array (not a callable)."""
+    block = whole_block(tensor, extents)
+    array = np.asarray(array)
+    return read_block(tensor, array, block, array.dtype)
+
+
+def to_caller(tensor: Tensor, logical: Array) -> Array:
+    """The caller's array (stored order, triangles) of a dense logical array, C-contiguous."""
+    array = np.transpose(logical, tensor.stored_order)
+    for position, group in enumerate(stored_axes(tensor)):
+        if len(group) == 2:
+            n = array.shape[position]
+            rows, columns = np.tril_indices(n, -1 if is_antisymmetric_pair(tensor, group) else 0)
+            front: tuple[Any, ...] = (slice(None),) * position
+            array = array[(*front, rows, columns)]
+    return np.ascontiguousarray(array).reshape(array.shape)
+
+
+def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLike) -> Array:
+    """A dense block of an input in declared axis order.
+
+    Args:
+        tensor: the input.
+        source: the caller's array or callable; only what the block needs is read.
+        block: (start, stop) on each logical axis.
+        dtype: element type of the tile that a callable fills.
+
+    Returns:
+        A view where the array allows it: do not write to it.
+    """
+    shape = tuple(stop - start for start, stop in block)
+    if callable(source):
+        tile = np.empty(shape, dtype)
+        if tile.size:
+            source(tile, tuple(slice(start, stop) for start, stop in block))
+        return tile
+    groups = stored_axes(tensor)
+    hulls = [_hull(tensor, group, block) for group in groups]
+    array = np.asarray(source)[()] if not groups else source[tuple(hulls)]
+    array = np.asarray(array)
+    position = 0
+    for group, hull in zip(groups, hulls, strict=True):
+        if len(group) == 2:
+            anti = is_antisymmetric_pair(tensor, group)
+            array = _unpack(array, position, hull.start, block[group[0]], block[group[1]], anti)
+        position += len(group)
+    return np.transpose(array, np.argsort(tensor.stored_order)) if groups else array
+
+
+def _triangle(n: int) -> int:
+    return n * (n + 1) // 2
+
+
+def _hull(tensor: Tensor, group: tuple[int, ...], block: Block) -> slice:
+    """Smallest contiguous stretch of a stored axis that holds the block."""
+    if len(group) == 1:
+        return slice(*block[group[0]])
+    (p0, p1), (q0, q1) = block[group[0]], block[group[1]]
+    if p0 == p1 or q0 == q1:
+        return slice(0, 0)
+    low, high = max(p0, q0), max(p1, q1)
+    if is_antisymmetric_pair(tensor, group):
+        return slice(_triangle(low - 1), _triangle(high - 1))
+    return slice(_triangle(low), _triangle(high))
+
+
+def _unpack(
+    array: Array,
+    position: int,
+    start: int,
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    antisymmetric: bool,
+) -> Array:
+    """One packed axis, from element ``start`` of the triangle, as two dense axes."""
+    p = np.arange(*rows)[:, None]
+    q = np.arange(*columns)[None, :]
+    high, low = np.maximum(p, q), np.minimum(p, q)
+    sign = np.where(p >= q, 1, -1) if antisymmetric else np.ones(high.shape, int)
+    if antisymmetric:
+        sign = np.where(p == q, 0, sign)
+        place = high * (high - 1) // 2 + low - start
+    else:
+        place = high * (high + 1) // 2 + low - start
+    stored = sign != 0
+    triangle = np.moveaxis(array, position, -1)
+    dense = np.zeros(triangle.shape[:-1] + high.shape, array.dtype)
+    dense[..., stored] = triangle[..., place[stored]] * sign[stored].astype(array.real.dtype)
+    return np.moveaxis(dense, (-2, -1), (position, position + 1))
+
+
+def program_dtype(arrays: Mapping[str, Source]) -> str:
+    """Element type of a program that is given these arrays.
+
+    complex128 if any is complex, float32 if every array of rank 1 or more is, else float64.
+    """
+    kinds = [np.asarray(a).dtype for a in arrays.values() if isinstance(a, int | float | complex)]
+    sized = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype")]
+    if any(d.kind == "c" for d in kinds + sized):
+        return "complex128"
+    whole = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype") and len(a.shape)]
+    return "float32" if whole and all(d == np.float32 for d in whole) else "float64"
+
+
+def working_type(tensor: Tensor, dtype: str) -> str:
+    """Element type in which the interpreter holds a tensor: always double precision."""
+    return element_type(tensor, "complex128" if dtype == "complex128" else "float64")
+
+
+def check_inputs(
+    tensors: Sequence[Tensor], arrays: Mapping[str, Source], extents: Mapping[str, int]
+) -> dict[str, Source]:
+    """The caller's arrays of all inputs among ``tensors``, defaults filled in.
+
+    Raises:
+        ArgumentError: an array is missing or unknown, or a callable stands for a stored input.
+        ShapeError: an array's shape does not fit its tensor.
+    """
+    inputs = [t for t in tensors if t.is_input]
+    unknown = [name for name in arrays if name not in {t.name for t in inputs}]
+    if unknown:
+        raise ArgumentError(
+            f"{', '.join(unknown)}: no such input; inputs are {', '.join(t.name for t in inputs)}"
+        )
+    found: dict[str, Source] = {}
+    for tensor in inputs:
+        if tensor.name not in arrays:
+            if tensor.default is None:
+                raise ArgumentError(f"input {tensor.name} is missing: pass it by this name")
+            found[tensor.name] = np.asarray(float(tensor.default))
+            continue
+        source = arrays[tensor.name]
+        if callable(source):
+            if tensor.role is not Role.GENERATED:
+                raise ArgumentError(
+                    f"{tensor.name} is a callable, but only generated inputs can be: "
+                    f"pass an array, or declare it generated"
+                )
+        elif not hasattr(source, "shape"):
+            source = np.asarray(source)
+        if not callable(source):
+            check_shape(tensor, source.shape, extents)
+        found[tensor.name] = source
+    return found
+
+
+def check_extents(spaces: Sequence[Space], extents: Mapping[str, int]) -> None:
+    """Every base space has an extent of 0 or more.
+
+    Raises:
+        ExtentError: naming the space.
+    """
+    for space in spaces:
+        for base in space.bases:
+            if base.name not in extents:
+                raise ExtentError(f"the extent of space {base.name} is missing: give {base.name}=")
+            if extents[base.name] < 0:
+                raise ExtentError(f"extent {base.name}={extents[base.name]} is negative")
+
+
+def check_shape(tensor: Tensor, shape: Sequence[int], extents: Mapping[str, int]) -> None:
+    """The shape of a caller's array fits.
+
+    Raises:
+        ShapeError: with the expected and the found shape.
+    """
+    expected = caller_shape(tensor, extents)
+    if tuple(shape) != expected:
+        axes = ",".join(
+            "(" + ",".join(tensor.spaces[k].name for k in group) + ")"
+            if len(group) == 2
+            else tensor.spaces[group[0]].name
+            for group in stored_axes(tensor)
+        )
+        raise ShapeError(
+            f"{tensor.name}[{axes}] must have shape {expected} at these extents, "
+            f"found {tuple(shape)}"
+        )
+
+
+def starting_values(
+    outputs: Sequence[Tensor],
+    out: Mapping[str, Array] | None,
+    extents: Mapping[str, int],
+    dtype: str,
+) -> dict[str, Array]:
+    """Logical arrays from which the accumulating outputs start.
+
+    Raises:
+        ArgumentError: an accumulating output has no array in ``out``.
+        ShapeError: its shape does not fit.
+    """
+    start = {}
+    for tensor in outputs:
+        if not tensor.accumulate:
+            continue
+        if out is None or tensor.name not in out:
+            raise ArgumentError(
+                f'output {tensor.name} accumulates: pass out={{"{tensor.name}": array}}'
+            )
+        array = np.asarray(out[tensor.name])
+        check_shape(tensor, array.shape, extents)
+        start[tensor.name] = to_logical(tensor, array, extents).astype(working_type(tensor, dtype))
+    return start
+
+
+def returned(tensor: Tensor, logical: Array, dtype: str) -> Array:
+    """An output as the caller gets it: stored order, triangles, the program's element type."""
+    return to_caller(tensor, logical).astype(element_type(tensor, dtype))

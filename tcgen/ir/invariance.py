@@ -1,0 +1,151 @@
+"""Proofs that a step's value does not change when indices are exchanged.
+
+A triangular pair of loops computes each pair of points once, so what it sums must be symmetric.
+The proof is syntactic: declared symmetries of tensors, the commutativity of sums and products, and
+renamings of summed indices; an intermediate is followed into the steps that produce it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations, product
+from typing import assert_never
+
+from .expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from .program import Add, Contract, Map, Produce, Program, Step
+from .tensor import Index, Ref, Tensor, symmetry_group
+
+Renaming = dict[Index, Index]
+
+
+def exchange_sign(
+    program: Program, step: Step, exchanged: Renaming, fixed: tuple[Index, ...] = ()
+) -> int | None:
+    """Sign s with summand(exchanged indices) == s * summand, or None where no proof is found.
+
+    Args:
+        program: of the step.
+        step: whose summand is looked at.
+        exchanged: a permutation of some of the step's indices.
+        fixed: summed indices that may not be renamed to make the two sides alike.
+    """
+    dummies = tuple(i for i in step.sums if i not in exchanged and i not in fixed)
+    value = _summand(step)
+    if value is None:
+        return None
+    for renaming in _renamings(dummies):
+        sign = _compare(program, value, value, exchanged | renaming)
+        if sign is not None:
+            return sign
+    return None
+
+
+def tensor_sign(program: Program, tensor: Tensor, perm: tuple[int, ...]) -> int | None:
+    """Sign s with T[x[perm[0]], ...] == s * T[x[0], ...], or None where no proof is found."""
+    if perm == tuple(range(tensor.rank)):
+        return 1
+    for symmetry in symmetry_group(tensor):
+        if symmetry.perm == perm and not symmetry.conj:
+            return symmetry.sign
+    signs = set()
+    for step in program.producers(tensor):
+        indices = step.out.indices
+        moved = {indices[axis]: indices[image] for axis, image in enumerate(perm)}
+        signs.add(exchange_sign(program, step, moved))
+    return signs.pop() if len(signs) == 1 else None
+
+
+def _summand(step: Step) -> Expr | None:
+    match step.op:
+        case Contract(a, b):
+            return Prod((a, b))
+        case Add(a):
+            return a
+        case Map(expr):
+            return expr
+        case Produce():
+            return None
+        case _:
+            assert_never(step.op)
+
+
+def _renamings(indices: tuple[Index, ...]) -> Iterator[Renaming]:
+    """Renamings among indices of the same space, the identity first."""
+    spaces = tuple(dict.fromkeys(i.space for i in indices))
+    classes = [tuple(i for i in indices if i.space == s) for s in spaces]
+    for images in product(*(permutations(c) for c in classes)):
+        yield {
+            i: image
+            for members, moved in zip(classes, images, strict=True)
+            for i, image in zip(members, moved, strict=True)
+        }
+
+
+def _compare(program: Program, left: Expr, right: Expr, renamed: Renaming) -> int | None:
+    """Sign s with left(renamed) == s * right, or None."""
+    match left, right:
+        case Const(), Const():
+            return 1 if left.value == right.value else None
+        case Delta(), Delta():
+            moved = {renamed.get(i, i) for i in (left.left, left.right)}
+            return 1 if moved == {right.left, right.right} else None
+        case Ref(), Ref():
+            return _compare_refs(program, left, right, renamed)
+        case Sum(), Sum():
+            return next(
+                (s for s in (1, -1) if _match(program, left.args, right.args, renamed, (s,))), None
+            )
+        case Prod(), Prod():
+            return _match(program, left.args, right.args, renamed, (1, -1))
+        case Quot(), Quot():
+            top = _compare(program, left.num, right.num, renamed)
+            bottom = _compare(program, left.den, right.den, renamed)
+            return None if top is None or bottom is None else top * bottom
+        case Pow(), Pow():
+            sign = _compare(program, left.base, right.base, renamed)
+            same = left.exponent == right.exponent
+            return None if sign is None or not same else sign ** abs(left.exponent)
+        case Call(), Call():
+            sign = _compare(program, left.arg, right.arg, renamed)
+            return 1 if sign == 1 and left.function == right.function else None
+        case (Access() | Equal(), _) | (_, Access() | Equal()):
+            return None
+        case _:
+            return None
+
+
+def _compare_refs(program: Program, left: Ref, right: Ref, renamed: Renaming) -> int | None:
+    moved = tuple(renamed.get(i, i) for i in left.indices)
+    if left.tensor != right.tensor:
+        return None
+    if moved == right.indices:
+        return 1
+    if len(set(moved)) != len(moved) or set(moved) != set(right.indices):
+        return None
+    perm = tuple(right.indices.index(i) for i in moved)
+    return tensor_sign(program, left.tensor, perm)
+
+
+def _match(
+    program: Program,
+    left: tuple[Expr, ...],
+    right: tuple[Expr, ...],
+    renamed: Renaming,
+    allowed: tuple[int, ...],
+) -> int | None:
+    """Pair the arguments off, each pair with a sign in ``allowed``; the product of the signs.
+
+    Equality up to sign is an equivalence, so the first partner found is as good as any other.
+    """
+    free, total = list(right), 1
+    for arg in left:
+        for n, partner in enumerate(free):
+            sign = _compare(program, arg, partner, renamed)
+            if sign in allowed:
+                assert sign is not None
+                total *= sign
+                del free[n]
+                break
+        else:
+            return None
+    return total if not free else None

@@ -1,0 +1,86 @@
+"""Lowering: a fusion plan (level 3) becomes imperfectly nested loops over buffers (level 4)."""
+
+from __future__ import annotations
+
+from ..config import Options
+from ..ir.loops import Module
+from ..ir.plan import FusionPlan
+from ..ir.program import Produce
+from ..ir.tensor import Role
+from .bind_cpu import bind_packing, bind_statement
+from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
+from .memory import Memory
+from .names import loop_variables
+from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
+from .orders import choose_orders
+from .parallel import mark_parallel
+from .statements import make_fetch, make_statement
+
+__all__ = ["lower_plan"]
+
+
+def lower_plan(plan: FusionPlan, options: Options) -> Module:
+    """Lower a verified plan.
+
+    Stages:
+        names: every shared loop gets a variable.
+        memory: every instance of an array gets a buffer.
+        starts: how each instance begins, with a zero or by being overwritten.
+        statements: each visit becomes a statement on buffers, or a fetch.
+        orders: the intermediates' axes are put in the order with the fewest copies.
+        binding: statements become matrix products with their copies, or element loops.
+        nest: visits are grouped by common loop prefixes; zeroes and packing are put in.
+        host split: host loops, fetches and launches, of the constant and the volatile phase.
+        places and lives: private or arena memory, first and last launch.
+        parallel loops: last, since legality depends on places.
+
+    Args:
+        plan: a legal plan.
+        options: ``dtype`` is used; extents are those of the plan.
+
+    Returns:
+        The module; the same bytes of text for the same plan and options.
+
+    Raises:
+        PlanError: a delta relates spaces in a way that has no single equality.
+    """
+    extents = plan.extent_of
+    loops = loop_variables(plan)
+    memory = Memory(plan, options.dtype)
+    starts = instance_starts(plan, memory)
+    overwriting = {start.first for start in starts if start.overwrites}
+
+    fetches, statements = {}, {}
+    for position, visit in enumerate(plan.visits):
+        if isinstance(plan.program.steps[visit.step].op, Produce):
+            fetches[position] = make_fetch(plan, position, memory, loops)
+        else:
+            accumulate = position not in overwriting
+            statements[position] = make_statement(plan, position, memory, loops, accumulate)
+    choose_orders(memory, tuple(statements.values()), extents)
+
+    leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
+    for position, statement in statements.items():
+        leaves[position] = Leaf(position, bind_statement(statement, memory, extents))
+    packing: dict[int, tuple[Leaf, ...]] = {}
+    for array, position in last_producers(plan):
+        if array.tensor.name in memory.dense:
+            write = bind_packing(array.tensor.name, memory)
+            packing[position] = (Leaf(position, (write,), computes=False),)
+    nest = build_nest(plan, leaves, zero_leaves(starts), packing)
+
+    on_host = host_loops(plan)
+    splitter = Splitter(plan, loops, on_host, [])
+    constant, volatile = (splitter.split(items) for items in split_phases(plan, nest))
+    place_buffers(memory, on_host, splitter.kernels)
+    set_lives(memory, splitter.kernels, loops, constant, volatile)
+    return Module(
+        name=plan.program.name,
+        dtype=options.dtype,
+        spaces=plan.program.spaces,
+        tensors=tuple(t for t in plan.program.tensors if t.is_input or t.role is Role.OUTPUT),
+        buffers=tuple(memory.buffers.values()),
+        kernels=tuple(mark_parallel(k, memory.buffers, extents) for k in splitter.kernels),
+        host_constant=constant,
+        host_volatile=volatile,
+    )

@@ -1,0 +1,172 @@
+"""Statements bound to the CPU: matrix products with the copies they need, and element loops.
+
+A contraction whose summed, row and column variables make a matrix product becomes a
+:class:`~tcgen.ir.loops.Gemm`; an operand that does not lie right in memory is copied to scratch
+first, and a result that does not is copied from scratch afterwards. Everything else becomes one
+:class:`~tcgen.ir.loops.Assign` whose band follows the memory of its target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from ..ir.expr import Access, Expr, Subscript, leaves
+from ..ir.loops import Assign, BandVar, Buffer, Gemm, Stmt
+from ..ir.plan import LoopId
+from .layout import Band, Product, as_product, fastest, walked
+from .memory import Memory
+from .statements import Statement
+
+
+def bind_statement(
+    statement: Statement, memory: Memory, extents: Mapping[str, int]
+) -> tuple[Stmt, ...]:
+    """The statements that execute one visit."""
+    product = as_product(statement, memory.buffers, extents)
+    if product is None or not product.pays:
+        return (bind_assign(statement, memory.buffers),)
+    return _bind_product(statement, product, memory)
+
+
+def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
+    """Element loops in the order of the target's memory.
+
+    Summed variables stand innermost, in the order of the operand that holds the most variables.
+    Where the target accumulates and an operand runs along with the target's stride-1 variable,
+    that variable goes inside them instead, so that the inner loop is a vector update.
+    """
+    out = statement.out
+    target = buffers[out.buffer]
+    operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
+    main = max(operands, key=lambda x: len(x.variables), default=out)
+    kept = tuple(v for v in statement.band if v.name in out.variables)
+    kept = _sorted(kept, walked(out, target))
+    summed = tuple(v for v in statement.band if v.name not in out.variables)
+    summed = _sorted(summed, walked(main, buffers[main.buffer]))
+    band = (*kept, *summed)
+    inner = fastest(out, target)
+    if statement.accumulate and summed and kept and kept[-1].name == inner:
+        ends = [fastest(x, buffers[x.buffer]) for x in operands]
+        if inner in ends:
+            band = (*kept[:-1], *summed, kept[-1])
+    return Assign(
+        out,
+        statement.expr,
+        statement.coeff,
+        statement.accumulate,
+        band,
+        statement.orbit,
+        block=_blocked(kept, summed, inner, fastest(main, buffers[main.buffer])),
+    )
+
+
+def bind_packing(name: str, memory: Memory) -> Assign:
+    """Write the stored triangles of a packed output from its dense buffer.
+
+    A band over rows and, below each row, columns: ``r[p,q] = dense[p,q]   for p, q<=p``.
+    """
+    buffer = memory.buffers[name]
+    assert buffer.tensor is not None, f"{name} holds no tensor"
+    rows = {
+        axis: next(k for k in buffer.order if k in (pair.first, pair.first + 1))
+        for pair in buffer.packed
+        for axis in (pair.first, pair.first + 1)
+    }
+    letters = [f"p{axis}" for axis in range(len(buffer.axes))]
+    band = tuple(
+        BandVar(
+            letters[axis],
+            buffer.axes[axis].space,
+            below=letters[rows[axis]] if axis in rows and rows[axis] != axis else None,
+        )
+        for axis in buffer.order
+    )
+    place = tuple(Subscript(letter) for letter in letters)
+    return Assign(
+        Access(name, place),
+        Access(memory.dense[name], place),
+        accumulate=buffer.tensor.accumulate,
+        band=band,
+    )
+
+
+def _sorted(band: Band, order: list[str]) -> Band:
+    """Variables in the order of an operand's memory; those that it lacks stay in front."""
+    return tuple(sorted(band, key=lambda v: order.index(v.name) if v.name in order else -1))
+
+
+def _blocked(kept: Band, summed: Band, one: str | None, other: str | None) -> tuple[str, ...]:
+    """The two stride-1 variables of a transposition, or ()."""
+    names = [v.name for v in kept]
+    if summed or one is None or other is None or one == other:
+        return ()
+    return (one, other) if one in names and other in names else ()
+
+
+def _bind_product(statement: Statement, product: Product, memory: Memory) -> tuple[Stmt, ...]:
+    before: list[Stmt] = []
+    after: list[Stmt] = []
+    a, b = statement.factors
+    batch, m, n, k = product.batch, product.m, product.n, product.k
+    if product.copy_a:
+        a = _copied(a, (m, k), batch, product.dtype, statement, memory, before)
+    if product.copy_b:
+        b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
+    out, accumulate = statement.out, statement.accumulate
+    if product.copy_out:
+        band = (*batch, *_columns_last(out, memory.buffers[out.buffer], (m, n)))
+        scratch = memory.scratch(band, product.dtype, statement.home)
+        out, accumulate = _place(scratch, band), False
+        result = replace(
+            statement,
+            expr=out,
+            factors=(),
+            band=tuple(v for v in statement.band if v.name in statement.out.variables),
+            coeff=Fraction(1),
+        )
+        after.append(bind_assign(result, memory.buffers))
+    gemm = Gemm(out, a, b, batch, m, n, k, statement.coeff, accumulate)
+    return (*before, gemm, *after)
+
+
+def _copied(
+    access: Access,
+    groups: tuple[Band, Band],
+    batch: Band,
+    dtype: str,
+    statement: Statement,
+    memory: Memory,
+    before: list[Stmt],
+) -> Access:
+    """An operand copied to scratch as [batch, rows, columns]; what only it holds is summed."""
+    own = tuple(v for v in batch if v.name in access.variables)
+    band = (*own, *_columns_last(access, memory.buffers[access.buffer], groups))
+    scratch = memory.scratch(band, dtype, statement.home)
+    place = _place(scratch, band)
+    elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
+    alone = tuple(
+        v for v in statement.band if v.name in access.variables and v.name not in elsewhere
+    )
+    before.append(
+        bind_assign(_plain(place, access, (*band, *alone), statement.home), memory.buffers)
+    )
+    return place
+
+
+def _columns_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
+    """Two groups, the one that holds the access's stride-1 variable last."""
+    first, second = groups
+    inner = fastest(access, buffer)
+    if any(v.name == inner for v in first):
+        return (*second, *first)
+    return (*first, *second)
+
+
+def _place(scratch: Buffer, band: Band) -> Access:
+    return Access(scratch.name, tuple(Subscript(v.name, v.base) for v in band))
+
+
+def _plain(out: Access, expr: Expr, band: Band, home: LoopId | None) -> Statement:
+    return Statement(out, expr, (), band, Fraction(1), False, (), home)

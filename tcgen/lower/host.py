@@ -1,0 +1,309 @@
+"""The nest cut into host program and kernels, and the lives of the buffers between launches.
+
+Before: ``for p (host): (fetch G; X += ...)``.  After: ``HostLoop(p, (Fetch(G), Launch(k)))``
+and a kernel ``k`` with p as its argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from ..ir.expr import Equal, Subscript, leaves
+from ..ir.loops import (
+    Assign,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Kernel,
+    Launch,
+    Loop,
+    LoopVar,
+    Stmt,
+    Zero,
+)
+from ..ir.loops_check import accesses, used_buffers, written_buffers
+from ..ir.plan import FusionPlan, LoopId
+from ..ir.program import Phase, Produce, pretty_step
+from ..ir.tensor import Role, Tensor
+from .memory import Memory
+from .names import unique
+from .nest import Branch, Item, Leaf, leaves_of
+
+
+def host_loops(plan: FusionPlan) -> frozenset[LoopId]:
+    """Loops that run on the host: those that a kernel group says, and those around a fetch."""
+    said = {loop for group in plan.groups for loop in group.host_loops}
+    fetching = {
+        loop
+        for visit in plan.visits
+        if isinstance(plan.program.steps[visit.step].op, Produce)
+        for loop in visit.loops
+    }
+    return frozenset(said | fetching)
+
+
+def split_phases(
+    plan: FusionPlan, items: tuple[Item, ...]
+) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    """Outermost items of the constant and of the volatile phase.
+
+    An item is constant where all its steps are and where it touches no output (the caller's array
+    comes with the call) and no buffer that a volatile item writes.
+    """
+    volatile = [_is_volatile(plan, item) for item in items]
+    changed = True
+    while changed:
+        changed = False
+        tainted = {
+            name
+            for item, late in zip(items, volatile, strict=True)
+            if late
+            for name in _written(item)
+        }
+        for n, item in enumerate(items):
+            if not volatile[n] and any(name in tainted for name in _used(item)):
+                volatile[n] = changed = True
+    constant = tuple(i for i, late in zip(items, volatile, strict=True) if not late)
+    return constant, tuple(i for i, late in zip(items, volatile, strict=True) if late)
+
+
+@dataclass(slots=True)
+class Splitter:
+    """Cuts items into host statements; collects the kernels in the order of their launches."""
+
+    plan: FusionPlan
+    loops: Mapping[LoopId, LoopVar]
+    on_host: frozenset[LoopId]
+    kernels: list[Kernel]
+
+    def split(self, items: tuple[Item, ...], around: tuple[LoopVar, ...] = ()) -> tuple[Host, ...]:
+        """Host statements of some items; neighbours of one group share a launch."""
+        host: list[Host] = []
+        run: list[Item] = []
+
+        def flush() -> None:
+            if run:
+                host.append(self.launch(tuple(run), around))
+                run.clear()
+
+        for item in items:
+            if isinstance(item, Branch) and item.loop in self.on_host:
+                flush()
+                var = self.loops[item.loop]
+                host.append(HostLoop(var, self.split(item.items, (*around, var))))
+            elif isinstance(item, Leaf) and isinstance(item.body[0], Fetch):
+                flush()
+                host.append(item.body[0])
+            else:
+                if run and self.group_name(run[-1]) != self.group_name(item):
+                    flush()
+                run.append(item)
+        flush()
+        return tuple(host)
+
+    def group_name(self, item: Item) -> str:
+        """Name of the kernel group that an item belongs to."""
+        position = next(leaves_of(item)).position
+        return next(g.name for g in self.plan.groups if position in g.visits)
+
+    def launch(self, items: tuple[Item, ...], around: tuple[LoopVar, ...]) -> Launch:
+        """Make the kernel of some items, and launch it."""
+        body = tuple(stmt for item in items for stmt in self.statements(item))
+        used = {name for stmt in body for name in _variables(stmt)}
+        computing = [leaf for item in items for leaf in leaves_of(item) if leaf.computes]
+        name = self.group_name(items[0])
+        comment = _comment(self.plan, computing)
+        if not computing:
+            zeroes = any(isinstance(stmt, Zero) for stmt in body)
+            name += "_start" if zeroes else "_finish"
+            targets = ", ".join(written for stmt in body for written in written_buffers(stmt))
+            comment = (f"zero {targets}" if zeroes else f"pack {targets}",)
+        taken = {k.name for k in self.kernels}
+        if not computing:
+            taken |= {g.name for g in self.plan.groups}
+        name = unique(name, taken)
+        self.kernels.append(
+            Kernel(
+                name,
+                comment,
+                tuple(v for v in around if v.name in used),
+                body,
+            )
+        )
+        return Launch(name)
+
+    def statements(self, item: Item) -> Iterator[Stmt]:
+        """The loops of an item inside a kernel."""
+        if isinstance(item, Branch):
+            body = tuple(stmt for inner in item.items for stmt in self.statements(inner))
+            yield Loop(self.loops[item.loop], body)
+        else:
+            yield from (stmt for stmt in item.body if not isinstance(stmt, Fetch))
+
+
+def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kernel]) -> None:
+    """Contracted arrays and scratch that live in a loop of a kernel are private to its thread.
+
+    What lives between launches, or for the whole of one, is in the arena; so is a register that
+    the body of a kernel does not own.
+    """
+    uses = {
+        name: [k for k in kernels if any(name in used_buffers(s) for s in k.body)]
+        for name in memory.buffers
+    }
+    for name, buffer in memory.buffers.items():
+        home = memory.homes[name]
+        inside = home is not None and home not in on_host and len(uses[name]) == 1
+        if buffer.place == "arena" and inside:
+            memory.buffers[name] = replace(buffer, place="private")
+        elif buffer.place == "register" and not inside:
+            memory.buffers[name] = replace(buffer, place="arena")
+
+
+def set_lives(
+    memory: Memory,
+    kernels: list[Kernel],
+    loops: Mapping[LoopId, LoopVar],
+    constant: tuple[Host, ...],
+    volatile: tuple[Host, ...],
+) -> None:
+    """First and last launch of every buffer; over all of a host loop that it outlives."""
+    body = {k.name: k.body for k in kernels}
+    lives: dict[str, tuple[int, int]] = {}
+    fetched: dict[str, int] = {}
+    position = 0
+
+    def use(name: str, first: int, last: int) -> None:
+        old = lives.get(name, (first, last))
+        lives[name] = (min(old[0], first), max(old[1], last))
+
+    def walk(host: tuple[Host, ...]) -> dict[str, None]:
+        """Number the launches; returns the buffers used."""
+        nonlocal position
+        used: dict[str, None] = {}
+        for item in host:
+            match item:
+                case HostLoop(var, inner):
+                    first = position
+                    held = walk(inner)
+                    for name in held:
+                        home = memory.homes[name]
+                        if home is None or not _inside(home, var, inner, loops):
+                            use(name, first, max(first, position - 1))
+                    used.update(held)
+                case Launch(kernel):
+                    for name in (n for s in body[kernel] for n in used_buffers(s)):
+                        use(name, fetched.pop(name, position), position)
+                        used[name] = None
+                    position += 1
+                case Fetch(name):
+                    fetched[name] = position
+                    used[name] = None
+                case _:
+                    assert_never(item)
+        return used
+
+    kept = walk(constant).keys() & walk(volatile).keys()
+    for name, buffer in memory.buffers.items():
+        keep = buffer.place == "arena" and name in kept
+        memory.buffers[name] = replace(buffer, live=lives.get(name, (0, 0)), keep=keep)
+
+
+def _inside(
+    home: LoopId, var: LoopVar, body: tuple[Host, ...], loops: Mapping[LoopId, LoopVar]
+) -> bool:
+    """True where a home is a host loop or one that it encloses, kernels' loops included."""
+    if loops[home] == var:
+        return True
+    inner = [item for item in body if isinstance(item, HostLoop)]
+    return any(_inside(home, item.var, item.body, loops) for item in inner)
+
+
+def _is_volatile(plan: FusionPlan, item: Item) -> bool:
+    for leaf in leaves_of(item):
+        step = plan.program.steps[plan.visits[leaf.position].step]
+        if step.out.tensor.role is Role.OUTPUT:
+            return True
+        if step.phase is Phase.VOLATILE and not isinstance(step.op, Produce):
+            return True
+        if isinstance(step.op, Produce) and step.op.tensor.volatile:
+            return True
+    return False
+
+
+def _statements(item: Item) -> Iterator[Stmt | Fetch]:
+    for leaf in leaves_of(item):
+        yield from leaf.body
+
+
+def _written(item: Item) -> Iterator[str]:
+    for stmt in _statements(item):
+        if isinstance(stmt, Fetch):
+            yield stmt.buffer
+        else:
+            yield from written_buffers(stmt)
+
+
+def _used(item: Item) -> Iterator[str]:
+    for stmt in _statements(item):
+        if isinstance(stmt, Fetch):
+            yield stmt.buffer
+        else:
+            yield from used_buffers(stmt)
+
+
+def _variables(stmt: Stmt) -> Iterator[str]:
+    """Every variable that a statement names."""
+    for access in accesses(stmt):
+        yield from _named(access.subscripts)
+    match stmt:
+        case Loop(var, body):
+            yield from (name for name in (var.below,) if name)
+            for inner in body:
+                yield from _variables(inner)
+        case Zero():
+            return
+        case Assign():
+            for leaf in leaves(stmt.expr):
+                if isinstance(leaf, Equal):
+                    yield from _named((leaf.left, leaf.right))
+            yield from (name for chain in stmt.orbit for name in chain)
+            yield from (v.base for v in stmt.band if v.base)
+        case Gemm():
+            band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
+            yield from (v.base for v in band if v.base)
+        case _:
+            assert_never(stmt)
+
+
+def _named(subscripts: tuple[Subscript, ...]) -> Iterator[str]:
+    for subscript in subscripts:
+        yield from (name for name in (subscript.variable, subscript.base) if name)
+
+
+def _comment(plan: FusionPlan, computing: list[Leaf]) -> tuple[str, ...]:
+    """The equations of a kernel, what it reads from outside and what it writes."""
+    steps = [
+        plan.program.steps[n]
+        for n in dict.fromkeys(plan.visits[f.position].step for f in computing)
+    ]
+    if not steps:
+        return ()
+    written = tuple(dict.fromkeys(s.out.tensor for s in steps))
+    read = tuple(dict.fromkeys(r.tensor for s in steps for r in s.operands))
+    return (
+        *(pretty_step(s) for s in steps),
+        f"in: {_tensors(tuple(t for t in read if t not in written))}",
+        f"out: {_tensors(written)}",
+    )
+
+
+def _tensors(tensors: tuple[Tensor, ...]) -> str:
+    def text(tensor: Tensor) -> str:
+        axes = ",".join(space.name for space in tensor.spaces)
+        return f"{tensor.name}[{axes}]" if axes else tensor.name
+
+    return ", ".join(text(t) for t in tensors) or "nothing"

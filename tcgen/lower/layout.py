@@ -1,0 +1,159 @@
+"""How accesses lie in memory, and what it costs to bring them into the form of a matrix product."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..ir.cost import extent_of
+from ..ir.expr import Access
+from ..ir.loops import BandVar, Buffer
+from ..ir.loops_check import gemm_obstacle
+from .statements import Statement
+
+Band = tuple[BandVar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A contraction as a matrix product: its groups and what must be copied first.
+
+    Attributes:
+        batch, m, n, k: variables of each group in order.
+        copy_a, copy_b: the operand is copied to scratch in the form [batch, rows, columns].
+        copy_out: the product goes to scratch and from there to the target.
+        dtype: of the three operands of the product.
+        elements: copied under the planning extents.
+    """
+
+    batch: Band
+    m: Band
+    n: Band
+    k: Band
+    copy_a: bool
+    copy_b: bool
+    copy_out: bool
+    dtype: str
+    elements: int
+
+    @property
+    def pays(self) -> bool:
+        """True where the product is worth its copies: a true matrix product, or no copy at all."""
+        return bool(self.m and self.n) or not (self.copy_a or self.copy_b or self.copy_out)
+
+
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    access: Access
+    buffer: Buffer
+    must_copy: bool
+
+    def walked(self, group: Band) -> Band:
+        """The group in the order in which this operand's memory walks it."""
+        order = walked(self.access, self.buffer)
+        return tuple(sorted(group, key=lambda v: order.index(v.name) if v.name in order else -1))
+
+
+def walked(access: Access, buffer: Buffer) -> list[str]:
+    """Variables of an access from the slowest axis to the fastest, repeats included."""
+    names = (access.subscripts[axis].variable for axis in buffer.order)
+    return [name for name in names if name is not None]
+
+
+def fastest(access: Access, buffer: Buffer) -> str | None:
+    """Variable on the axis of stride 1; None where a contracted axis or a number stands there."""
+    long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
+    return access.subscripts[long[-1]].variable if long and not buffer.packed else None
+
+
+def elements(band: Band, extents: Mapping[str, int]) -> int:
+    """Points of a band under the planning extents."""
+    count = 1
+    for var in band:
+        extent = extent_of(var.space, extents)
+        count *= extent if var.tile is None else min(var.tile, extent)
+    return count
+
+
+def as_product(
+    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Product | None:
+    """The matrix product with the fewest elements to copy, or None where there is none.
+
+    Tried are the orders of each group in which its two operands walk it. There is no product
+    without a summed variable that both factors hold, or without a variable that only one factor
+    and the target hold, or where two summed variables walk tiles (no fixed stride joins them).
+    """
+    if not statement.factors:
+        return None
+    held = [set(x.variables) for x in (statement.out, *statement.factors)]
+    in_out, in_a, in_b = held
+
+    def group(out: bool, a: bool, b: bool) -> Band:
+        return tuple(
+            v
+            for v in statement.band
+            if (v.name in in_out, v.name in in_a, v.name in in_b) == (out, a, b)
+        )
+
+    batch, m, n, k = (
+        group(True, True, True),
+        group(True, True, False),
+        group(True, False, True),
+        group(False, True, True),
+    )
+    if not k or not (m or n) or sum(v.tile is not None for v in k) > 1:
+        return None
+    (m, more), (n, most) = _one_tile(m), _one_tile(n)
+    batch = (*batch, *more, *most)
+    names = [v.name for v in statement.band]
+    dtype = _common_dtype([buffers[f.buffer].dtype for f in statement.factors])
+    out, a, b = (
+        _Operand(x, buffers[x.buffer], _must_copy(x, buffers[x.buffer], names, dtype))
+        for x in (statement.out, *statement.factors)
+    )
+    # What a factor sums by itself is summed by its copy; what the target broadcasts, by its own.
+    copy_a = a.must_copy or bool(group(False, True, False))
+    copy_b = b.must_copy or bool(group(False, False, True))
+    copy_out = out.must_copy or bool(group(True, False, False)) or bool(statement.orbit)
+    best: Product | None = None
+    for m_now, n_now, k_now in itertools.product(
+        _orders(m, out, a), _orders(n, out, b), _orders(k, a, b)
+    ):
+        copies = (
+            copy_a or gemm_obstacle(a.access, a.buffer, (m_now, k_now)) is not None,
+            copy_b or gemm_obstacle(b.access, b.buffer, (k_now, n_now)) is not None,
+            copy_out or gemm_obstacle(out.access, out.buffer, (m_now, n_now)) is not None,
+        )
+        parts = (
+            tuple(v for v in (*batch, *m, *k) if v.name in in_a),
+            tuple(v for v in (*batch, *n, *k) if v.name in in_b),
+            (*batch, *m, *n),
+        )
+        cost = sum(elements(p, extents) for p, c in zip(parts, copies, strict=True) if c)
+        if best is None or cost < best.elements:
+            best = Product(batch, m_now, n_now, k_now, *copies, dtype, cost)
+    return best
+
+
+def _one_tile(group: Band) -> tuple[Band, Band]:
+    """A group with its first tiled variable in front, and the other tiled ones."""
+    tiled = [v for v in group if v.tile is not None]
+    plain = [v for v in group if v.tile is None]
+    return (*tiled[:1], *plain), tuple(tiled[1:])
+
+
+def _orders(group: Band, *operands: _Operand) -> tuple[Band, ...]:
+    """The orders in which the operands walk a group, each once, a tiled variable in front."""
+    return tuple(dict.fromkeys(_one_tile(operand.walked(group))[0] for operand in operands))
+
+
+def _common_dtype(dtypes: list[str]) -> str:
+    return "complex128" if "complex128" in dtypes else dtypes[0]
+
+
+def _must_copy(access: Access, buffer: Buffer, band: list[str], dtype: str) -> bool:
+    """True where no order of groups makes an operand of it."""
+    own = [s.variable for s in access.subscripts if s.variable in band]
+    return bool(buffer.packed) or len(set(own)) != len(own) or buffer.dtype != dtype

@@ -1,0 +1,85 @@
+"""Buffers of the instances that a plan names, and of the scratch that lowering adds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ir.loops import Axis, BandVar, Buffer
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
+from ..ir.tensor import Role, Tensor, element_type
+from .names import unique
+
+
+class Memory:
+    """All buffers of a module in the making, in order of creation.
+
+    Attributes:
+        buffers: by name.
+        homes: innermost shared loop whose body owns the buffer; None for the whole program.
+        dense: packed outputs by name, and the dense buffer in which each is put together.
+    """
+
+    def __init__(self, plan: FusionPlan, dtype: str) -> None:
+        self.plan = plan
+        self.dtype = dtype
+        self.buffers: dict[str, Buffer] = {}
+        self.homes: dict[str, LoopId | None] = {}
+        self.dense: dict[str, str] = {}
+        self._names: dict[ArrayPlan, str] = {}
+        self._scratch = 0
+        for tensor in plan.program.tensors:
+            if tensor.role in (Role.INPUT, Role.OUTPUT):
+                self._add_caller(tensor)
+        for array in plan.arrays:
+            self._add_instance(array)
+
+    def name_of(self, tensor: Tensor, position: int) -> str:
+        """The buffer in which the visit at ``position`` finds a tensor."""
+        array = self.plan.instance(tensor, position)
+        return tensor.name if array is None else self._names[array]
+
+    def scratch(self, band: tuple[BandVar, ...], dtype: str, home: LoopId | None) -> Buffer:
+        """A new buffer with one axis for each variable, in this order."""
+        self._scratch += 1
+        name = f"tmp{self._scratch}"
+        while name in self.buffers or name in {t.name for t in self.plan.program.tensors}:
+            self._scratch += 1
+            name = f"tmp{self._scratch}"
+        axes = tuple(Axis(v.space, v.tile) for v in band)
+        return self._add(Buffer(name, axes, tuple(range(len(axes))), dtype, "arena"), home)
+
+    def reorder(self, name: str, order: tuple[int, ...]) -> None:
+        """Choose the physical order of a buffer's axes."""
+        self.buffers[name] = replace(self.buffers[name], order=order)
+
+    def _add(self, buffer: Buffer, home: LoopId | None) -> Buffer:
+        self.buffers[buffer.name] = buffer
+        self.homes[buffer.name] = home
+        return buffer
+
+    def _add_caller(self, tensor: Tensor) -> None:
+        axes = tuple(Axis(space) for space in tensor.spaces)
+        dtype = element_type(tensor, self.dtype)
+        packed = tensor.storage.packed
+        order = tensor.stored_order
+        self._add(Buffer(tensor.name, axes, order, dtype, "caller", tensor, packed), None)
+
+    def _add_instance(self, array: ArrayPlan) -> None:
+        tensor = array.tensor
+        if tensor.role is Role.OUTPUT and not tensor.storage.packed:
+            self._names[array] = tensor.name
+            return
+        taken = {*self.buffers, *(t.name for t in self.plan.program.tensors if t != tensor)}
+        dense = tensor.role is Role.OUTPUT
+        name = unique(f"{tensor.name}_dense" if dense else tensor.name, taken)
+        axes = tuple(
+            Axis(space, (loop.tile or 1) if (loop := array.loop_of(axis)) else None)
+            for axis, space in enumerate(tensor.spaces)
+        )
+        place = "register" if array.place is Place.REG else "arena"
+        order = tensor.stored_order if dense else tuple(range(tensor.rank))
+        dtype = element_type(tensor, self.dtype)
+        self._add(Buffer(name, axes, order, dtype, place, None if dense else tensor), array.home)
+        self._names[array] = name
+        if dense:
+            self.dense[tensor.name] = name

@@ -1,0 +1,182 @@
+"""The nest: visits grouped by their common loop prefixes, with zeroes where instances begin.
+
+Before: visits in (j, i), (j, k), (k).   After: ``for j: (for i: ...; for k: ...); for k: ...``
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..ir.loops import Fetch, Stmt, Zero
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId
+from ..ir.tensor import Role
+from .memory import Memory
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """What is executed at one place of the nest.
+
+    Attributes:
+        position: of the visit that it belongs to.
+        body: its statements, or one fetch.
+        computes: False for zeroes and packing, which the visit only asks for.
+    """
+
+    position: int
+    body: tuple[Stmt | Fetch, ...]
+    computes: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A shared loop and what it encloses."""
+
+    loop: LoopId
+    items: tuple[Item, ...]
+
+
+Item: TypeAlias = Leaf | Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How an instance begins.
+
+    Attributes:
+        first: visit that first writes it.
+        depth: number of loops of that visit that enclose the instance's home body.
+        zero: buffer to zero before the item of the home's body that holds the first visit, or None.
+        overwrites: the first visit overwrites the instance; else it adds.
+    """
+
+    first: int
+    depth: int
+    zero: str | None
+    overwrites: bool
+
+
+def instance_starts(plan: FusionPlan, memory: Memory) -> tuple[Start, ...]:
+    """How every instance that is computed begins.
+
+    No zero is needed where the first producer writes every element once, before any other
+    producer adds to it: it then overwrites.
+    """
+    starts = []
+    for array in plan.arrays:
+        tensor = array.tensor
+        if tensor.role is Role.GENERATED:
+            continue
+        makers = [n for n in _lifetime(array) if _writes(plan, n, array)]
+        first = makers[0]
+        loops = plan.visits[first].loops
+        depth = 0 if array.home is None else loops.index(array.home) + 1
+        given = tensor.accumulate and tensor.name not in memory.dense
+        overwrites = not given and _writes_all(plan, array, makers, depth)
+        zero = None if given or overwrites else memory.name_of(tensor, first)
+        starts.append(Start(first, depth, zero, overwrites))
+    return tuple(starts)
+
+
+def build_nest(
+    plan: FusionPlan,
+    leaves: Mapping[int, Leaf],
+    before: Mapping[tuple[int, int], tuple[Leaf, ...]],
+    after: Mapping[int, tuple[Leaf, ...]],
+) -> tuple[Item, ...]:
+    """Group visits by their loops.
+
+    Args:
+        plan: visits in order.
+        leaves: what each visit executes.
+        before: leaves to put before the item that holds a visit, by (visit, depth of the item).
+        after: leaves to put after the outermost item that holds a visit.
+    """
+
+    def level(positions: Sequence[int], depth: int) -> Iterator[Item]:
+        def loop_at(position: int) -> LoopId | int:
+            loops = plan.visits[position].loops
+            return loops[depth] if depth < len(loops) else position
+
+        for key, held in itertools.groupby(positions, loop_at):
+            inside = tuple(held)
+            for position in inside:
+                yield from before.get((position, depth), ())
+            if isinstance(key, LoopId):
+                yield Branch(key, tuple(level(inside, depth + 1)))
+            else:
+                yield leaves[key]
+            if depth == 0:
+                for position in inside:
+                    yield from after.get(position, ())
+
+    return tuple(level(range(len(plan.visits)), 0))
+
+
+def zero_leaves(starts: tuple[Start, ...]) -> dict[tuple[int, int], tuple[Leaf, ...]]:
+    """Zeroes by (first visit, depth), as ``build_nest`` wants them."""
+    found: dict[tuple[int, int], tuple[Leaf, ...]] = {}
+    for start in starts:
+        if start.zero is not None:
+            key = (start.first, start.depth)
+            leaf = Leaf(start.first, (Zero(start.zero),), computes=False)
+            found[key] = (*found.get(key, ()), leaf)
+    return found
+
+
+def positions_of(item: Item) -> Iterator[int]:
+    """Visits of an item, in order; one that asks for a zero counts with it."""
+    if isinstance(item, Leaf):
+        yield item.position
+    else:
+        for inner in item.items:
+            yield from positions_of(inner)
+
+
+def leaves_of(item: Item) -> Iterator[Leaf]:
+    """Leaves of an item, in order."""
+    if isinstance(item, Leaf):
+        yield item
+    else:
+        for inner in item.items:
+            yield from leaves_of(inner)
+
+
+def last_producers(plan: FusionPlan) -> Iterator[tuple[ArrayPlan, int]]:
+    """Every output with the last visit that writes it."""
+    for array in plan.arrays:
+        if array.tensor.role is Role.OUTPUT:
+            yield array, max(n for n in _lifetime(array) if _writes(plan, n, array))
+
+
+def _lifetime(array: ArrayPlan) -> range:
+    return range(array.live[0], array.live[1] + 1)
+
+
+def _writes(plan: FusionPlan, position: int, array: ArrayPlan) -> bool:
+    return plan.program.steps[plan.visits[position].step].out.tensor == array.tensor
+
+
+def _writes_all(plan: FusionPlan, array: ArrayPlan, makers: list[int], depth: int) -> bool:
+    """True where the first producer may overwrite: it walks every element once.
+
+    Loops between home and producer walk one axis each, and any other producer inside such a loop
+    walks the same axis with it (else it could have added to what is overwritten later).
+    """
+    visit = plan.visits[makers[0]]
+    out = plan.program.steps[visit.step].out
+    for loop in visit.loops[depth:]:
+        axis = next((k for k, i in enumerate(out.indices) if visit.loop_of(i) == loop), None)
+        if axis is None:
+            return False
+        for other in (plan.visits[n] for n in makers if loop in plan.visits[n].loops):
+            if other.loop_of(plan.program.steps[other.step].out.indices[axis]) != loop:
+                return False
+    return all(
+        array.loop_of(axis) is not None
+        or (index.space.bases == space.bases and visit.loop_of(index) not in visit.loops[:depth])
+        for axis, (index, space) in enumerate(zip(out.indices, array.tensor.spaces, strict=True))
+    )

@@ -1,0 +1,215 @@
+"""Visits of a plan as statements on buffers: references become places, indices become variables.
+
+Before: ``visit x[i,a] += sum(c) f[i,c] * t[c,a]`` with i bound to an element loop.
+After: ``x[i,a] += f[i,c] * t[c,a]   for a, c`` inside ``for i``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import assert_never
+
+from ..errors import PlanError
+from ..ir.expr import (
+    Access,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Prod,
+    Subscript,
+    map_leaves,
+)
+from ..ir.loops import BandVar, Fetch, LoopVar
+from ..ir.plan import FusionPlan, LoopId, Visit
+from ..ir.program import Add, Contract, Map, Produce, Step
+from ..ir.tensor import Index, Ref, Space
+from .memory import Memory
+from .names import unique
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``out (+)= coeff * orbit * expr`` for every point of the band, not yet bound to loops.
+
+    Attributes:
+        out: target element.
+        expr: what is computed.
+        factors: the two operands of a contraction; () for everything else.
+        band: own variables, those of ``out`` first.
+        coeff: exact number.
+        accumulate: add to what is there.
+        orbit: chains of triangular variables that are summed over.
+        home: innermost shared loop around it, in which its scratch lives.
+    """
+
+    out: Access
+    expr: Expr
+    factors: tuple[Access, ...]
+    band: tuple[BandVar, ...]
+    coeff: Fraction
+    accumulate: bool
+    orbit: tuple[tuple[str, ...], ...]
+    home: LoopId | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """How one visit walks its indices."""
+
+    visit: Visit
+    position: int
+    memory: Memory
+    loops: Mapping[LoopId, LoopVar]
+    names: Mapping[Index, str]
+
+    def variable(self, index: Index) -> BandVar | None:
+        """Band variable of an index; None where a shared loop fixes its element."""
+        loop = self.visit.loop_of(index)
+        if loop is None:
+            return BandVar(self.names[index], index.space)
+        if loop.tile is None:
+            return None
+        return BandVar(self.names[index], index.space, self.loops[loop].name, loop.tile)
+
+    def subscript(self, index: Index) -> Subscript:
+        """Position of an index in its own space."""
+        return Subscript(self.names[index])
+
+    def access(self, ref: Ref) -> Access:
+        """Place of a reference in the buffer that the visit uses."""
+        name = self.memory.name_of(ref.tensor, self.position)
+        array = self.memory.plan.instance(ref.tensor, self.position)
+        subscripts = []
+        for axis, (index, space) in enumerate(zip(ref.indices, ref.tensor.spaces, strict=True)):
+            loop = array.loop_of(axis) if array is not None else None
+            if loop is None:
+                offset = space.before(index.space)
+                assert offset is not None, f"{index} does not fit an axis of {space.name}"
+                subscripts.append(Subscript(self.names[index], None, offset))
+            elif loop.tile is None:
+                subscripts.append(Subscript(None))
+            else:
+                subscripts.append(Subscript(self.names[index], self.loops[loop].name))
+        return Access(name, tuple(subscripts))
+
+    def leaf(self, node: Ref | Access | Delta | Equal) -> Expr:
+        """A leaf of a program as a leaf of a module."""
+        match node:
+            case Ref():
+                return self.access(node)
+            case Delta(left, right):
+                return _equal(self.subscript(left), left.space, self.subscript(right), right.space)
+            case Access() | Equal():
+                return node
+            case _:
+                assert_never(node)
+
+
+def make_statement(
+    plan: FusionPlan,
+    position: int,
+    memory: Memory,
+    loops: Mapping[LoopId, LoopVar],
+    accumulate: bool,
+) -> Statement:
+    """The statement of a visit that computes something."""
+    visit = plan.visits[position]
+    step = plan.program.steps[visit.step]
+    walk = _Walk(visit, position, memory, loops, _names(step, visit, loops))
+    factors: tuple[Access, ...] = ()
+    expr: Expr
+    match step.op:
+        case Contract(a, b):
+            factors = (walk.access(a), walk.access(b))
+            expr = Prod(factors)
+        case Add(a):
+            expr = walk.access(a)
+        case Map(given):
+            expr = map_leaves(given, walk.leaf)
+        case Produce():
+            raise AssertionError("a generated input is fetched, not computed")
+        case _:
+            assert_never(step.op)
+    return Statement(
+        out=walk.access(step.out),
+        expr=expr,
+        factors=factors,
+        band=tuple(v for i in step.indices if (v := walk.variable(i)) is not None),
+        coeff=step.coeff,
+        accumulate=accumulate,
+        orbit=_summed_chains(step, visit, loops),
+        home=visit.loops[-1] if visit.loops else None,
+    )
+
+
+def make_fetch(
+    plan: FusionPlan, position: int, memory: Memory, loops: Mapping[LoopId, LoopVar]
+) -> Fetch:
+    """The fetch of a visit that produces a generated input: the part that its instance holds."""
+    step = plan.program.steps[plan.visits[position].step]
+    array = plan.instance(step.out.tensor, position)
+    assert array is not None, f"{step.out.tensor.name} has no instance"
+    held = [array.loop_of(axis) for axis in range(step.out.tensor.rank)]
+    ranges = tuple(None if loop is None else loops[loop] for loop in held)
+    return Fetch(memory.name_of(step.out.tensor, position), ranges)
+
+
+def _names(step: Step, visit: Visit, loops: Mapping[LoopId, LoopVar]) -> dict[Index, str]:
+    """Variable of each index: that of its element loop, or a letter that no loop around uses."""
+    taken = {loops[loop].name for loop in visit.loops}
+    names: dict[Index, str] = {}
+    for index in step.indices:
+        loop = visit.loop_of(index)
+        if loop is not None and loop.tile is None:
+            names[index] = loops[loop].name
+        else:
+            names[index] = unique(index.name, taken)
+            taken.add(names[index])
+    return names
+
+
+def _summed_chains(
+    step: Step, visit: Visit, loops: Mapping[LoopId, LoopVar]
+) -> tuple[tuple[str, ...], ...]:
+    """Chains of triangular loops that the step sums over."""
+    summed = {loop for index, loop in visit.bind if index in step.sums}
+    followed = {loop.order_after for loop in summed}
+    chains = []
+    for end in (loop for loop in visit.loops if loop in summed and loop not in followed):
+        chain, loop = [loops[end].name], end.order_after
+        while loop is not None and loop in summed:
+            chain.insert(0, loops[loop].name)
+            loop = loop.order_after
+        if len(chain) > 1:
+            chains.append(tuple(chain))
+    return tuple(chains)
+
+
+def _equal(left: Subscript, one: Space, right: Subscript, other: Space) -> Expr:
+    """Same orbital of the same base space, positions counted in a frame that holds both spaces."""
+    common = [base for base in one.bases if base in other.bases]
+    if not common:
+        return Const(Fraction(0))
+    start, begin = one.bases.index(common[0]), other.bases.index(common[0])
+    overlap = tuple(common)
+    contiguous = (
+        one.bases[start : start + len(common)] == overlap
+        and other.bases[begin : begin + len(common)] == overlap
+    )
+    if not contiguous or (start and begin) or (_after(one, common) and _after(other, common)):
+        raise PlanError(
+            f"delta of {one.name} and {other.name}: they share {', '.join(b.name for b in common)}"
+            f" but differ on the same side of it; write one delta for each shared part"
+        )
+    return Equal(
+        Subscript(left.variable, None, other.bases[:begin]),
+        Subscript(right.variable, None, one.bases[:start]),
+    )
+
+
+def _after(space: Space, common: list[Space]) -> int:
+    """Number of base spaces behind the shared ones."""
+    return len(space.bases) - space.bases.index(common[-1]) - 1

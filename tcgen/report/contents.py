@@ -1,0 +1,162 @@
+"""The report as plain data: the JSON contract of ``tcgen compile`` and ``tcgen report``.
+
+Reads a plan (level 3) and the manifest of its module; evaluates both at given extents, which need
+not be the planning extents. Units: flops (multiply + add = 2), elements, bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..artifact import Manifest
+from ..ir.cost import extent_of
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId
+from ..ir.program import Add, Contract, Map, Program, pretty_step
+from ..ir.tensor import Index, Role, Tensor, element_bytes
+from ..runtime.memory import memory_use
+
+SCHEMA = 1
+
+
+def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
+    """The report of a plan at the extents of the base spaces, without any wall time.
+
+    Example: ``report_json(...)["memory"]["peak_bytes"]``
+    """
+    program = plan.program
+    flops = program.flops()
+    return {
+        "schema": SCHEMA,
+        "spec": program.name,
+        "target": manifest.target,
+        "dtype": manifest.dtype,
+        "reproducible": True,
+        "extents": dict(sorted(extents.items())),
+        "operations": {
+            "naive": program.naive.value(extents),
+            "contractions": program.flops(Contract).value(extents),
+            "additions": program.flops(Add).value(extents),
+            "maps": program.flops(Map).value(extents),
+            "sequence": flops.value(extents),
+            "polynomial": str(flops),
+        },
+        "memory": _memory(plan, manifest, extents),
+        "fusion": {
+            "objective": plan.solve.objective,
+            "model": plan.solve.model,
+            "status": plan.solve.status,
+            "value": plan.solve.value,
+            "bound": plan.solve.bound,
+            "unit": plan.solve.unit,
+        },
+        "arrays": _arrays(plan, manifest.dtype, extents),
+        "steps": [
+            {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
+            for s in program.steps
+        ],
+        "kernels": [
+            {
+                "name": group.name,
+                "steps": [plan.visits[v].step for v in group.visits],
+                "loops": [str(loop) for loop in _loops(plan, group.visits)],
+            }
+            for group in plan.groups
+        ],
+    }
+
+
+def elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
+    """Elements of a whole array, packed triangles counted as they are stored."""
+    total = 1
+    packed = {p.first: p for p in tensor.storage.packed}
+    axis = 0
+    while axis < tensor.rank:
+        n = extent_of(tensor.spaces[axis], extents)
+        if axis in packed:
+            total *= n * (n - 1) // 2 if packed[axis].antisymmetric else n * (n + 1) // 2
+            axis += 2
+        else:
+            total *= n
+            axis += 1
+    return total
+
+
+def instance_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:
+    """Elements of one instance after contraction: 1 for an element axis, at most T for a tile."""
+    total = 1
+    for axis, space in enumerate(array.tensor.spaces):
+        loop = array.loop_of(axis)
+        whole = extent_of(space, extents)
+        total *= whole if loop is None else 1 if loop.tile is None else min(loop.tile, whole)
+    return total
+
+
+def _loops(plan: FusionPlan, visits: tuple[int, ...]) -> tuple[LoopId, ...]:
+    return tuple(dict.fromkeys(loop for v in visits for loop in plan.visits[v].loops))
+
+
+def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
+    program, dtype = plan.program, manifest.dtype
+
+    def whole(tensors: tuple[Tensor, ...]) -> int:
+        return sum(elements(t, extents) * element_bytes(t, dtype) for t in tensors)
+
+    generated = tuple(t for t in program.inputs if t.role is Role.GENERATED)
+    inputs = tuple(t for t in program.inputs if t.role is Role.INPUT)
+    static = sum(
+        instance_elements(a, extents) * element_bytes(a.tensor, dtype)
+        for a in plan.arrays
+        if a.tensor.role in (Role.TEMP, Role.GENERATED)
+    )
+    use = memory_use(manifest, extents, threads=1)
+    return {
+        "inputs_bytes": whole(inputs),
+        "outputs_bytes": whole(program.outputs),
+        "intermediates_unfused_bytes": whole(program.intermediates + generated),
+        "intermediates_static_bytes": static,
+        "peak_bytes": use.peak,
+        "limit_bytes": manifest.memory_limit,
+    }
+
+
+def _arrays(plan: FusionPlan, dtype: str, extents: Mapping[str, int]) -> list[dict[str, Any]]:
+    program = plan.program
+    rows = []
+    for tensor in program.tensors:
+        indices = _letters(program, tensor)
+        instances = [a for a in plan.arrays if a.tensor == tensor]
+        whole = elements(tensor, extents)
+        for array in instances or [ArrayPlan(tensor)]:
+            count = whole if not array.contracted else instance_elements(array, extents)
+            contracted = dict(array.contracted)
+            rows.append(
+                {
+                    "name": tensor.name,
+                    "kind": tensor.role.value,
+                    "indices": list(indices),
+                    "fused": [indices[axis] for axis in contracted],
+                    "tile": {indices[axis]: loop.tile or 1 for axis, loop in contracted.items()},
+                    "elements_unfused": whole,
+                    "elements": count,
+                    "bytes": count * element_bytes(tensor, dtype),
+                    "consumers": [s.id for s in program.consumers(tensor)],
+                }
+            )
+    return rows
+
+
+def _letters(program: Program, tensor: Tensor) -> tuple[str, ...]:
+    """Index letters of an array: of its first producer, else of its first reader."""
+    for step in program.steps:
+        for ref in (step.out, *step.operands):
+            if ref.tensor == tensor:
+                return tuple(i.name for i in _whole_axes(ref.indices, tensor))
+    return tuple(s.name for s in tensor.spaces)
+
+
+def _whole_axes(indices: tuple[Index, ...], tensor: Tensor) -> tuple[Index, ...]:
+    """The indices, an index of a part replaced by the name of the joined axis."""
+    return tuple(
+        i if i.space == s else Index(s.name, s) for i, s in zip(indices, tensor.spaces, strict=True)
+    )

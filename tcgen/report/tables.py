@@ -1,0 +1,97 @@
+"""The report as tables for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_report(report: dict[str, Any], console: Console) -> None:
+    """Print the tables of a report made by :func:`tcgen.report.report_json`."""
+    sizes = ", ".join(f"{n} = {e}" for n, e in report["extents"].items())
+    console.print(f"[bold]{report['spec']}[/bold]  {sizes}  {report['dtype']}  {report['target']}")
+    console.print(_operations(report["operations"]))
+    console.print(_memory(report["memory"]))
+    console.print(_arrays(report["arrays"]))
+    fusion = report["fusion"]
+    value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
+    console.print(
+        f"fusion: objective {fusion['objective']}, model {fusion['model']}, "
+        f"{fusion['status']}{value}; {len(report['kernels'])} kernels, {len(report['steps'])} steps"
+    )
+
+
+def readable_bytes(count: int) -> str:
+    """Bytes with a binary unit.
+
+    Example:
+        >>> readable_bytes(3 * 2**20)
+        '3.00 MiB'
+    """
+    amount = float(count)
+    for unit in ("bytes", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{count} bytes" if unit == "bytes" else f"{amount:.2f} {unit}"
+        amount /= 1024
+    return f"{count} bytes"
+
+
+def _table(title: str, *columns: tuple[str, bool]) -> Table:
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for name, numeric in columns:
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    return table
+
+
+def _operations(operations: dict[str, Any]) -> Table:
+    table = _table("Operations", ("", False), ("flops", True))
+    for key in ("naive", "contractions", "additions", "maps", "sequence"):
+        table.add_row(key, f"{operations[key]:,}")
+    return table
+
+
+def _memory(memory: dict[str, Any]) -> Table:
+    table = _table("Memory", ("", False), ("bytes", True), ("", True))
+    names = {
+        "inputs_bytes": "inputs",
+        "outputs_bytes": "outputs",
+        "intermediates_unfused_bytes": "intermediates, unfused",
+        "intermediates_static_bytes": "intermediates, as planned",
+        "peak_bytes": "peak (all the program allocates)",
+        "limit_bytes": "limit",
+    }
+    for key, name in names.items():
+        if memory[key] is not None:
+            table.add_row(name, f"{memory[key]:,}", readable_bytes(memory[key]))
+    return table
+
+
+def _arrays(arrays: list[dict[str, Any]]) -> Table:
+    table = _table(
+        "Arrays",
+        ("name", False),
+        ("kind", False),
+        ("indices", False),
+        ("fused", False),
+        ("elements, unfused", True),
+        ("elements", True),
+        ("bytes", True),
+        ("read by", False),
+    )
+    for row in sorted(arrays, key=lambda r: -r["bytes"]):
+        fused = ",".join(
+            i if row["tile"][i] == 1 else f"{i}:{row['tile'][i]}" for i in row["fused"]
+        )
+        table.add_row(
+            row["name"],
+            row["kind"],
+            ",".join(row["indices"]),
+            fused,
+            f"{row['elements_unfused']:,}",
+            f"{row['elements']:,}",
+            f"{row['bytes']:,}",
+            " ".join(f"s{c}" for c in row["consumers"]),
+        )
+    return table

@@ -1,0 +1,263 @@
+"""Checks of what the caller passes: names, kinds, element types, shapes, extents."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact import Manifest, TensorEntry
+from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from .memory import stored_shape
+
+Array = npt.NDArray[Any]
+Source = Any  # an array; for generated inputs also a callable or what slices like an array
+_ELSEWHERE = {
+    "cupy": "cupy.asnumpy(x)",
+    "torch": "x.detach().cpu().numpy()",
+    "jax": "numpy.asarray(x)",
+    "jaxlib": "numpy.asarray(x)",
+    "tensorflow": "x.numpy()",
+}
+
+
+def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> None:
+    """Every wanted input is there, unless it has a default, and nothing else.
+
+    Raises:
+        ArgumentError: naming the missing and unknown keywords and the inputs there are.
+    """
+    names = [t.name for t in wanted]
+    unknown = [n for n in arrays if n not in names]
+    missing = [t.name for t in wanted if t.default is None and t.name not in arrays]
+    if not unknown and not missing:
+        return
+    parts = []
+    if missing:
+        parts.append(f"missing input {', '.join(missing)}")
+    if unknown:
+        parts.append(f"unknown input {', '.join(unknown)}")
+    listed = ", ".join(names) or "none"
+    raise ArgumentError(f"{name}: {'; '.join(parts)} (the inputs here are {listed})")
+
+
+def read_inputs(wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> dict[str, Source]:
+    """Each input as a C-contiguous array of the right element type and rank.
+
+    Arrays that are not contiguous or not aligned are copied. Generated inputs stay as they are.
+
+    Raises:
+        ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
+    """
+    return {t.name: _read_input(t, arrays) for t in wanted}
+
+
+def _read_input(tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
+    if tensor.name not in arrays:
+        value = Fraction(tensor.default or "0")
+        return np.asarray(float(value), tensor.dtype)
+    given = arrays[tensor.name]
+    _refuse_elsewhere(tensor.name, given)
+    if tensor.role == "generated":
+        return _generated(tensor, given)
+    if callable(given) and not isinstance(given, np.ndarray):
+        raise ArgumentError(
+            f"{tensor.name} is a callable, but it is not a generated input: pass an array"
+        )
+    if isinstance(given, numbers.Number):
+        return _number(tensor, given)
+    array = np.asarray(given)
+    check_dtype(tensor, array.dtype)
+    check_rank(tensor, array.shape)
+    return np.require(array, requirements=("C", "A")).reshape(array.shape)
+
+
+def _refuse_elsewhere(name: str, given: object) -> None:
+    library = type(given).__module__.partition(".")[0]
+    if library in _ELSEWHERE or hasattr(given, "__cuda_array_interface__"):
+        advice = _ELSEWHERE.get(library, "a NumPy array")
+        raise ArgumentError(
+            f"{name} is a {library} array, but this program takes NumPy arrays in the memory of "
+            f"the CPU: pass {advice.replace('x', name, 1)}"
+        )
+    if isinstance(given, np.ma.MaskedArray):
+        raise ArgumentError(f"{name} is a masked array: pass {name}.filled(0) or its data")
+
+
+def _number(tensor: TensorEntry, given: Any) -> Array:
+    if tensor.spaces:
+        raise ShapeError(f"{describe(tensor)} must be an array, found the number {given}")
+    if isinstance(given, np.generic):
+        fits = np.can_cast(given.dtype, tensor.dtype, "same_kind")
+    else:
+        fits = isinstance(given, numbers.Real) or tensor.dtype == "complex128"
+    if not fits:
+        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {given!r}: pass its .real")
+    return np.asarray(given, tensor.dtype)
+
+
+def _generated(tensor: TensorEntry, given: Any) -> Source:
+    if callable(given):
+        return given
+    if not hasattr(given, "shape") or not hasattr(given, "__getitem__"):
+        given = np.asarray(given)
+    if hasattr(given, "dtype"):
+        check_dtype(tensor, np.dtype(given.dtype))
+    check_rank(tensor, tuple(given.shape))
+    return given
+
+
+def check_dtype(tensor: TensorEntry, found: np.dtype[Any]) -> None:
+    """The array's element type is the program's.
+
+    Raises:
+        DtypeError: with the cast to write.
+    """
+    if found == np.dtype(tensor.dtype) and found.isnative:
+        return
+    loses = found.kind == "c" and tensor.dtype != "complex128"
+    cast = f'{tensor.name}{".real" if loses else ""}.astype("{tensor.dtype}")'
+    raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass {cast}")
+
+
+def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
+    """The array has as many axes as its tensor is stored with.
+
+    Raises:
+        ShapeError: with the axes that are expected.
+    """
+    if len(shape) != len(tensor.stored()):
+        raise ShapeError(
+            f"{describe(tensor)} has {len(tensor.stored())} axes, "
+            f"found an array of {len(shape)} axes with shape {shape}"
+        )
+
+
+def describe(tensor: TensorEntry) -> str:
+    """``t2[o,o,v,v]``, axes as the array has them; a packed pair in round brackets."""
+    axes = [
+        tensor.spaces[axis] if pair is None else f"({tensor.spaces[axis]},{tensor.spaces[axis]})"
+        for axis, pair in tensor.stored()
+    ]
+    return f"{tensor.name}[{','.join(axes)}]" if axes else tensor.name
+
+
+def find_extents(
+    manifest: Manifest, sources: Mapping[str, Source], *, complete: bool = True
+) -> dict[str, int]:
+    """Extents of the base spaces from the arrays, else those the program was compiled for.
+
+    Args:
+        manifest: of the program.
+        sources: inputs that :func:`read_inputs` accepted.
+        complete: False leaves out spaces that neither shows.
+
+    Raises:
+        ExtentError: two arrays contradict each other, or nothing shows a space.
+        ShapeError: an axis does not fit the extents: a packed pair or a joined space.
+    """
+    shown = [
+        (t, tuple(int(n) for n in sources[t.name].shape))
+        for t in manifest.tensors
+        if t.name in sources and hasattr(sources[t.name], "shape")
+    ]
+    found: dict[str, int] = {}
+    witness: dict[str, str] = {}
+    for tensor, shape in shown:
+        for number, (axis, pair) in enumerate(tensor.stored()):
+            bases = manifest.bases_of(tensor.spaces[axis])
+            if len(bases) > 1:
+                continue
+            extent = shape[number] if pair is None else _side(tensor, number, pair, shape)
+            if pair is not None and pair.antisymmetric and shape[number] == 0:
+                continue  # an empty triangle has a side of 0 or 1
+            if found.setdefault(bases[0], extent) != extent:
+                raise ExtentError(
+                    f"axis {number} of {describe(tensor)} says that space {bases[0]} has extent "
+                    f"{extent}, but {witness[bases[0]]} says {found[bases[0]]}: expected "
+                    f"{_expected(tensor, shape, number, pair, found[bases[0]])}, "
+                    f"found shape {shape}"
+                )
+            witness.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
+    _solve_joined(manifest, shown, found)
+    default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
+    fallback = {**default, **dict(manifest.planning_extents)}
+    extents = {b: found.get(b, fallback.get(b)) for b in manifest.bases}
+    missing = [b for b, n in extents.items() if n is None]
+    if missing and complete:
+        keywords = ", ".join(f'"{b}": 10' for b in missing)
+        raise ExtentError(
+            f"no array shows the extent of space {', '.join(missing)}: "
+            f"compile with extents={{{keywords}}}"
+        )
+    known = {b: n for b, n in extents.items() if n is not None}
+    _check_shapes(manifest, shown, known)
+    return known
+
+
+def _side(tensor: TensorEntry, number: int, pair: Any, shape: tuple[int, ...]) -> int:
+    """Extent of the axes of a packed pair from the length of its triangle."""
+    shift = 1 if pair.antisymmetric else -1
+    length = shape[number]
+    side = (math.isqrt(8 * length + 1) + shift) // 2
+    if side * (side - shift) // 2 != length:
+        raise ShapeError(
+            f"axis {number} of {describe(tensor)} is a packed pair: its length must be "
+            f"n(n{'-' if shift == 1 else '+'}1)/2, found {length} in shape {shape}"
+        )
+    return side
+
+
+def _expected(
+    tensor: TensorEntry, shape: tuple[int, ...], number: int, pair: Any, extent: int
+) -> str:
+    if pair is not None:
+        extent = extent * (extent + (-1 if pair.antisymmetric else 1)) // 2
+    return f"shape {(*shape[:number], extent, *shape[number + 1 :])}"
+
+
+def _solve_joined(
+    manifest: Manifest, shown: list[tuple[TensorEntry, tuple[int, ...]]], found: dict[str, int]
+) -> None:
+    """A part that no array shows by itself is what is left of a joined axis."""
+    solved = True
+    while solved:
+        solved = False
+        for tensor, shape in shown:
+            for number, (axis, pair) in enumerate(tensor.stored()):
+                bases = manifest.bases_of(tensor.spaces[axis])
+                unknown = [b for b in bases if b not in found]
+                if len(bases) < 2 or len(unknown) != 1:
+                    continue
+                whole = shape[number] if pair is None else _side(tensor, number, pair, shape)
+                rest = whole - sum(found[b] for b in bases if b in found)
+                if rest >= 0:
+                    found[unknown[0]] = rest
+                    solved = True
+
+
+def _check_shapes(
+    manifest: Manifest,
+    shown: list[tuple[TensorEntry, tuple[int, ...]]],
+    extents: Mapping[str, int],
+) -> None:
+    for tensor, shape in shown:
+        bases = {b for s in tensor.spaces for b in manifest.bases_of(s)}
+        if not bases <= extents.keys():
+            continue
+        expected = stored_shape(tensor, manifest, extents)
+        for number, (axis, _) in enumerate(tensor.stored()):
+            if shape[number] != expected[number]:
+                space = tensor.spaces[axis]
+                parts = manifest.bases_of(space)
+                total = " + ".join(f"{b}={extents[b]}" for b in parts)
+                raise ShapeError(
+                    f"axis {number} of {describe(tensor)} must have length {expected[number]} "
+                    f"({space}: {total}), found {shape[number]}: expected shape {expected}, "
+                    f"found shape {shape}"
+                )

@@ -1,0 +1,257 @@
+"""From C source to a loaded library: compiler, flags, and a cache of compiled objects on disk.
+
+Flags: -O3 and the machine's own instructions; -ffp-contract=fast lets a product and a sum become
+one fused operation; -fno-math-errno and -fno-trapping-math drop side effects that nobody reads;
+-fcx-fortran-rules multiplies complex numbers by the usual formula, as NumPy does. None of them
+changes how infinities and NaNs behave, so there is no -ffast-math.
+
+An object's name holds the hash of source, compiler, flags and processor, and the hash of its own
+bytes, so two processes may build the same thing, and a damaged object is noticed and built again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import tempfile
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TypedDict
+
+from ..config import cache_dir, compiler_command
+from ..errors import BuildError, UnavailableError
+
+REQUIRED = ("-O3", "-std=c11", "-fPIC", "-shared")
+OPTIONAL = (
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fcx-fortran-rules",
+    "-fopenmp",
+)
+_PROBE = """
+#ifdef _OPENMP
+#include <omp.h>
+int tcgen_probe(void) { return omp_get_max_threads(); }
+#else
+int tcgen_probe(void) { return 0; }
+#endif
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """A C compiler that was tried on this machine.
+
+    Attributes:
+        command: program and leading arguments.
+        version: its first line of ``--version``.
+        flags: those of OPTIONAL that it takes.
+    """
+
+    command: tuple[str, ...]
+    version: str
+    flags: tuple[str, ...]
+
+    @property
+    def openmp(self) -> bool:
+        """True where programs use several threads."""
+        return "-fopenmp" in self.flags
+
+
+class CacheInfo(TypedDict):
+    """Folder of compiled objects, how many there are, and their bytes."""
+
+    folder: str
+    objects: int
+    bytes: int
+
+
+def find_compiler() -> tuple[str, ...] | None:
+    """Command of the C compiler: TCGEN_CC, CC, or the first of cc, gcc, clang; None if none is."""
+    asked = compiler_command()
+    for words in [shlex.split(asked)] if asked else [["cc"], ["gcc"], ["clang"]]:
+        path = shutil.which(words[0]) if words else None
+        if path is not None:
+            return (path, *words[1:])
+    return None
+
+
+def probe_compiler() -> Compiler:
+    """The compiler, tried once in this process for each of the optional flags.
+
+    Raises:
+        BuildError: there is none, or it cannot compile an empty function.
+    """
+    command = find_compiler()
+    if command is None:
+        asked = compiler_command()
+        tried = f"TCGEN_CC or CC asks for {asked!r}" if asked else "tried cc, gcc and clang"
+        raise BuildError(
+            f"no C compiler found ({tried}): install gcc or clang, set TCGEN_CC to one, "
+            f'or compile with target="numpy"'
+        )
+    return _probe(command)
+
+
+@cache
+def _probe(command: tuple[str, ...]) -> Compiler:
+    try:
+        output = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, check=False
+        ).stdout
+    except OSError as error:
+        raise BuildError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
+    version = (output.strip().splitlines() or [command[0]])[0]
+    flags: tuple[str, ...] = OPTIONAL
+    if not _accepts(command, flags):
+        _compile(command, (), _PROBE, "probe")  # raises where nothing at all works
+        flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
+    if "-fopenmp" not in flags:
+        warnings.warn(
+            f"{command[0]} has no OpenMP: programs run on one thread (install gcc, or libomp)",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+    return Compiler(command, version, flags)
+
+
+def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
+    """True where the compiler takes the flags, quietly, and its library can be loaded."""
+    with tempfile.TemporaryDirectory(prefix="tcgen-probe-") as folder:
+        source, library = Path(folder) / "probe.c", Path(folder) / "probe.so"
+        source.write_text(_PROBE)
+        result = subprocess.run(
+            [*command, *REQUIRED, "-Werror", *flags, str(source), "-o", str(library), "-lm"],
+            capture_output=True,
+            check=False,
+        )
+        if result.returncode != 0:
+            return False
+        try:
+            ctypes.CDLL(str(library))
+        except OSError:
+            return False
+        return True
+
+
+def build_library(source: str) -> ctypes.CDLL:
+    """Compile C source, or take the object from the cache, and load it.
+
+    Raises:
+        BuildError: no compiler, or it failed; the log is kept in a file.
+        UnavailableError: the cache folder cannot be written.
+    """
+    compiler = probe_compiler()
+    key = _key(source, compiler)
+    for path in sorted(_folder().glob(f"{key}-*.so")):
+        library = _load(path)
+        if library is not None:
+            return library
+        path.unlink(missing_ok=True)
+    path = _store(key, _compile(compiler.command, compiler.flags, source, key))
+    library = _load(path)
+    if library is None:
+        raise BuildError(f"the object {path} was compiled but cannot be loaded: clear the cache")
+    return library
+
+
+def _key(source: str, compiler: Compiler) -> str:
+    parts = (source, *compiler.command, compiler.version, *REQUIRED, *compiler.flags, _processor())
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+
+@cache
+def _processor() -> str:
+    """What tells apart machines for which -march=native means different instructions."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    wanted = ("flags", "Features", "model name")
+    lines = sorted({line for line in text.splitlines() if line.startswith(wanted)})
+    return "\n".join((platform.machine(), platform.processor(), *lines))
+
+
+def _compile(command: tuple[str, ...], flags: tuple[str, ...], source: str, key: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="tcgen-build-") as folder:
+        file, library = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
+        file.write_text(source, encoding="utf-8")
+        arguments = [*command, *REQUIRED, *flags, file.name, "-o", library.name, "-lm"]
+        result = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        if result.returncode == 0 and library.is_file():
+            return library.read_bytes()
+    log = f"$ {shlex.join(arguments)}\n{result.stdout}{result.stderr}"
+    path = _folder("logs") / f"{key}.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(log + "\n\n" + source, encoding="utf-8")
+        where = f"full log and source: {path}"
+    except OSError:
+        where = f"the log could not be written to {path}; full log:\n{log}"
+    first = "\n".join(log.splitlines()[:8])
+    raise BuildError(
+        f"the C compiler {command[0]} failed with exit code {result.returncode}\n{first}\n{where}\n"
+        f'set TCGEN_CC to another compiler, or compile with target="numpy"'
+    )
+
+
+def _store(key: str, content: bytes) -> Path:
+    """Put an object into the cache in one step, whoever else does the same."""
+    target = _folder() / f"{key}-{_digest(content)}.so"
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
+            fresh = Path(folder) / "object"
+            fresh.write_bytes(content)
+            fresh.replace(target)
+    except OSError as error:
+        raise UnavailableError(
+            f"the cache folder {target.parent} cannot be written ({error.strerror}): "
+            f"set TCGEN_CACHE_DIR to a folder you may write to"
+        ) from error
+    return target
+
+
+def _load(path: Path) -> ctypes.CDLL | None:
+    """The library, or None where the file is damaged or gone."""
+    try:
+        if path.stem.rpartition("-")[2] != _digest(path.read_bytes()):
+            return None
+        return ctypes.CDLL(os.fspath(path))
+    except OSError:
+        return None
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _folder(name: str = "objects") -> Path:
+    return cache_dir() / name
+
+
+def cache_info() -> CacheInfo:
+    """Where the cache is and what it holds."""
+    files = [p for p in _folder().glob("*.so") if p.is_file()]
+    return {
+        "folder": str(cache_dir()),
+        "objects": len(files),
+        "bytes": sum(p.stat().st_size for p in files),
+    }
+
+
+def cache_clear() -> int:
+    """Remove all compiled objects and logs; returns how many objects there were."""
+    files = list(_folder().glob("*.so"))
+    for path in (*files, *_folder("logs").glob("*.log")):
+        path.unlink(missing_ok=True)
+    return len(files)

@@ -1,0 +1,84 @@
+"""Running compiled kernels through ctypes; the interpreter lock is released meanwhile.
+
+A process that was forked after its parent ran threads stays on one thread: OpenMP's threads do not
+survive a fork, and waiting for them would hang.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+
+from ..artifact import FetchEntry, HostEntry, Manifest
+from .blas import blas_pointers
+from .build import build_library
+from .host import Values, has_fetch, walk
+from .store import Store, address, allocate
+
+
+class _Process:
+    """Whether this process has run threads, and whether it is a fork of one that had."""
+
+    threaded = False
+    single = False
+
+    @classmethod
+    def forked(cls) -> None:
+        """Called in the child."""
+        cls.single = cls.single or cls.threaded
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_Process.forked)
+
+
+class CpuBackend:
+    """The compiled library of a program."""
+
+    def __init__(self, manifest: Manifest, source: str) -> None:
+        self.manifest = manifest
+        self._library = build_library(source)
+        pointers = blas_pointers()
+        self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
+        self._kernels = {k.name: k for k in manifest.kernels}
+
+    @property
+    def threads(self) -> int:
+        """Threads that a call uses: those OpenMP offers (OMP_NUM_THREADS)."""
+        return 1 if _Process.single else int(self._library.tcgen_threads())
+
+    def run(
+        self,
+        phase: str,
+        host: tuple[HostEntry, ...],
+        store: Store,
+        scratch_bytes: int,
+        threads: int,
+        fetch: Callable[[FetchEntry, Values], None],
+    ) -> None:
+        """Run one phase of the host program."""
+        if not host:
+            return
+        _Process.threaded = _Process.threaded or threads > 1
+        scratch = allocate(scratch_bytes)
+        places = store.addresses()
+        table = (ctypes.c_void_p * len(places))(*places)
+        bases = self.manifest.bases
+        extents = (ctypes.c_int64 * len(bases))(*(store.extents.get(b, 0) for b in bases))
+        memory = ctypes.c_void_p(address(scratch))
+        count = ctypes.c_int(threads)
+        if not has_fetch(host):
+            function = self._library[f"tcgen_phase_{phase}"]
+            function.restype = None
+            function(table, extents, memory, count, self._blas)
+            return
+
+        def launch(name: str, values: Values) -> None:
+            kernel = self._kernels[name]
+            given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
+            function = self._library[kernel.symbol]
+            function.restype = None
+            function(table, extents, given, memory, count, self._blas)
+
+        walk(host, self.manifest, store.extents, launch, fetch)

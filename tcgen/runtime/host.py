@@ -1,0 +1,142 @@
+"""The host program step by step, and tiles of generated inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact import (
+    FetchEntry,
+    HostEntry,
+    LaunchEntry,
+    LoopEntry,
+    Manifest,
+    PackingEntry,
+    TensorEntry,
+)
+from ..errors import DtypeError, ShapeError
+
+Array = npt.NDArray[Any]
+Values = Mapping[str, int]  # of the host loop variables
+
+
+def walk(
+    host: tuple[HostEntry, ...],
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    launch: Callable[[str, Values], None],
+    fetch: Callable[[FetchEntry, Values], None],
+    values: Values | None = None,
+) -> None:
+    """Run a host program: loops here, kernels and tiles by the given functions."""
+    values = values or {}
+    for item in host:
+        match item:
+            case LoopEntry():
+                stop = manifest.extent(item.space, extents)
+                if item.below is not None:
+                    stop = min(stop, values[item.below] + 1)
+                for value in range(0, stop, item.tile or 1):
+                    inside = {**values, item.variable: value}
+                    walk(item.body, manifest, extents, launch, fetch, inside)
+            case LaunchEntry():
+                launch(item.kernel, values)
+            case FetchEntry():
+                fetch(item, values)
+            case _:
+                assert_never(item)
+
+
+def has_fetch(host: tuple[HostEntry, ...]) -> bool:
+    """True where a host program asks for a tile."""
+    return any(
+        isinstance(item, FetchEntry) or (isinstance(item, LoopEntry) and has_fetch(item.body))
+        for item in host
+    )
+
+
+def fetch_tile(tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], buffer: Array) -> None:
+    """Read one tile of a generated input into the start of ``buffer``.
+
+    Args:
+        tensor: the input.
+        source: ``f(out, ranges)``, or anything that slices like an array in stored order.
+        ranges: of the tile on each logical axis.
+        buffer: logical axes; longer than the tile where the last tile is short.
+
+    Raises:
+        ShapeError, DtypeError: the source's slice is not what was asked for.
+    """
+    shape = tuple(r.stop - r.start for r in ranges)
+    target = buffer[tuple(slice(0, n) for n in shape)]
+    if 0 in shape:
+        return
+    if not callable(source):
+        target[...] = _slice(tensor, source, ranges, shape)
+        return
+    if target.flags.c_contiguous:
+        source(target, ranges)
+        return
+    tile = np.empty(shape, buffer.dtype)
+    source(tile, ranges)
+    target[...] = tile
+
+
+def _slice(
+    tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], shape: tuple[int, ...]
+) -> Array:
+    stored = tensor.stored()
+    hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
+    tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
+    if tile.dtype != np.dtype(tensor.dtype):
+        raise DtypeError(
+            f"generated input {tensor.name} must be {tensor.dtype}, but its slices are "
+            f"{tile.dtype}: store it as {tensor.dtype}"
+        )
+    position = 0
+    for (axis, pair), hull in zip(stored, hulls, strict=True):
+        if pair is not None:
+            other = 2 * pair.first + 1 - axis
+            tile = _unpack(tile, position, hull.start, ranges[axis], ranges[other], pair)
+            position += 1
+        position += 1
+    tile = tile.transpose(np.argsort(tensor.order))
+    if tile.shape != shape:
+        raise ShapeError(
+            f"generated input {tensor.name}: the slice {ranges} must have shape {shape}, "
+            f"found {tile.shape}"
+        )
+    return tile
+
+
+def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> slice:
+    """Smallest stretch of a stored axis that holds the tile."""
+    if pair is None:
+        return ranges[axis]
+    one, two = ranges[pair.first], ranges[pair.first + 1]
+    low, high = max(one.start, two.start), max(one.stop, two.stop)
+    if pair.antisymmetric:
+        return slice(low * (low - 1) // 2, (high - 1) * high // 2)
+    return slice(low * (low + 1) // 2, high * (high + 1) // 2)
+
+
+def _unpack(
+    tile: Array, position: int, start: int, rows: slice, columns: slice, pair: PackingEntry
+) -> Array:
+    """One packed axis as two, from element ``start`` of the triangle on."""
+    p = np.arange(rows.start, rows.stop)[:, None]
+    q = np.arange(columns.start, columns.stop)[None, :]
+    high, low = np.maximum(p, q), np.minimum(p, q)
+    triangle = np.moveaxis(tile, position, -1)
+    dense = np.zeros((*triangle.shape[:-1], *high.shape), tile.dtype)
+    if pair.antisymmetric:
+        stored = p != q
+        where = (high * (high - 1) // 2 + low - start)[stored]
+        sign = np.where(p > q, 1, -1)[stored].astype(tile.real.dtype)
+        dense[..., stored] = triangle[..., where] * sign
+    else:
+        dense[...] = triangle[..., high * (high + 1) // 2 + low - start]
+    return np.moveaxis(dense, (-2, -1), (position, position + 1))

@@ -1,0 +1,43 @@
+"""Running kernels that are NumPy code, where there is no C compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..artifact import FetchEntry, HostEntry, Manifest
+from .host import Values, walk
+from .store import Store
+
+
+class NumpyBackend:
+    """The kernels of ``kernels.py``."""
+
+    threads = 1
+
+    def __init__(self, manifest: Manifest, source: str) -> None:
+        self.manifest = manifest
+        names: dict[str, Any] = {}
+        exec(compile(source, f"<{manifest.name}: kernels.py>", "exec"), names)
+        self._kernels = {k.name: (names[k.symbol], k.host) for k in manifest.kernels}
+
+    def run(
+        self,
+        phase: str,
+        host: tuple[HostEntry, ...],
+        store: Store,
+        scratch_bytes: int,
+        threads: int,
+        fetch: Callable[[FetchEntry, Values], None],
+    ) -> None:
+        """Run one phase of the host program; kernels allocate their own scratch."""
+        arrays = store.views()
+
+        def launch(name: str, values: Values) -> None:
+            kernel, variables = self._kernels[name]
+            with np.errstate(all="ignore"):
+                kernel(arrays, store.extents, tuple(values[v] for v in variables))
+
+        walk(host, self.manifest, store.extents, launch, fetch)

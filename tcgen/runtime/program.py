@@ -1,0 +1,374 @@
+"""Programs that the user calls: ``program(**arrays)``, ``program.bind(**constants)``.
+
+A call allocates its own arena and scratch, so calls from several threads do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact import Artifact, FetchEntry, HostEntry, Manifest
+from ..errors import ArgumentError, ExtentError
+from .arguments import Source, check_names, find_extents, read_inputs
+from .cpu import CpuBackend
+from .host import Values, fetch_tile
+from .memory import MemoryUse, check_limit, launches, memory_use
+from .numpy_ import NumpyBackend
+from .results import Results
+from .store import Store, allocate
+from .symmetry import SAMPLES, check_symmetry
+
+Array = npt.NDArray[Any]
+_SOURCES = {"cpu": "kernels.c", "numpy": "kernels.py"}
+
+
+class Backend(Protocol):
+    """What runs the kernels of a program."""
+
+    @property
+    def threads(self) -> int:
+        """Threads that a call uses."""
+
+    def run(
+        self,
+        phase: str,
+        host: tuple[HostEntry, ...],
+        store: Store,
+        scratch_bytes: int,
+        threads: int,
+        fetch: Any,
+    ) -> None:
+        """Run one phase of the host program."""
+
+
+class Program:
+    """A compiled program.
+
+    Shapes: each array has the axes in which its tensor is stored, in C order or not.
+
+    Attributes:
+        artifact: its files.
+        allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
+    """
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.artifact = artifact
+        self.allocated_bytes = 0
+        self._lock = threading.Lock()
+        self._backend: Backend | None = None
+        self._uses: dict[tuple[tuple[int, ...], int], MemoryUse] = {}
+        self._sampled: frozenset[str] = frozenset()
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(t.name for t in self._inputs)
+        outputs = ", ".join(t.name for t in self.manifest.tensors if t.role == "output")
+        manifest = self.manifest
+        return f"<{manifest.name}({inputs}) -> {outputs}, {manifest.target}, {manifest.dtype}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Program, (self.artifact,))
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the runtime knows of the program."""
+        return self.artifact.manifest
+
+    @property
+    def source(self) -> str:
+        """The generated source."""
+        return self.artifact.text(_SOURCES[self.manifest.target])
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """Operations, memory and kernels at the planning extents, as ``tcgen report --json``."""
+        report: dict[str, Any] = json.loads(self.artifact.text("report.json"))
+        return report
+
+    def explain(self) -> str:
+        """The formula sequence with the cost of each line."""
+        return self.artifact.text("explain.txt")
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back."""
+        return self.artifact.save(folder)
+
+    def build(self) -> None:
+        """Compile now what the first call would compile.
+
+        Raises:
+            BuildError: the C compiler is missing or failed.
+        """
+        self._ready()
+
+    def extents_for(self, **arrays: object) -> dict[str, int]:
+        """Extents of the base spaces that a call with some or all arrays would have."""
+        wanted = tuple(t for t in self._inputs if t.name in arrays)
+        check_names(self.manifest.name, wanted, arrays)
+        return find_extents(self.manifest, read_inputs(wanted, arrays))
+
+    def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
+        """Bytes that a call allocates at its peak, beyond the inputs, with the threads of here.
+
+        Args:
+            extents: by base space; those the program was compiled for where they are left out.
+        """
+        chosen = {**dict(self.manifest.planning_extents), **(extents or {})}
+        missing = [b for b in self.manifest.bases if b not in chosen]
+        if missing:
+            raise ExtentError(f"give the extents of {', '.join(missing)}")
+        return self._use(chosen, self._ready().threads).peak
+
+    def __call__(self, *, out: dict[str, Any] | None = None, **arrays: object) -> dict[str, Array]:
+        """Run the program.
+
+        Args:
+            out: arrays for some or all results, which are overwritten (or added to, where the
+                output accumulates); the others are put into it.
+            arrays: each input by its name.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
+            MemoryLimitError: the extents need more than the program's limit.
+            BuildError: the first call cannot compile the source.
+        """
+        check_names(self.manifest.name, self._inputs, arrays)
+        sources = read_inputs(self._inputs, arrays)
+        extents = find_extents(self.manifest, sources)
+        self._sample(sources)
+        return self._run(sources, extents, out, None)
+
+    def bind(self, **constants: object) -> BoundProgram:
+        """Fix the constant inputs: what depends on them alone is computed once and kept.
+
+        Raises:
+            ArgumentError: a constant is missing, or an input is volatile.
+        """
+        wanted = tuple(t for t in self._inputs if not t.volatile)
+        volatile = [n for n in constants if any(t.name == n and t.volatile for t in self._inputs)]
+        if volatile:
+            raise ArgumentError(
+                f"{self.manifest.name}: {', '.join(volatile)} may change at each call: pass it to "
+                f"the bound program, or declare it constant"
+            )
+        check_names(f"{self.manifest.name}.bind", wanted, constants)
+        return BoundProgram(self, read_inputs(wanted, constants))
+
+    @property
+    def _inputs(self) -> tuple[Any, ...]:
+        return tuple(t for t in self.manifest.tensors if t.role != "output")
+
+    def _ready(self) -> Backend:
+        if self._backend is None:
+            with self._lock:
+                if self._backend is None:
+                    kind = CpuBackend if self.manifest.target == "cpu" else NumpyBackend
+                    self._backend = kind(self.manifest, self.source)
+        return self._backend
+
+    def _use(self, extents: Mapping[str, int], threads: int) -> MemoryUse:
+        """Layout of a call; those of the latest extents are remembered."""
+        key = (tuple(extents.get(b, 0) for b in self.manifest.bases), threads)
+        use = self._uses.get(key)
+        if use is None:
+            whole = {b: extents.get(b, 0) for b in self.manifest.bases}
+            use = memory_use(self.manifest, whole, threads=threads)
+            self._uses = {**dict(list(self._uses.items())[-15:]), key: use}
+        return use
+
+    def _sample(self, sources: Mapping[str, Source]) -> None:
+        """Look once at a few elements of each input whose symmetry the plan relies on."""
+        for tensor in self._inputs:
+            if tensor.name not in sources or tensor.name in self._sampled or not tensor.symmetry:
+                continue
+            array = sources[tensor.name]
+            if isinstance(array, np.ndarray) and not tensor.packed:
+                generators = [(s.perm, s.sign, s.conj) for s in tensor.symmetry]
+                logical = array.transpose(np.argsort(tensor.order))
+                check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
+        self._sampled |= frozenset(sources)
+
+    def _run(
+        self,
+        sources: Mapping[str, Source],
+        extents: dict[str, int],
+        out: dict[str, Any] | None,
+        kept: _Kept | None,
+    ) -> dict[str, Array]:
+        """The volatile phase, after the constant one where nothing is kept."""
+        backend = self._ready()
+        threads = backend.threads
+        use = self._use(extents, threads)
+        check_limit(self.manifest, extents, use)
+        inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
+        results = Results(self.manifest, extents, inputs.values(), out)
+        callers = {**inputs, **results.working}
+        if kept is None:
+            memory = allocate(use.kept.total)
+            self._phase(0, backend, use, threads, sources, extents, callers, memory)
+        else:
+            memory = kept.memory
+            for name, array in kept.outputs.items():
+                results.working[name][...] = array
+        self._phase(1, backend, use, threads, sources, extents, callers, memory)
+        self.allocated_bytes = (
+            use.kept.total
+            + results.allocated
+            + max(a.total + s for a, s in zip(use.phases, use.scratch, strict=True))
+        )
+        return results.finish(out)
+
+    def _phase(
+        self,
+        number: int,
+        backend: Backend,
+        use: MemoryUse,
+        threads: int,
+        sources: Mapping[str, Source],
+        extents: Mapping[str, int],
+        callers: Mapping[str, Array],
+        memory: Array,
+    ) -> None:
+        manifest = self.manifest
+        host = (manifest.host_constant, manifest.host_volatile)[number]
+        layout = use.phases[number]
+        arenas = ((use.kept, memory), (layout, allocate(layout.total)))
+        store = Store(manifest, extents, callers, arenas)
+
+        def fetch(entry: FetchEntry, values: Values) -> None:
+            _fetch(manifest, store, sources, entry, values)
+
+        phase = ("constant", "volatile")[number]
+        backend.run(phase, host, store, use.scratch[number], threads, fetch)
+
+
+class _Kept:
+    """What the constant phase left: its arena, and results that depend on constants alone."""
+
+    def __init__(self, memory: Array, outputs: dict[str, Array]) -> None:
+        self.memory = memory
+        self.outputs = outputs
+
+
+class BoundProgram:
+    """A program with its constants: ``bound(**volatile)``.
+
+    Attributes:
+        program: it was bound from.
+        kept_bytes: of what was computed from the constants.
+    """
+
+    def __init__(self, program: Program, constants: dict[str, Source]) -> None:
+        self.program = program
+        self._constants = constants
+        manifest = program.manifest
+        found = find_extents(manifest, constants, complete=False)
+        self._extents = {b: n for b, n in found.items() if b in self._needed()}
+        missing = [b for b in self._needed() if b not in found]
+        if missing:
+            raise ExtentError(
+                f"the constants do not show the extent of space {', '.join(missing)}: compile "
+                f"with extents= for it"
+            )
+        program._sample(constants)
+        backend = program._ready()
+        threads = backend.threads
+        use = program._use(found, threads)
+        whole = {b: found.get(b, 0) for b in manifest.bases}
+        check_limit(manifest, whole, use)
+        names = {w for k in self._kernels() for w in k.writes}
+        results = Results(manifest, whole, (), None) if self._written(names) else None
+        outputs = {} if results is None else {n: results.working[n] for n in self._written(names)}
+        memory = allocate(use.kept.total)
+        inputs = {n: a for n, a in constants.items() if isinstance(a, np.ndarray)}
+        callers = {**inputs, **outputs}
+        program._phase(0, backend, use, threads, constants, whole, callers, memory)
+        self._kept = _Kept(memory, outputs)
+        self.kept_bytes = memory.nbytes + sum(a.nbytes for a in outputs.values())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (BoundProgram, (self.program, self._constants))
+
+    def __call__(self, *, out: dict[str, Any] | None = None, **arrays: object) -> dict[str, Array]:
+        """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
+
+        Raises:
+            ExtentError: the arrays have other extents than the constants.
+        """
+        program = self.program
+        wanted = tuple(t for t in program._inputs if t.volatile)
+        check_names(f"{program.manifest.name}, bound", wanted, arrays)
+        sources = {**self._constants, **read_inputs(wanted, arrays)}
+        extents = find_extents(program.manifest, sources)
+        for base, extent in self._extents.items():
+            if extents[base] != extent:
+                raise ExtentError(
+                    f"space {base} has extent {extents[base]} in this call, but the constants "
+                    f"were bound at {extent}: bind again"
+                )
+        program._sample(sources)
+        return program._run(sources, extents, out, self._kept)
+
+    def _kernels(self) -> tuple[Any, ...]:
+        manifest = self.program.manifest
+        names = launches(manifest.host_constant)
+        return tuple(k for k in manifest.kernels if k.name in names)
+
+    def _needed(self) -> tuple[str, ...]:
+        """Base spaces whose extents the constant phase and what it keeps depend on."""
+        manifest = self.program.manifest
+        used = {s for k in self._kernels() for s in k.spaces}
+        used |= {
+            base
+            for b in manifest.buffers
+            if b.keep
+            for s, n in zip(b.spaces, b.lengths, strict=True)
+            if n is None
+            for base in manifest.bases_of(s)
+        }
+        return tuple(b for b in manifest.bases if b in used)
+
+    def _written(self, names: set[str]) -> tuple[str, ...]:
+        """Outputs that the constant phase computes."""
+        manifest = self.program.manifest
+        found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
+        return tuple(t.name for t in manifest.tensors if t.role == "output" and t.name in found)
+
+
+def _fetch(
+    manifest: Manifest,
+    store: Store,
+    sources: Mapping[str, Source],
+    entry: FetchEntry,
+    values: Values,
+) -> None:
+    buffer = next(b for b in manifest.buffers if b.name == entry.buffer)
+    tensor = next(t for t in manifest.tensors if t.name == (buffer.tensor or buffer.name))
+    view = store.view(buffer)
+    if view is None:
+        raise ArgumentError(f"buffer {buffer.name} has no memory in this phase")
+    ranges = []
+    for space, length, variable in zip(buffer.spaces, buffer.lengths, entry.ranges, strict=True):
+        extent = manifest.extent(space, store.extents)
+        if variable is None:
+            ranges.append(slice(0, extent))
+        else:
+            low = values[variable]
+            ranges.append(slice(low, min(low + (length or 1), extent)))
+    logical = view.transpose(np.argsort(buffer.order)) if buffer.order else view
+    fetch_tile(tensor, sources[tensor.name], tuple(ranges), logical)
+
+
+def load(folder: str | Path) -> Program:
+    """A saved program.
+
+    Raises:
+        ArtifactError: it is missing, corrupted, or of another version.
+    """
+    return Program(Artifact.load(folder))

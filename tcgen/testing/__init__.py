@@ -1,0 +1,11 @@
+"""For tests of programs that use tcgen: random inputs, comparison, random systems.
+
+:func:`random_arrays` draws inputs that keep what the equations promise; :func:`assert_same_values`
+compares results; :func:`systems` and :func:`extents_for` are hypothesis strategies, for which
+hypothesis must be installed.
+"""
+
+from .arrays import assert_same_values, random_arrays, split_starts
+from .strategies import extents_for, systems
+
+__all__ = ["assert_same_values", "extents_for", "random_arrays", "split_starts", "systems"]

@@ -1,0 +1,349 @@
+"""Hypothesis strategies: random valid systems and extents for them.
+
+A system is drawn the way a chemist writes one: inputs with symmetry and layouts, then equations
+whose terms pick tensors and put indices of a small pool on their axes. A small pool makes
+contractions, traces, diagonals, hyper-indices and shared indices all frequent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..errors import UnavailableError
+from ..ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
+from ..ir.system import Apply, Equation, Factor, Permutation, System, Term, fits_axis
+from ..ir.tensor import Index, Packing, Ref, Role, Space, Storage, Symmetry, Tensor, distinct
+from .operators import exchange, operator_choices, symmetry_choices, symmetry_of
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+T = TypeVar("T")
+
+_LETTERS = {"o": "ijklmn", "v": "abcdef", "x": "PQRSTU", "p": "pqrstu"}
+_COEFFS = tuple(map(Fraction, ("1", "-1", "2", "1/2", "-1/4", "3/2")))
+_ONE, _MINUS = Const(Fraction(1)), Const(Fraction(-1))
+
+
+def systems(
+    max_equations: int = 4,
+    max_terms: int = 3,
+    max_rank: int = 4,
+    max_indices: int = 6,
+    *,
+    functions: bool = True,
+    joined: bool = True,
+    generated: bool = True,
+    accumulate: bool = True,
+) -> SearchStrategy[System]:
+    """Random valid systems over spaces o, v, x and p = o + v.
+
+    They have sums of products, intermediates that are shared and read with permuted indices,
+    traces, diagonals, hyper-indices, broadcasts, permutation operators, deltas, scalars,
+    symmetric, packed and reordered inputs and outputs, constants and volatiles.
+
+    Args:
+        max_equations: at most so many equations.
+        max_terms: terms of an equation.
+        max_rank: axes of an input.
+        max_indices: different indices of a term, which bounds its cost.
+        functions: denominators, functions and other element-wise factors.
+        joined: tensors over p and their slices.
+        generated: generated inputs.
+        accumulate: outputs that start from the caller's array.
+
+    Raises:
+        UnavailableError: hypothesis is not installed.
+
+    Example:
+        A test draws a system, extents and arrays, and compares two ways to evaluate it::
+
+            @given(data())
+            def test(data):
+                system = data.draw(systems())
+                extents = data.draw(extents_for(system))
+                inputs, starts = split_starts(system, random_arrays(system, extents))
+    """
+
+    def build(draw: Callable[[Any], Any]) -> System:
+        drawer = _Drawer(draw, max_rank, max_indices, functions, joined, generated, accumulate)
+        return drawer.system(max_equations, max_terms)
+
+    result: SearchStrategy[System] = _strategies().composite(build)()
+    return result
+
+
+def extents_for(system: System, max_extent: int = 4) -> SearchStrategy[dict[str, int]]:
+    """Extents from 1 to ``max_extent`` of all base spaces; o may be larger than v.
+
+    Raises:
+        UnavailableError: hypothesis is not installed.
+    """
+    st = _strategies()
+    bases = dict.fromkeys(base.name for space in system.spaces for base in space.bases)
+    extents: SearchStrategy[dict[str, int]] = st.fixed_dictionaries(
+        {name: st.integers(1, max_extent) for name in bases}
+    )
+    return extents
+
+
+def _strategies() -> Any:
+    try:
+        return importlib.import_module("hypothesis.strategies")
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            "random systems need hypothesis, which is not installed: pip install hypothesis"
+        ) from error
+
+
+class _Drawer:
+    """One system being drawn; the choices that come first in each list are what shrinks keep."""
+
+    def __init__(
+        self,
+        draw: Callable[[Any], Any],
+        max_rank: int,
+        max_indices: int,
+        functions: bool,
+        joined: bool,
+        generated: bool,
+        accumulate: bool,
+    ) -> None:
+        self.draw = draw
+        self.st = _strategies()
+        self.max_rank = max_rank
+        self.max_indices = max_indices
+        self.functions = functions
+        self.generated = generated
+        self.accumulate = accumulate
+        o, v = Space("o", kind="occupied"), Space("v", kind="virtual")
+        x, p = Space("x", kind="auxiliary"), Space("p", parts=(o, v))
+        self.spaces = (o, v, x, p) if joined else (o, v, x)
+        self.on_demand = {
+            name: Tensor(name, (space,), Role.INPUT, volatile=False)
+            for name, space in [(f"e_{s.name}", s) for s in self.spaces]
+            + [(f"u_{s.name}", s) for s in self.spaces]
+        }
+        self.given: list[Tensor] = []
+        self.defined: list[Tensor] = []
+
+    def pick(self, choices: Sequence[T]) -> T:
+        chosen: T = self.draw(self.st.sampled_from(choices))
+        return chosen
+
+    def chance(self, one_in: int) -> bool:
+        """False first, so that shrinking removes what it decides."""
+        return bool(self.pick((False,) * (one_in - 1) + (True,)))
+
+    def number(self, low: int, high: int) -> int:
+        return int(self.draw(self.st.integers(low, high)))
+
+    def system(self, max_equations: int, max_terms: int) -> System:
+        self.given = [self.input_tensor(name) for name in "ABCD"[: self.number(2, 4)]]
+        if self.chance(3):
+            default = self.pick((None, Fraction(1, 2)))
+            self.given.append(Tensor("c", (), Role.INPUT, default=default))
+        equations = []
+        if self.functions and self.chance(4):
+            equations.append(self.denominator())
+            max_equations = max(max_equations, 2)
+        count = self.number(1, max(1, max_equations - len(equations)))
+        equations += [self.equation(n, n == count - 1, max_terms) for n in range(count)]
+        read = {r.tensor for e in equations for t in e.terms for r in t.refs}
+        final = []
+        for equation in equations:
+            tensor = equation.lhs.tensor
+            if tensor.role is Role.TEMP and tensor not in read:  # every name is needed
+                shown = replace(tensor, role=Role.OUTPUT)
+                equation = replace(equation, lhs=Ref(shown, equation.lhs.indices), anonymous=False)
+            final.append(equation)
+        inputs = self.given + [t for t in self.on_demand.values() if t in read]
+        tensors = (*inputs, *(e.lhs.tensor for e in final))
+        return System("random", self.spaces, tensors, tuple(final))
+
+    def input_tensor(self, name: str) -> Tensor:
+        rank = self.pick([r for r in (2, 3, 4, 1, 2, 3, 4, 0) if r <= self.max_rank])
+        spaces = self.some_spaces(rank)
+        if rank > 1 and self.chance(2):  # equal neighbours allow symmetry
+            spaces = (spaces[0], spaces[0], *spaces[2:])
+        role = Role.GENERATED if self.generated and rank >= 2 and self.chance(6) else Role.INPUT
+        symmetry = self.pick(symmetry_choices(spaces))
+        return Tensor(
+            name,
+            spaces,
+            role,
+            volatile=not self.chance(3),
+            symmetry=symmetry,
+            storage=self.storage(spaces, symmetry),
+        )
+
+    def some_spaces(self, rank: int) -> tuple[Space, ...]:
+        weighted = self.spaces[:2] * 2 + self.spaces
+        return tuple(self.pick(weighted) for _ in range(rank))
+
+    def storage(self, spaces: tuple[Space, ...], symmetry: tuple[Symmetry, ...]) -> Storage:
+        axes = tuple(range(len(spaces)))
+        groups: list[tuple[int, ...]] = [(k,) for k in axes]
+        packed: tuple[Packing, ...] = ()
+        for s in symmetry:
+            pair = next((k for k in axes[:-1] if s.perm == exchange(axes, (k, k + 1))), None)
+            if pair is not None and self.chance(2):
+                packed = (*packed, Packing(pair, s.sign < 0))
+                groups[pair], groups[pair + 1] = (pair, pair + 1), ()
+        if not self.chance(3):
+            return Storage((), packed)
+        order = self.draw(self.st.permutations([g for g in groups if g]))
+        return Storage(tuple(k for group in order for k in group), packed)
+
+    def denominator(self) -> Equation:
+        """A named denominator, as in ``gap[i,a] = e_o[i] - e_v[a]``."""
+        i, a = Index("i", self.spaces[0]), Index("a", self.spaces[1])
+        d = Tensor("gap", (i.space, a.space), Role.TEMP)
+        self.defined.append(d)
+        occupied, virtual = self.on_demand["e_o"], self.on_demand["e_v"]
+        terms = (
+            Term(Fraction(1), (Ref(occupied, (i,)),)),
+            Term(Fraction(-1), (Ref(virtual, (a,)),)),
+        )
+        return Equation(Ref(d, (i, a)), terms)
+
+    def equation(self, n: int, last: bool, max_terms: int) -> Equation:
+        rank = self.pick([r for r in (2, 1, 0, 3, 4) if r <= self.max_rank])
+        spaces = self.some_spaces(rank)
+        if rank > 1 and self.chance(2):
+            spaces = (spaces[0], spaces[0], *spaces[2:])
+        counts: dict[str, int] = {}
+        left = []
+        for space in spaces:
+            counts[space.name] = counts.get(space.name, -1) + 1
+            left.append(Index(_LETTERS[space.name][counts[space.name]], space))
+        if self.chance(3):
+            left = list(self.draw(self.st.permutations(left)))
+            spaces = tuple(i.space for i in left)
+        perms = self.pick(operator_choices(left)) if self.chance(3) else ()
+        same = bool(perms) and self.chance(2)  # every term under the same operator
+        terms = [
+            self.term(left, perms if same or self.chance(2) else ())
+            for _ in range(self.number(1, max_terms))
+        ]
+        seen = {i for t in terms for i in t.indices}
+        lost = [i for i in left if i not in seen]
+        if lost:
+            factors = tuple(Ref(self.on_demand[f"u_{i.space.name}"], (i,)) for i in lost)
+            terms.append(Term(Fraction(1), factors, perms=perms if same else ()))
+        role = Role.OUTPUT if last or self.chance(3) else Role.TEMP
+        symmetry = symmetry_of(perms) if same else ()
+        tensor = Tensor(f"r{n}" if role is Role.OUTPUT else f"w{n}", spaces, role)
+        if role is Role.OUTPUT:
+            accumulates = self.accumulate and self.chance(4)
+            storage = self.storage(spaces, symmetry)
+            tensor = replace(tensor, symmetry=symmetry, storage=storage, accumulate=accumulates)
+        if not tensor.accumulate:
+            self.defined.append(tensor)
+        anonymous = role is Role.TEMP and self.chance(3)
+        return Equation(Ref(tensor, tuple(left)), tuple(terms), anonymous=anonymous)
+
+    def term(self, left: Sequence[Index], perms: tuple[Permutation, ...]) -> Term:
+        pool = list(left) + [
+            Index(letter, space) for space in self.spaces for letter in _LETTERS[space.name][-2:]
+        ]
+        factors: list[Factor] = []
+        used: tuple[Index, ...] = ()
+        for _ in range(self.pick((2, 1, 3))):
+            factor = self.factor(pool, left, list(used))
+            if factor is not None:
+                factors.append(factor)
+                used = Term(Fraction(1), tuple(factors)).indices
+        sums = tuple(i for i in used if i not in left)
+        return Term(self.pick(_COEFFS), tuple(factors), sums, perms)
+
+    def factor(
+        self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
+    ) -> Factor | None:
+        if self.functions and self.chance(5):
+            expr = self.expression(pool, left, used)
+            return None if expr is None else Apply(expr)
+        if self.chance(12):
+            one = self.index(self.pick(self.spaces), pool, left, used)
+            other = None if one is None else self.index(one.space, pool, left, used)
+            return None if one is None or other is None else Delta(one, other)
+        return self.reference(self.pick(self.given + self.defined), pool, left, used)
+
+    def index(
+        self, space: Space, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
+    ) -> Index | None:
+        """An index that fits the axis; a new one only while the term is small."""
+        known = distinct((*left, *used))
+        room = len(known) < self.max_indices
+        fitting = [i for i in pool if fits_axis(i, space) and (room or i in known)]
+        if not fitting:
+            return None
+        chosen = self.pick(fitting)
+        used.append(chosen)
+        return chosen
+
+    def reference(
+        self, tensor: Tensor, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
+    ) -> Ref | None:
+        """The tensor with indices of the pool; None, with ``used`` as it was, if none fit."""
+        mark = len(used)
+        indices = []
+        for space in tensor.spaces:
+            index = self.index(space, pool, left, used)
+            if index is None:
+                del used[mark:]
+                return None
+            indices.append(index)
+        return Ref(tensor, tuple(indices))
+
+    def expression(
+        self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
+    ) -> Expr | None:
+        """An element-wise factor that random_arrays can keep finite."""
+
+        def reference(tensors: Sequence[Tensor]) -> Ref | None:
+            return self.reference(self.pick(tensors), pool, left, used)
+
+        kind = self.pick(("denominator", "quotient", "call", "root", "product", "decay", "named"))
+        if kind in ("denominator", "quotient", "decay"):
+            gap = self.energies(pool, left, used)
+            if gap is None:
+                return None
+            if kind == "decay":
+                return Call("exp", gap)
+            top = reference(self.given + self.defined) if kind == "quotient" else None
+            return Quot(top or _ONE, gap)
+        named = [t for t in self.defined if t.name == "gap"]
+        if kind == "named" and named:
+            below = reference(named)
+            return None if below is None else Quot(_ONE, below)
+        ref = reference(self.given)
+        if ref is None:
+            return None
+        if kind == "call":
+            names = ("abs", "exp", "tanh", "sin", "cos", "conj", "real", "imag")
+            return Call(self.pick(names), ref)
+        if kind == "root":
+            above_one = Sum((_ONE, Call("abs", ref)))
+            return Call(self.pick(("sqrt", "log")), above_one)
+        other = reference(self.given + self.defined)
+        return Pow(ref, 2) if other is None else Prod((ref, other))
+
+    def energies(
+        self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
+    ) -> Expr | None:
+        """Occupied minus virtual energies, of separate vectors or of one over o + v."""
+        o, v = self.spaces[:2]
+        joined = self.on_demand.get("e_p") if self.chance(3) else None
+        parts: list[Expr] = []
+        for _ in range(self.pick((1, 2))):
+            for space, name in ((o, "e_o"), (v, "e_v")):
+                index = self.index(space, pool, left, used)
+                if index is not None:
+                    ref = Ref(joined or self.on_demand[name], (index,))
+                    parts.append(ref if space == o else Prod((_MINUS, ref)))
+        return Sum(tuple(parts)) if len(parts) > 1 else None

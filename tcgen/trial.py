@@ -1,0 +1,149 @@
+"""One run of a program on given or random arrays, timed and checked: ``tcgen run``."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .driver import planning_extents
+from .errors import ArgumentError, UnavailableError
+from .interp import evaluate_system
+from .interp.storage import to_logical
+from .ir.system import System
+from .runtime.program import Program
+from .runtime.symmetry import check_symmetry
+from .testing import random_arrays, split_starts
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Inputs of a run; ``starts`` are the arrays that accumulating outputs start from."""
+
+    inputs: Arrays
+    starts: Arrays
+    extents: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results of a run: arrays, numbers for --json, lines for people, and why it failed, if so."""
+
+    outputs: Arrays
+    numbers: dict[str, Any]
+    lines: tuple[str, ...]
+    failure: str
+
+
+def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int) -> Case:
+    """Random arrays that keep the declared symmetries and keep denominators away from 0."""
+    arrays = random_arrays(system, extents, dtype=dtype, seed=seed)
+    return Case(*split_starts(system, arrays), extents)
+
+
+def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
+    """Arrays from an .npz file; extents from their shapes, else from ``given``.
+
+    Raises:
+        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+    extents = dict(given)
+    for tensor in (*system.inputs, *system.outputs):
+        if tensor.name in arrays and not tensor.storage.packed:
+            shape = arrays[tensor.name].shape
+            if len(shape) == tensor.rank:
+                for axis, length in zip(tensor.stored_order, shape, strict=True):
+                    if not tensor.spaces[axis].parts:
+                        extents[tensor.spaces[axis].name] = length
+    extents = dict(planning_extents(system, extents))
+    return Case(*split_starts(system, arrays), extents)
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays to an .npz file of exactly this name."""
+    try:
+        with path.open("wb") as file:
+            np.savez(file, **dict[str, Any](arrays))
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+
+
+def run(program: Program, system: System, case: Case, *, repeat: int, check: bool) -> Outcome:
+    """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
+    program.build()
+    outputs, numbers = _timed(program, case, repeat)
+    flops = program.report["operations"]["sequence"]
+    same = dict(program.manifest.planning_extents) == case.extents
+    if same and numbers["time_seconds"] > 0:
+        numbers["gflops"] = flops / numbers["time_seconds"] / 1e9
+    failure = ""
+    if check:
+        failure = _check(system, case, outputs, numbers, program.manifest.dtype)
+    lines = [_describe(name, value) for name, value in outputs.items()]
+    speed = f", {numbers['gflops']:.3g} Gflop/s" if "gflops" in numbers else ""
+    lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}){speed}")
+    lines.append(f"peak {numbers['peak_bytes_measured']:,} bytes allocated beyond the inputs")
+    if check:
+        lines.append(
+            f"check: max error {numbers['max_abs_error']:.2e} absolute, "
+            f"{numbers['max_rel_error']:.2e} relative"
+        )
+    return Outcome(outputs, numbers, tuple(lines), failure)
+
+
+def _timed(program: Program, case: Case, repeat: int) -> tuple[Arrays, dict[str, Any]]:
+    times = []
+    outputs: Arrays = {}
+    for n in range(repeat + 1):
+        out = {name: start.copy() for name, start in case.starts.items()}
+        start = time.perf_counter()
+        outputs = program(**case.inputs, out=out)
+        if n > 0:
+            times.append(time.perf_counter() - start)
+    numbers = {
+        "time_seconds": statistics.median(times),
+        "peak_bytes_measured": program.allocated_bytes,
+    }
+    return outputs, numbers
+
+
+def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any], dtype: str) -> str:
+    for tensor in system.inputs:
+        if tensor.symmetry and tensor.name in case.inputs:
+            array = to_logical(tensor, case.inputs[tensor.name], case.extents)
+            check_symmetry(tensor.name, array, [(s.perm, s.sign, s.conj) for s in tensor.symmetry])
+    expected = evaluate_system(system, case.inputs, case.extents, out=case.starts)
+    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    worst_abs = worst_rel = 0.0
+    failure = ""
+    for name, reference in expected.items():
+        if reference.size == 0:
+            continue
+        error = float(np.max(np.abs(outputs[name] - reference)))
+        scale = float(np.max(np.abs(reference)))
+        relative = error / scale if scale else error
+        worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
+        if not relative <= tolerance:
+            failure = f"{name} differs from the interpreter by {relative:.2e} (limit {tolerance})"
+    numbers["max_abs_error"], numbers["max_rel_error"] = worst_abs, worst_rel
+    return failure
+
+
+def _describe(name: str, value: np.ndarray[Any, Any]) -> str:
+    if value.ndim == 0:
+        return f"{name} = {value[()]:.12f}"
+    shape = " x ".join(str(n) for n in value.shape)
+    return f"{name}  {shape}  norm {np.linalg.norm(value.ravel()):.12f}"

@@ -1,0 +1,65 @@
+/* C = alpha op(A) op(B) + beta C, stored by columns, beta 0 or 1. op is A ('N') or its transpose
+ * ('T'). The BLAS does it where there is one and its 32-bit arguments can hold the dimensions.
+ */
+typedef void tc_blas_gemm_$kind(const char *, const char *, const int *, const int *, const int *,
+    const $scalar *, const $scalar *, const int *, const $scalar *, const int *,
+    const $scalar *, $scalar *, const int *);
+#define tc_blas_$kind ((tc_blas_gemm_$kind *)tc_blas[$slot])
+
+/* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
+static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
+    const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
+{
+    enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
+    const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
+    const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 1e6)
+    for (int64_t first = 0; first < n; first += COLUMNS) {
+        const int64_t last = tc_min(first + COLUMNS, n);
+        for (int64_t i0 = 0; i0 < m; i0 += ROWS) {
+            const int64_t rows = tc_min(ROWS, m - i0);
+            if (beta == 0) {
+                for (int64_t j = first; j < last; ++j) {
+                    memset(c + i0 + j*ldc, 0, (size_t)rows*sizeof($scalar));
+                }
+            }
+            for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
+                const int64_t depth = tc_min(DEPTH, k - p0);
+                $scalar block[DEPTH][ROWS];
+                for (int64_t p = 0; p < depth; ++p) {
+                    for (int64_t i = 0; i < rows; ++i) {
+                        block[p][i] = alpha*a[(i0 + i)*row_a + (p0 + p)*column_a];
+                    }
+                }
+                for (int64_t j = first; j < last; ++j) {
+                    $scalar *restrict target = c + i0 + j*ldc;
+                    for (int64_t p = 0; p < depth; ++p) {
+                        const $scalar factor = b[(p0 + p)*row_b + j*column_b];
+                        for (int64_t i = 0; i < rows; ++i) target[i] += block[p][i]*factor;
+                    }
+                }
+            }
+        }
+    }
+    (void)threads;
+}
+
+static void tc_gemm_$kind(tc_blas_gemm_$kind *blas, int threads, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
+    const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
+{
+    if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
+    lda = lda > 1 ? lda : 1;
+    ldb = ldb > 1 ? ldb : 1;
+    ldc = ldc > 1 ? ldc : 1;
+    const int64_t most = INT32_MAX;
+    if (!blas || k == 0 || m > most || n > most || k > most || lda > most || ldb > most
+        || ldc > most) {
+        tc_plain_gemm_$kind(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+    }
+    const int m_ = (int)m, n_ = (int)n, k_ = (int)k;
+    const int lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
+    blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+}

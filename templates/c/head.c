@@ -1,0 +1,78 @@
+/* $name: written by tcgen $version, $dtype. C11 with OpenMP; it works without OpenMP too.
+ *
+ * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
+ * of host loop variables, scratch memory, the number of threads, and the BLAS (or null pointers).
+ * Arrays are in C order: the last axis is the fastest.
+ */
+#include <complex.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static inline int omp_get_thread_num(void) { return 0; }
+static inline int omp_get_max_threads(void) { return 1; }
+#endif
+#ifndef CMPLX
+#define CMPLX(x, y) ((double complex)((double)(x) + _Complex_I*(double)(y)))
+#endif
+
+/* Below this many points starting threads costs more than it saves. */
+#define TC_PARALLEL_POINTS 20000
+
+static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Bytes rounded up to whole cache lines. */
+static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
+
+/* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
+static inline int64_t tc_triangle(int64_t p, int64_t q)
+{
+    return p >= q ? p*(p + 1)/2 + q : q*(q + 1)/2 + p;
+}
+
+static inline int64_t tc_strict(int64_t p, int64_t q)
+{
+    return p >= q ? p*(p - 1)/2 + q : q*(q - 1)/2 + p;
+}
+
+static inline int tc_sign(int64_t p, int64_t q) { return p < q ? -1 : 1; }
+
+/* Number of distinct arrangements of the values i >= j >= k >= ... */
+static inline int64_t tc_orbit(int count, const int64_t *values)
+{
+    int64_t arrangements = 1, run = 1;
+    for (int n = 1; n < count; ++n) {
+        run = values[n] == values[n - 1] ? run + 1 : 1;
+        arrangements = arrangements*(n + 1)/run;
+    }
+    return arrangements;
+}
+
+#define TC_POW(kind, type)                                      \
+    static inline type tc_pow_##kind(type base, int exponent)   \
+    {                                                           \
+        type result = 1;                                        \
+        for (int n = exponent < 0 ? -exponent : exponent; n > 0; n >>= 1) { \
+            if (n & 1) result *= base;                          \
+            base *= base;                                       \
+        }                                                       \
+        return exponent < 0 ? 1/result : result;                \
+    }
+TC_POW(d, double)
+TC_POW(s, float)
+TC_POW(z, double complex)
+
+static inline void tc_zero(void *start, int64_t bytes, int threads)
+{
+    const int64_t piece = 1 << 20;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (bytes > 4*piece)
+    for (int64_t n = 0; n < bytes; n += piece) {
+        memset((char *)start + n, 0, (size_t)tc_min(piece, bytes - n));
+    }
+    (void)threads;
+}
+
+int tcgen_threads(void) { return omp_get_max_threads(); }

@@ -1,0 +1,274 @@
+/* tiled: written by tcgen 0.1.0, float64. C11 with OpenMP; it works without OpenMP too.
+ *
+ * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
+ * of host loop variables, scratch memory, the number of threads, and the BLAS (or null pointers).
+ * Arrays are in C order: the last axis is the fastest.
+ */
+#include <complex.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+static inline int omp_get_thread_num(void) { return 0; }
+static inline int omp_get_max_threads(void) { return 1; }
+#endif
+#ifndef CMPLX
+#define CMPLX(x, y) ((double complex)((double)(x) + _Complex_I*(double)(y)))
+#endif
+
+/* Below this many points starting threads costs more than it saves. */
+#define TC_PARALLEL_POINTS 20000
+
+static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Bytes rounded up to whole cache lines. */
+static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
+
+/* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
+static inline int64_t tc_triangle(int64_t p, int64_t q)
+{
+    return p >= q ? p*(p + 1)/2 + q : q*(q + 1)/2 + p;
+}
+
+static inline int64_t tc_strict(int64_t p, int64_t q)
+{
+    return p >= q ? p*(p - 1)/2 + q : q*(q - 1)/2 + p;
+}
+
+static inline int tc_sign(int64_t p, int64_t q) { return p < q ? -1 : 1; }
+
+/* Number of distinct arrangements of the values i >= j >= k >= ... */
+static inline int64_t tc_orbit(int count, const int64_t *values)
+{
+    int64_t arrangements = 1, run = 1;
+    for (int n = 1; n < count; ++n) {
+        run = values[n] == values[n - 1] ? run + 1 : 1;
+        arrangements = arrangements*(n + 1)/run;
+    }
+    return arrangements;
+}
+
+#define TC_POW(kind, type)                                      \
+    static inline type tc_pow_##kind(type base, int exponent)   \
+    {                                                           \
+        type result = 1;                                        \
+        for (int n = exponent < 0 ? -exponent : exponent; n > 0; n >>= 1) { \
+            if (n & 1) result *= base;                          \
+            base *= base;                                       \
+        }                                                       \
+        return exponent < 0 ? 1/result : result;                \
+    }
+TC_POW(d, double)
+TC_POW(s, float)
+TC_POW(z, double complex)
+
+static inline void tc_zero(void *start, int64_t bytes, int threads)
+{
+    const int64_t piece = 1 << 20;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (bytes > 4*piece)
+    for (int64_t n = 0; n < bytes; n += piece) {
+        memset((char *)start + n, 0, (size_t)tc_min(piece, bytes - n));
+    }
+    (void)threads;
+}
+
+int tcgen_threads(void) { return omp_get_max_threads(); }
+
+/* C = alpha op(A) op(B) + beta C, stored by columns, beta 0 or 1. op is A ('N') or its transpose
+ * ('T'). The BLAS does it where there is one and its 32-bit arguments can hold the dimensions.
+ */
+typedef void tc_blas_gemm_d(const char *, const char *, const int *, const int *, const int *,
+    const double *, const double *, const int *, const double *, const int *,
+    const double *, double *, const int *);
+#define tc_blas_d ((tc_blas_gemm_d *)tc_blas[1])
+
+/* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
+static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
+    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
+{
+    enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
+    const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
+    const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 1e6)
+    for (int64_t first = 0; first < n; first += COLUMNS) {
+        const int64_t last = tc_min(first + COLUMNS, n);
+        for (int64_t i0 = 0; i0 < m; i0 += ROWS) {
+            const int64_t rows = tc_min(ROWS, m - i0);
+            if (beta == 0) {
+                for (int64_t j = first; j < last; ++j) {
+                    memset(c + i0 + j*ldc, 0, (size_t)rows*sizeof(double));
+                }
+            }
+            for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
+                const int64_t depth = tc_min(DEPTH, k - p0);
+                double block[DEPTH][ROWS];
+                for (int64_t p = 0; p < depth; ++p) {
+                    for (int64_t i = 0; i < rows; ++i) {
+                        block[p][i] = alpha*a[(i0 + i)*row_a + (p0 + p)*column_a];
+                    }
+                }
+                for (int64_t j = first; j < last; ++j) {
+                    double *restrict target = c + i0 + j*ldc;
+                    for (int64_t p = 0; p < depth; ++p) {
+                        const double factor = b[(p0 + p)*row_b + j*column_b];
+                        for (int64_t i = 0; i < rows; ++i) target[i] += block[p][i]*factor;
+                    }
+                }
+            }
+        }
+    }
+    (void)threads;
+}
+
+static void tc_gemm_d(tc_blas_gemm_d *blas, int threads, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
+    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
+{
+    if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
+    lda = lda > 1 ? lda : 1;
+    ldb = ldb > 1 ? ldb : 1;
+    ldc = ldc > 1 ? ldc : 1;
+    const int64_t most = INT32_MAX;
+    if (!blas || k == 0 || m > most || n > most || k > most || lda > most || ldb > most
+        || ldc > most) {
+        tc_plain_gemm_d(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+    }
+    const int m_ = (int)m, n_ = (int)n, k_ = (int)k;
+    const int lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
+    blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+}
+
+/* kernel tiled_0
+ *   by hand
+ * inputs  x[o,v], y[v,o]
+ * outputs g[o,o]
+ * flops   2 o^2 v
+ * bytes   16 o v read, 8 o^2 written
+ */
+void tcgen_tiled_0(
+    void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
+    char *tc_scratch, int tc_threads, void *const *tc_blas)
+{
+    const int64_t N_o = tc_extents[0];
+    const int64_t N_v = tc_extents[1];
+    double *restrict g = tc_buffers[4];
+    const double *restrict x = tc_buffers[0];
+    const double *restrict y = tc_buffers[1];
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_threads, (void)tc_blas;
+
+    #pragma omp parallel for collapse(2) schedule(static) num_threads(tc_threads) if ((double)N_o*N_o*N_v > TC_PARALLEL_POINTS)
+    for (int64_t i = 0; i < N_o; ++i) {
+        for (int64_t j = 0; j < N_o; ++j) {
+            double tc_sum = 0.0;
+            #pragma omp simd reduction(+:tc_sum)
+            for (int64_t d = 0; d < N_v; ++d) {
+                tc_sum += x[i*N_v + d]*y[d*N_o + j];
+            }
+            g[i*N_o + j] = tc_sum;
+        }
+    }
+}
+
+/* kernel tiled_1
+ *   by hand
+ * inputs  x[o,v], g[o,o]
+ * outputs r[v,o]
+ * private w[3,o], q[3,o]
+ * flops   2 o^2 v + 2 o v
+ * bytes   8 o v + 8 o^2 read, 8 o v written
+ */
+void tcgen_tiled_1(
+    void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
+    char *tc_scratch, int tc_threads, void *const *tc_blas)
+{
+    const int64_t N_o = tc_extents[0];
+    const int64_t N_v = tc_extents[1];
+    const double *restrict x = tc_buffers[0];
+    const double *restrict g = tc_buffers[4];
+    double *restrict r = tc_buffers[2];
+    char *const tc_own = tc_scratch;
+    const int64_t tc_own_bytes = tc_aligned(3*N_o*(int64_t)sizeof(double)) + tc_aligned(3*N_o*(int64_t)sizeof(double));
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_threads, (void)tc_blas;
+
+    #pragma omp parallel for schedule(dynamic) num_threads(tc_threads)
+    for (int64_t c0 = 0; c0 < N_v; c0 += 3) {
+        char *tc_mine = tc_own + omp_get_thread_num()*tc_own_bytes;
+        double *restrict w = (double *)(tc_mine);
+        tc_mine += tc_aligned(3*N_o*(int64_t)sizeof(double));
+        double *restrict q = (double *)(tc_mine);
+        tc_zero(w, 3*N_o*(int64_t)sizeof(double), 1);
+        for (int64_t c = c0; c < tc_min(c0 + 3, N_v); ++c) {
+            #pragma omp simd
+            for (int64_t i = 0; i < N_o; ++i) {
+                w[(c - c0)*N_o + i] += 2.0*x[i*N_v + c];
+            }
+        }
+        tc_gemm_d(tc_blas_d, 1, 'N', 'N',
+            N_o, (tc_min(c0 + 3, N_v) - c0), N_o,
+            1.0, g, N_o, w, N_o,
+            0, q, N_o);
+        for (int64_t c = c0; c < tc_min(c0 + 3, N_v); ++c) {
+            #pragma omp simd
+            for (int64_t j = 0; j < N_o; ++j) {
+                r[c*N_o + j] = q[(c - c0)*N_o + j];
+            }
+        }
+    }
+}
+
+/* kernel tiled_2
+ *   by hand
+ * inputs  s[o,o], x[o,v], y[v,o]
+ * outputs s[o,o]
+ * private h[3,o]
+ * flops   2 o^2 v
+ * bytes   16 o v + 8 o^2 read, 8 o^2 written
+ */
+void tcgen_tiled_2(
+    void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
+    char *tc_scratch, int tc_threads, void *const *tc_blas)
+{
+    const int64_t N_o = tc_extents[0];
+    const int64_t N_v = tc_extents[1];
+    double *restrict s = tc_buffers[3];
+    const double *restrict x = tc_buffers[0];
+    const double *restrict y = tc_buffers[1];
+    double *restrict h = (double *)(tc_scratch);
+    tc_scratch += tc_aligned(3*N_o*(int64_t)sizeof(double));
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_threads, (void)tc_blas;
+
+    tc_zero(s, N_o*N_o*(int64_t)sizeof(double), tc_threads);
+    for (int64_t c1 = 0; c1 < N_v; c1 += 3) {
+        #pragma omp parallel for schedule(static) num_threads(tc_threads) if ((double)N_v*N_o > TC_PARALLEL_POINTS)
+        for (int64_t c = c1; c < tc_min(c1 + 3, N_v); ++c) {
+            #pragma omp simd
+            for (int64_t i = 0; i < N_o; ++i) {
+                h[(c - c1)*N_o + i] = x[i*N_v + c];
+            }
+        }
+        tc_gemm_d(tc_blas_d, tc_threads, 'N', 'T',
+            N_o, N_o, (tc_min(c1 + 3, N_v) - c1),
+            1.0, y + c1*N_o, N_o, h, N_o,
+            1, s, N_o);
+    }
+}
+
+/* The volatile phase of the host program in one call. */
+void tcgen_phase_volatile(void *const *tc_buffers, const int64_t *tc_extents,
+    char *tc_scratch, int tc_threads, void *const *tc_blas)
+{
+    tcgen_tiled_0(tc_buffers, tc_extents, NULL,
+        tc_scratch, tc_threads, tc_blas);
+    tcgen_tiled_1(tc_buffers, tc_extents, NULL,
+        tc_scratch, tc_threads, tc_blas);
+    tcgen_tiled_2(tc_buffers, tc_extents, NULL,
+        tc_scratch, tc_threads, tc_blas);
+}

@@ -1,0 +1,428 @@
+"""Unfused steps in every layout: the module's values equal the program's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcgen.config import Options
+from tcgen.errors import PlanError
+from tcgen.interp import evaluate_program, run_module
+from tcgen.interp.storage import caller_shape
+from tcgen.ir.expr import Call, Const, Delta, Expr, Prod, Quot, Sum
+from tcgen.ir.loops import Assign, Gemm, Module
+from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Visit
+from tcgen.ir.program import Add, Contract, Map, Operation, Phase, Produce, Program, Step
+from tcgen.ir.tensor import (
+    Index,
+    Packing,
+    Ref,
+    Role,
+    Space,
+    Storage,
+    Tensor,
+    distinct,
+    element_type,
+)
+from tcgen.lower import lower_plan
+
+O, V = Space("o"), Space("v")
+P = Space("p", parts=(O, V))
+EXTENTS = {"o": 3, "v": 4}
+LETTERS = {
+    name: Index(name, space) for name, space in zip("ijkabcp", (O, O, O, V, V, V, P), strict=True)
+}
+i, j, k, a, b, c, p = LETTERS.values()
+
+
+def source(name: str, *spaces: Space, **fields: object) -> Tensor:
+    return Tensor(name, spaces, Role.INPUT, **fields)  # type: ignore[arg-type]
+
+
+def step(n: int, out: Ref, op: Operation, **fields: object) -> Step:
+    refs = Step(n, out, op).operands
+    indices = [x for r in refs for x in r.indices]
+    sums = tuple(x for x in distinct(tuple(indices)) if x not in out.indices)
+    return Step(n, out, op, **{"sums": sums, **fields})  # type: ignore[arg-type]
+
+
+def program_of(*steps: Step) -> Program:
+    tensors = dict.fromkeys(
+        t.tensor for s in steps for t in s.operands if t.tensor.role is Role.INPUT
+    )
+    for s in steps:
+        tensors.setdefault(s.out.tensor)
+    result = Program("test", (O, V, P), tuple(tensors), steps)
+    result.verify()
+    return result
+
+
+def unfused(program: Program) -> FusionPlan:
+    arrays = []
+    for tensor in program.tensors:
+        uses = [
+            s.id for s in program.steps if tensor in (s.out.tensor, *(r.tensor for r in s.operands))
+        ]
+        if tensor.role is not Role.INPUT:
+            place = Place.CALLER if tensor.role is Role.OUTPUT else Place.ARENA
+            arrays.append(ArrayPlan(tensor, place=place, live=(uses[0], uses[-1])))
+    kinds = {Contract: GroupKind.LIBRARY}
+    groups = tuple(
+        KernelGroup(f"step_{s.id}", kinds.get(type(s.op), GroupKind.MAP), (s.id,))
+        for s in program.steps
+    )
+    visits = tuple(Visit(s.id) for s in program.steps)
+    plan = FusionPlan(program, tuple(sorted(EXTENTS.items())), (), visits, tuple(arrays), groups)
+    plan.verify()
+    return plan
+
+
+def values(tensor: Tensor, extents: Mapping[str, int], dtype: str) -> np.ndarray:
+    rng = np.random.default_rng(len(tensor.name) + 3 * ord(tensor.name[-1]))
+    array = rng.random(caller_shape(tensor, extents)) + 0.5
+    if element_type(tensor, dtype) == "complex128":
+        array = array + 1j * rng.random(array.shape)
+    return np.asarray(array, element_type(tensor, dtype))
+
+
+def check(program: Program, dtype: str = "float64") -> Module:
+    return check_plan_values(unfused(program), dtype)
+
+
+def check_plan_values(plan: FusionPlan, dtype: str) -> Module:
+    program = plan.program
+    module = lower_plan(plan, Options(dtype=dtype))
+    module.verify()
+    for extents in (EXTENTS, {"o": 1, "v": 2}, {"o": 0, "v": 2}):
+        arrays = {t.name: values(t, extents, dtype) for t in program.inputs}
+        start = {t.name: values(t, extents, dtype) for t in program.outputs if t.accumulate}
+        wanted = evaluate_program(program, arrays, extents, start, dtype)
+        found = run_module(module, arrays, extents, start)
+        for name, value in wanted.items():
+            assert found[name].dtype == value.dtype
+            np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=module.pretty())
+    return module
+
+
+def statements(module: Module) -> list[Assign | Gemm]:
+    return [s for kernel in module.kernels for s in kernel.body]  # type: ignore[misc]
+
+
+def contraction(out: str, one: str, two: str, **fields: object) -> Program:
+    """A contraction of plain inputs from letters."""
+    x, y = (
+        Ref(source(name, *(LETTERS[l].space for l in text)), tuple(LETTERS[l] for l in text))
+        for name, text in (("x", one), ("y", two))
+    )
+    r = Tensor("r", tuple(LETTERS[l].space for l in out), Role.OUTPUT)
+    return program_of(step(0, Ref(r, tuple(LETTERS[l] for l in out)), Contract(x, y), **fields))
+
+
+@pytest.mark.parametrize(
+    ("out", "one", "two", "kinds"),
+    [
+        ("ij", "ik", "kj", "gemm"),
+        ("ij", "ki", "kj", "gemm"),
+        ("ij", "kj", "ik", "gemm"),
+        ("ji", "ik", "jk", "gemm"),
+        ("ijab", "ijcp", "abcp", "gemm"),
+        ("iajb", "ick", "ckajb", "gemm"),
+        ("iab", "iac", "icb", "gemm"),  # batch
+        ("aib", "aic", "cib", "gemm"),  # batch between rows and columns
+        ("abi", "aci", "cbi", "copy copy gemm copy"),  # batch on the fastest axis
+        ("iajb", "ijk", "abk", "gemm copy"),  # the result is permuted
+        ("iajb", "ikj", "abk", "copy gemm copy"),
+        ("i", "ik", "k", "gemm"),
+        ("k", "ik", "i", "gemm"),
+        ("i", "kci", "kc", "gemm"),
+        ("", "ik", "ik", "loops"),
+        ("ij", "i", "j", "loops"),
+        ("ij", "ij", "ij", "loops"),
+        ("i", "ik", "ik", "loops"),
+        ("ij", "kkj", "ik", "copy gemm"),  # repeated index: a diagonal
+        ("ij", "ika", "kj", "copy gemm"),  # a is summed in x alone
+        ("ic", "ik", "ka", "loops"),  # broadcast over c of a matrix-vector product
+    ],
+)
+def test_forms(out: str, one: str, two: str, kinds: str) -> None:
+    module = check(contraction(out, one, two))
+    found = [
+        "gemm"
+        if isinstance(s, Gemm)
+        else "copy"
+        if s.expr.__class__.__name__ == "Access"
+        else "loops"
+        for s in statements(module)
+    ]
+    assert " ".join(found) == kinds, module.pretty()
+
+
+def test_a_permuted_result_is_blocked() -> None:
+    module = check(contraction("iajb", "ijk", "abk"))
+    copy = statements(module)[-1]
+    assert isinstance(copy, Assign)
+    assert copy.block == ()  # b is fastest on both sides
+    add = check(
+        program_of(
+            step(
+                0,
+                Ref(Tensor("r", (O, V), Role.OUTPUT), (i, a)),
+                Add(Ref(source("x", V, O), (a, i))),
+            )
+        )
+    )
+    (permutation,) = statements(add)
+    assert isinstance(permutation, Assign)
+    assert permutation.block == ("a", "i")
+    assert permutation.parallel == 1
+
+
+def test_an_intermediate_takes_the_order_that_needs_no_copy() -> None:
+    """t[i,a,j,b] = x[i,j,k] y[a,b,k] lies as [i,j,a,b] and is read so."""
+    t = Tensor("t", (O, V, O, V), Role.TEMP)
+    r = Tensor("r", (O, O), Role.OUTPUT)
+    x, y, z = source("x", O, O, O), source("y", V, V, O), source("z", V, V)
+    module = check(
+        program_of(
+            step(0, Ref(t, (i, a, j, b)), Contract(Ref(x, (i, j, k)), Ref(y, (a, b, k)))),
+            step(1, Ref(r, (i, j)), Contract(Ref(t, (i, a, j, b)), Ref(z, (a, b)))),
+        )
+    )
+    assert module.buffer("t").order == (0, 2, 1, 3)
+    assert all(isinstance(s, Gemm) for s in statements(module)), module.pretty()
+
+
+def test_scratch_lives_for_one_launch() -> None:
+    module = check(contraction("iajb", "ikj", "abk"))
+    scratch = [b for b in module.buffers if b.tensor is None]
+    assert [b.name for b in scratch] == ["tmp1", "tmp2"]
+    assert {b.place for b in scratch} == {"arena"}
+    assert {b.live for b in scratch} == {(0, 0)}
+
+
+def test_joined_slices() -> None:
+    x, y = source("x", P, P), source("y", P, V)
+    r = Tensor("r", (P, V), Role.OUTPUT)
+    module = check(program_of(step(0, Ref(r, (i, a)), Contract(Ref(x, (i, b)), Ref(y, (b, a))))))
+    assert "x[i,b+N_o]" in module.pretty()
+    assert "zero r" in module.pretty()
+
+
+@pytest.mark.parametrize("antisymmetric", [False, True])
+def test_packed_operand_and_result(antisymmetric: bool) -> None:
+    storage = Storage(packed=(Packing(1, antisymmetric),))
+    x, y = source("x", O, V, V, storage=storage), source("y", O, V, V)
+    r = Tensor("r", (O, V, V), Role.OUTPUT, storage=storage)
+    product = Contract(Ref(x, (i, a, c)), Ref(y, (i, c, b)))
+    module = check(program_of(step(0, Ref(r, (i, a, b)), product)))
+    assert "r_dense" in module.pretty()
+    assert "p2:v<=p1" in module.pretty()
+
+
+def test_packed_result_that_accumulates() -> None:
+    storage = Storage(order=(2, 0, 1), packed=(Packing(0),))
+    x = source("x", V, V, O, storage=storage)
+    r = Tensor("r", (V, V, O), Role.OUTPUT, storage=storage, accumulate=True)
+    add = Add(Ref(x, (b, a, i)))
+    check(program_of(step(0, Ref(r, (a, b, i)), add, accumulate=True, coeff=Fraction(1, 3))))
+
+
+def test_two_producers_of_a_packed_result() -> None:
+    storage = Storage(packed=(Packing(0),))
+    x, y = source("x", V, O), source("y", V, V)
+    r = Tensor("r", (V, V), Role.OUTPUT, storage=storage)
+    check(
+        program_of(
+            step(0, Ref(r, (a, b)), Contract(Ref(x, (a, i)), Ref(x, (b, i)))),
+            step(1, Ref(r, (a, b)), Add(Ref(y, (b, a))), accumulate=True, coeff=Fraction(-2)),
+        )
+    )
+
+
+def test_real_operand_of_a_complex_product_is_converted() -> None:
+    x, y = source("x", O, V, real=True), source("y", V, O)
+    r = Tensor("r", (O, O), Role.OUTPUT)
+    program = program_of(step(0, Ref(r, (i, j)), Contract(Ref(x, (i, a)), Ref(y, (a, j)))))
+    module = check(program, "complex128")
+    assert module.buffer("x").dtype == "float64"
+    copy, product = statements(module)
+    assert isinstance(copy, Assign)
+    assert isinstance(product, Gemm)
+    assert module.buffer(copy.out.buffer).dtype == "complex128"
+
+
+@pytest.mark.parametrize(
+    ("out", "given"),
+    [("ij", "ji"), ("i", "ii"), ("", "ii"), ("ia", "i"), ("", "ia"), ("iab", "bia"), ("", "")],
+)
+def test_additions(out: str, given: str) -> None:
+    x = source("x", *(LETTERS[l].space for l in given))
+    r = Tensor("r", tuple(LETTERS[l].space for l in out), Role.OUTPUT)
+    add = Add(Ref(x, tuple(LETTERS[l] for l in given)))
+    check(program_of(step(0, Ref(r, tuple(LETTERS[l] for l in out)), add, coeff=Fraction(-1, 2))))
+
+
+def delta_map(out: tuple[Index, ...], sums: tuple[Index, ...], expr: Expr) -> Program:
+    r = Tensor("r", tuple(x.space for x in out), Role.OUTPUT)
+    return program_of(step(0, Ref(r, out), Map(expr), sums=sums))
+
+
+def test_maps_and_deltas() -> None:
+    e = source("e", P)
+    denominator = Quot(Const(Fraction(1)), Sum((Ref(e, (i,)), Ref(e, (a,)))))
+    check(delta_map((i, a), (), denominator))
+    check(delta_map((), (i, a), Prod((denominator, Call("sqrt", Ref(e, (a,)))))))
+    check(delta_map((p, i), (), Prod((Delta(p, i), Ref(e, (p,))))))
+    check(delta_map((p, a), (), Delta(a, p)))
+    check(delta_map((i, a), (), Sum((Delta(i, a), Ref(e, (a,))))))
+    check(delta_map((i,), (j,), Prod((Delta(i, j), Ref(e, (j,))))))
+
+
+def test_delta_that_is_no_single_equality() -> None:
+    left = Index("q", Space("q", parts=(O, V)))
+    right = Index("s", Space("s", parts=(Space("x"), V)))
+    r = Tensor("r", (left.space, right.space), Role.OUTPUT)
+    program = Program(
+        "test",
+        (O, V, Space("x"), left.space, right.space),
+        (r,),
+        (Step(0, Ref(r, (left, right)), Map(Delta(left, right))),),
+    )
+    group = KernelGroup("k", GroupKind.MAP, (0,))
+    arrays = (ArrayPlan(r, place=Place.CALLER),)
+    plan = FusionPlan(program, (("o", 1), ("v", 1), ("x", 1)), (), (Visit(0),), arrays, (group,))
+    with pytest.raises(PlanError, match="delta of q and s"):
+        lower_plan(plan, Options())
+
+
+def test_constant_steps_run_once_and_are_kept() -> None:
+    x, y = source("x", O, V, volatile=False), source("y", V, O)
+    t, r = Tensor("t", (O, O), Role.TEMP), Tensor("r", (O, O), Role.OUTPUT)
+    module = check(
+        program_of(
+            step(0, Ref(t, (i, j)), Contract(Ref(x, (i, a)), Ref(x, (j, a))), phase=Phase.CONSTANT),
+            step(1, Ref(r, (i, j)), Add(Ref(t, (j, i)))),
+            step(2, Ref(r, (i, j)), Contract(Ref(x, (i, a)), Ref(y, (a, j))), accumulate=True),
+        )
+    )
+    assert len(module.host_constant) == 1
+    assert module.buffer("t").keep
+    assert module.buffer("t").live == (0, 1)
+
+
+def test_a_constant_output_is_written_at_each_call() -> None:
+    x, r = source("x", O, volatile=False), Tensor("r", (O,), Role.OUTPUT)
+    module = check(program_of(step(0, Ref(r, (i,)), Add(Ref(x, (i,))), phase=Phase.CONSTANT)))
+    assert not module.host_constant
+
+
+def test_a_generated_input_that_is_not_fused_is_fetched_whole() -> None:
+    g, y = Tensor("g", (O, V), Role.GENERATED, volatile=False), source("y", V, O)
+    r = Tensor("r", (O, O), Role.OUTPUT)
+    fetch = Step(0, Ref(g, (i, a)), Produce(g), phase=Phase.CONSTANT)
+    product = step(1, Ref(r, (i, j)), Contract(Ref(g, (i, a)), Ref(y, (a, j))))
+    program = Program("test", (O, V), (g, y, r), (fetch, product))
+    program.verify()
+    module = check(program)
+    assert module.buffer("g").keep
+    assert "fetch g[:,:]" in module.pretty()
+
+
+@st.composite
+def operands(draw: st.DrawFn, name: str, letters: str) -> Ref:
+    """An input with random axes, some of them joined, packed or stored in another order."""
+    text = draw(st.text(alphabet=letters, min_size=0, max_size=3))
+    indices = tuple(LETTERS[l] for l in text)
+    spaces = [P if draw(st.integers(0, 3)) == 0 else x.space for x in indices]
+    order = tuple(draw(st.permutations(range(len(spaces)))))
+    packed: tuple[Packing, ...] = ()
+    for first in range(len(spaces) - 1):
+        places = sorted((order.index(first), order.index(first + 1)))
+        near = places[1] == places[0] + 1
+        if near and not packed and spaces[first] == spaces[first + 1] and draw(st.booleans()):
+            packed = (Packing(first, draw(st.booleans())),)
+    storage = Storage(order, packed)
+    real = draw(st.booleans())
+    return Ref(Tensor(name, tuple(spaces), Role.INPUT, storage=storage, real=real), indices)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> Program:
+    """t = x y, r (+)= t z: an intermediate of free order between two contractions."""
+    x, y = draw(operands("x", "ijak")), draw(operands("y", "ijka"))
+    inner = distinct(x.indices + y.indices)
+    kept = tuple(draw(st.permutations([n for n in inner if draw(st.booleans())])))
+    t = Ref(Tensor("t", tuple(n.space for n in kept), Role.TEMP), kept)
+    z = draw(operands("z", "ijab"))
+    outer = distinct(kept + z.indices)
+    left = tuple(draw(st.permutations([n for n in outer if draw(st.booleans())])))
+    if draw(st.integers(0, 4)) == 0 and b not in outer:
+        left = (*left, b)  # broadcast
+    accumulate = draw(st.booleans())
+    spaces = tuple(P if draw(st.integers(0, 4)) == 0 else n.space for n in left)
+    storage = Storage(tuple(draw(st.permutations(range(len(left))))))
+    r = Ref(Tensor("r", spaces, Role.OUTPUT, storage=storage, accumulate=accumulate), left)
+    return program_of(
+        step(0, t, Contract(x, y), coeff=Fraction(-1, 2)),
+        step(1, r, Contract(t, z), accumulate=accumulate),
+    )
+
+
+@st.composite
+def nests(draw: st.DrawFn) -> FusionPlan:
+    """A chain whose two steps share loops over some indices of t: elements or tiles, host or not."""
+    program = draw(chains())
+    plan = unfused(program)
+    t = program.steps[0].out
+    taken = draw(st.permutations(t.indices))[: draw(st.integers(1, 3))]
+    loops = tuple(
+        LoopId(n, index.space, draw(st.sampled_from([None, 2, 3]))) for n, index in enumerate(taken)
+    )
+    if not loops:
+        return plan
+    bind = tuple(zip(taken, loops, strict=True))
+    contracted = tuple((t.indices.index(index), loop) for index, loop in bind)
+    visits = tuple(replace(v, bind=bind, loops=loops) for v in plan.visits)
+    arrays = (
+        ArrayPlan(t.tensor, contracted, loops[-1], Place.ARENA, (0, 1)),
+        *(array for array in plan.arrays if array.tensor != t.tensor),
+    )
+    host = loops[: draw(st.integers(0, len(loops)))]
+    groups = (KernelGroup("nest_0", GroupKind.NEST, (0, 1), host),)
+    if host == loops:
+        groups = tuple(KernelGroup(f"part_{n}", GroupKind.NEST, (n,), host) for n in (0, 1))
+    fused = replace(plan, loops=loops, visits=visits, arrays=arrays, groups=groups)
+    fused.verify()
+    return fused
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(nests(), st.sampled_from(["float64", "complex128"]))
+def test_random_nests(plan: FusionPlan, dtype: str) -> None:
+    check_plan_values(plan, dtype)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, derandomize=True, deadline=None)
+@given(nests(), st.sampled_from(["float64", "complex128"]))
+def test_many_random_nests(plan: FusionPlan, dtype: str) -> None:
+    check_plan_values(plan, dtype)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(chains(), st.sampled_from(["float64", "complex128"]))
+def test_random_chains(program: Program, dtype: str) -> None:
+    check(program, dtype)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, derandomize=True, deadline=None)
+@given(chains(), st.sampled_from(["float64", "complex128"]))
+def test_many_random_chains(program: Program, dtype: str) -> None:
+    check(program, dtype)
