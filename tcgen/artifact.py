@@ -11,6 +11,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
@@ -95,6 +96,7 @@ class BufferEntry:
         return _stored(self.order, self.packed)
 
 
+@cache
 def _stored(
     order: tuple[int, ...], packed: tuple[PackingEntry, ...]
 ) -> tuple[tuple[int, PackingEntry | None], ...]:

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 # How a skip's reason names each requirement.
-_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b", "sphinx": r"\bsphinx\b"}
+_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b"}
+_SKIPPED = pytest.StashKey[list[str]]()
+_CACHE_KEY = "tcgen/skipped"
 
 
 def _required() -> tuple[str, ...]:
@@ -26,28 +28,50 @@ def _required() -> tuple[str, ...]:
     return names
 
 
-def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Fail a skipped report whose reason names something that must be present."""
-    if report.outcome != "skipped":
+def _refuse_skip(report: pytest.TestReport | pytest.CollectReport, config: pytest.Config) -> None:
+    """Fail a skipped report whose reason names something that must be present, note the others."""
+    if report.outcome != "skipped" or hasattr(report, "wasxfail"):
         return
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     for name in _required():
         if re.search(_REASONS[name], reason, re.IGNORECASE):
             report.outcome = "failed"
             report.longrepr = f"TCGEN_REQUIRE asks for {name}, but: {reason}"
+            return
+    config.stash.setdefault(_SKIPPED, []).append(report.nodeid)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--last-skipped",
+        action="store_true",
+        help="run only what the last run skipped, after installing what it lacked",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--last-skipped"):
+        skipped = tuple(config.cache.get(_CACHE_KEY, []))
+        chosen = [item for item in items if item.nodeid.startswith(skipped)] if skipped else []
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = chosen
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    session.config.cache.set(_CACHE_KEY, session.config.stash.get(_SKIPPED, []))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
     report = yield
-    _refuse_skip(report)
+    _refuse_skip(report, item.config)
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
     report = yield
-    _refuse_skip(report)
+    _refuse_skip(report, collector.config)
     return report
 
 

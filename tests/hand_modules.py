@@ -93,18 +93,32 @@ def module(
 
 def gemm(dtype: str = "float64") -> Module:
     """Products with every transposition, a batch, a slice of a joined axis, accumulation."""
-    a, at_, b, bt = (tensor(n, *s) for n, s in (("a", (O, V)), ("at", (V, O)), ("b", (V, P)),
-                                                ("bt", (P, V))))
+    a, at_, b, bt = (
+        tensor(n, *s) for n, s in (("a", (O, V)), ("at", (V, O)), ("b", (V, P)), ("bt", (P, V)))
+    )
     k, i, p = BandVar("k", V), BandVar("i", O), BandVar("p", P)
     c = Subscript("c", offset=(O,))
     v = BandVar("c", V)
     t, u = tensor("t", O, V, O), tensor("u", O, O, V)
     tensors = (
-        a, at_, b, bt, t, u,
-        output("nn", O, P), output("tn", O, P), output("nt", O, P), output("tt", O, P),
-        output("cols", P, O), output("part", O, V), output("wide", O, O, V), output("dot"),
-        output("row", V), output("batched", O, O),
+        a,
+        at_,
+        b,
+        bt,
+        t,
+        u,
+        output("nn", O, P),
+        output("tn", O, P),
+        output("nt", O, P),
+        output("tt", O, P),
+        output("cols", P, O),
+        output("part", O, V),
+        output("wide", O, O, V),
+        output("dot"),
+        output("row", V),
+        output("batched", O, O),
     )
+
     def one(out: Access, x: Access, y: Access, **more: object) -> Gemm:
         return Gemm(out, x, y, **{"batch": (), "m": (i,), "n": (p,), "k": (k,), **more})  # type: ignore[arg-type]
 
@@ -122,14 +136,36 @@ def gemm(dtype: str = "float64") -> Module:
         (one(at("cols", "p", "i"), at("a", "i", "k"), at("b", "k", "p")),),
         (one(at("part", "i", "c"), at("a", "i", "k"), at("b", "k", c), n=(v,)),),
         (
-            one(at("wide", "i", "j", "c"), at("t", "i", "k", "j"), at("bt", c, "k"),
-                batch=(i,), m=(j,), n=(v,), parallel=True),
+            one(
+                at("wide", "i", "j", "c"),
+                at("t", "i", "k", "j"),
+                at("bt", c, "k"),
+                batch=(i,),
+                m=(j,),
+                n=(v,),
+                parallel=True,
+            ),
         ),
         (one(at("dot"), at("a", "i", "k"), at("a", "i", "k"), m=(), n=(), k=(i, k)),),
-        (Assign(at("row", "k"), Prod((at("a", "i", "k"), at("a", "i", "k"))), band=(k, i),
-                parallel=1),),
-        (one(at("batched", "x", "j"), at("u", "x", "j", "c"), at("a", "x", "c"), batch=(b2,),
-             m=(j,), n=(), k=(v,)),),
+        (
+            Assign(
+                at("row", "k"),
+                Prod((at("a", "i", "k"), at("a", "i", "k"))),
+                band=(k, i),
+                parallel=1,
+            ),
+        ),
+        (
+            one(
+                at("batched", "x", "j"),
+                at("u", "x", "j", "c"),
+                at("a", "x", "c"),
+                batch=(b2,),
+                m=(j,),
+                n=(),
+                k=(v,),
+            ),
+        ),
         dtype=dtype,
     )
 
@@ -141,17 +177,30 @@ def energy(dtype: str = "float64") -> Module:
     i, a = BandVar("i", O), BandVar("a", V)
     gap = Sum((at("e_o", "i"), Prod((Const(Fraction(-1)), at("e_v", "a"))), at("shift")))
     t = at("t", "i", "a")
-    function = Sum((
-        Call("exp", Prod((Const(Fraction(-1, 4)), Pow(t, 2)))),
-        Quot(Call("cos", t), Sum((Const(Fraction(3)), Call("abs", Call("sin", t))))),
-        Call("sqrt", Call("abs", t)),
-        Pow(Sum((Const(Fraction(2)), Call("tanh", Call("real", t)))), -3),
-        Call("conj", t), Call("imag", t), Call("log", Sum((Const(Fraction(9)), Call("abs", t)))),
-    ))
+    function = Sum(
+        (
+            Call("exp", Prod((Const(Fraction(-1, 4)), Pow(t, 2)))),
+            Quot(Call("cos", t), Sum((Const(Fraction(3)), Call("abs", Call("sin", t))))),
+            Call("sqrt", Call("abs", t)),
+            Pow(Sum((Const(Fraction(2)), Call("tanh", Call("real", t)))), -3),
+            Call("conj", t),
+            Call("imag", t),
+            Call("log", Sum((Const(Fraction(9)), Call("abs", t)))),
+        )
+    )
     return module(
         "energy",
-        (g, e_o, e_v, shift, output("t", O, V), output("e"), output("f", O, V),
-         output("lambda", O), output("norm", real=True)),
+        (
+            g,
+            e_o,
+            e_v,
+            shift,
+            output("t", O, V),
+            output("e"),
+            output("f", O, V),
+            output("lambda", O),
+            output("norm", real=True),
+        ),
         (
             Assign(t, Quot(at("g", "i", "a"), gap), Fraction(-2), band=(i, a), parallel=2),
             Assign(at("e"), Prod((t, at("g", "i", "a"))), Fraction(1, 3), band=(i, a), parallel=2),
@@ -174,12 +223,27 @@ def transpose(dtype: str = "float64") -> Module:
     return module(
         "transposed",
         (tensor("x", O, V, O), output("y", V, O, O), output("z", O, V, O)),
-        (Assign(at("y", "a", "i", "j"), at("x", "i", "a", "j"), band=(a, i, j), parallel=1,
-                block=("a", "i")),),
         (
-            Assign(at("z", "j", "a", "i"), at("x", "i", "a", "j"), band=(j, a, i), block=("j", "i")),
-            Assign(at("z", "i", "a", "j"), at("x", "i", "a", "j"), Fraction(-1), True,
-                   band=(i, a, j), parallel=2),
+            Assign(
+                at("y", "a", "i", "j"),
+                at("x", "i", "a", "j"),
+                band=(a, i, j),
+                parallel=1,
+                block=("a", "i"),
+            ),
+        ),
+        (
+            Assign(
+                at("z", "j", "a", "i"), at("x", "i", "a", "j"), band=(j, a, i), block=("j", "i")
+            ),
+            Assign(
+                at("z", "i", "a", "j"),
+                at("x", "i", "a", "j"),
+                Fraction(-1),
+                True,
+                band=(i, a, j),
+                parallel=2,
+            ),
         ),
         dtype=dtype,
     )
@@ -195,16 +259,29 @@ def tiles(dtype: str = "float64") -> Module:
     return module(
         "tiled",
         (tensor("x", O, V), tensor("y", V, O), output("r", V, O), output("s", O, O)),
-        (Assign(at("g", "i", "j"), Prod((at("x", "i", "d"), at("y", "d", "j"))), band=(i, j, d),
-                parallel=2),),
+        (
+            Assign(
+                at("g", "i", "j"),
+                Prod((at("x", "i", "d"), at("y", "d", "j"))),
+                band=(i, j, d),
+                parallel=2,
+            ),
+        ),
         (
             Loop(
                 tile,
                 (
                     Zero("w"),
                     Assign(at("w", cut, "i"), at("x", "i", "c"), Fraction(2), True, band=(c, i)),
-                    Gemm(at("q", cut, "j"), at("w", cut, "i"), at("g", "i", "j"), (), (c,), (j,),
-                         (i,)),
+                    Gemm(
+                        at("q", cut, "j"),
+                        at("w", cut, "i"),
+                        at("g", "i", "j"),
+                        (),
+                        (c,),
+                        (j,),
+                        (i,),
+                    ),
                     Assign(at("r", "c", "j"), at("q", cut, "j"), band=(c, j)),
                 ),
                 parallel=True,
@@ -216,8 +293,16 @@ def tiles(dtype: str = "float64") -> Module:
                 replace(tile, name="c1"),
                 (
                     Assign(at("h", cut1, "i"), at("x", "i", "c"), band=(c1, i), parallel=1),
-                    Gemm(at("s", "i", "j"), at("h", cut1, "i"), at("y", "c", "j"), (), (i,), (j,),
-                         (c1,), accumulate=True),
+                    Gemm(
+                        at("s", "i", "j"),
+                        at("h", cut1, "i"),
+                        at("y", "c", "j"),
+                        (),
+                        (i,),
+                        (j,),
+                        (c1,),
+                        accumulate=True,
+                    ),
                 ),
             ),
         ),
@@ -239,23 +324,67 @@ def triangle(dtype: str = "float64") -> Module:
     point = Prod((at("u", "i"), at("u", "j"), at("u", "k")))
     return module(
         "triangles",
-        (tensor("u", O), tensor("m", O, V), output("e"), output("f"), output("h"),
-         output("half", O, O)),
+        (
+            tensor("u", O),
+            tensor("m", O, V),
+            output("e"),
+            output("f"),
+            output("h"),
+            output("half", O, O),
+        ),
         (
             Zero("e"),
-            Loop(i, (Loop(j, (Loop(k, (
-                Assign(at("r", None), point),
-                Assign(at("e"), at("r", None), Fraction(1, 7), True, orbit=(("i", "j", "k"),)),
-            )),)),)),
+            Loop(
+                i,
+                (
+                    Loop(
+                        j,
+                        (
+                            Loop(
+                                k,
+                                (
+                                    Assign(at("r", None), point),
+                                    Assign(
+                                        at("e"),
+                                        at("r", None),
+                                        Fraction(1, 7),
+                                        True,
+                                        orbit=(("i", "j", "k"),),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
         ),
-        (Assign(at("f"), Prod((at("u", "x"), at("u", "y"))), band=(bi, bj), orbit=(("x", "y"),),
-                parallel=2),),
-        (Assign(at("h"), Prod((at("u", "x"), at("u", "y"), at("u", "z"))), band=(bi, bj, bk),
-                orbit=(("x", "y", "z"),), parallel=1),),
+        (
+            Assign(
+                at("f"),
+                Prod((at("u", "x"), at("u", "y"))),
+                band=(bi, bj),
+                orbit=(("x", "y"),),
+                parallel=2,
+            ),
+        ),
+        (
+            Assign(
+                at("h"),
+                Prod((at("u", "x"), at("u", "y"), at("u", "z"))),
+                band=(bi, bj, bk),
+                orbit=(("x", "y", "z"),),
+                parallel=1,
+            ),
+        ),
         (
             Zero("half"),
-            Assign(at("half", "x", "y"), Prod((at("m", "x", "a"), at("m", "y", "a"))),
-                   band=(bi, bj, a), parallel=2, accumulate=True),
+            Assign(
+                at("half", "x", "y"),
+                Prod((at("m", "x", "a"), at("m", "y", "a"))),
+                band=(bi, bj, a),
+                parallel=2,
+                accumulate=True,
+            ),
         ),
         buffers=(local("r", Axis(O, 1), place="register"),),
         dtype=dtype,
@@ -271,18 +400,36 @@ def packed(dtype: str = "float64") -> Module:
     return module(
         "packing",
         (
-            tensor("g", O, O, V, V, storage=both,
-                   symmetry=(Symmetry((1, 0, 2, 3)), Symmetry((0, 1, 3, 2), -1))),
+            tensor(
+                "g",
+                O,
+                O,
+                V,
+                V,
+                storage=both,
+                symmetry=(Symmetry((1, 0, 2, 3)), Symmetry((0, 1, 3, 2), -1)),
+            ),
             tensor("n", O, O, V, storage=turned, symmetry=(Symmetry((1, 0, 2), -1),)),
-            output("full", O, V, O, V), output("t", V, V, storage=Storage((), (Packing(0),))),
+            output("full", O, V, O, V),
+            output("t", V, V, storage=Storage((), (Packing(0),))),
             output("s", V, V, storage=Storage((), (Packing(0, True),))),
             output("copy", O, O, V),
         ),
-        (Assign(at("full", "i", "a", "j", "b"), at("g", "i", "j", "a", "b"), band=(i, a, j, b),
-                parallel=2),),
         (
-            Assign(at("t", "a", "b"), Prod((at("g", "i", "j", "a", "b"), at("n", "i", "j", "b"))),
-                   band=(a, low, i, j), parallel=1),
+            Assign(
+                at("full", "i", "a", "j", "b"),
+                at("g", "i", "j", "a", "b"),
+                band=(i, a, j, b),
+                parallel=2,
+            ),
+        ),
+        (
+            Assign(
+                at("t", "a", "b"),
+                Prod((at("g", "i", "j", "a", "b"), at("n", "i", "j", "b"))),
+                band=(a, low, i, j),
+                parallel=1,
+            ),
             Assign(at("s", "a", "b"), at("g", "i", "i", "a", "b"), band=(a, low, i)),
         ),
         (Assign(at("copy", "i", "j", "a"), at("n", "i", "j", "a"), band=(i, j, a), parallel=1),),
@@ -297,17 +444,27 @@ def joined(dtype: str = "float64") -> Module:
     c = Subscript("a", offset=(O,))
     return module(
         "joined",
-        (tensor("double", P, P), output("ov", O, V), output("d", P, P), output("diag", V),
-         output("trace"), output("I", O)),
+        (
+            tensor("double", P, P),
+            output("ov", O, V),
+            output("d", P, P),
+            output("diag", V),
+            output("trace"),
+            output("I", O),
+        ),
         (
             Assign(at("ov", "I", "a"), at("double", "I", c), band=(i, a), parallel=1),
-            Assign(at("d", "p", "q"),
-                   Sum((at("double", "q", "p"), Equal(Subscript("p"), Subscript("q")))),
-                   band=(p, q), parallel=1),
+            Assign(
+                at("d", "p", "q"),
+                Sum((at("double", "q", "p"), Equal(Subscript("p"), Subscript("q")))),
+                band=(p, q),
+                parallel=1,
+            ),
             Assign(at("diag", "a"), at("double", c, c), band=(a,)),
             Assign(at("trace"), at("double", "p", "p"), band=(p,)),
-            Assign(at("I", "I"), Prod((at("double", "I", c), Equal(Subscript("I"), c))),
-                   band=(i, a)),
+            Assign(
+                at("I", "I"), Prod((at("double", "I", c), Equal(Subscript("I"), c))), band=(i, a)
+            ),
             Assign(at("I", "I"), at("double", "I", "I"), Fraction(3), True, band=(i,)),
         ),
         dtype=dtype,
@@ -321,28 +478,63 @@ def generated(dtype: str = "float64") -> Module:
     cut = Subscript("b", "b0")
     tensors = (
         tensor("g", O, V, V, role=Role.GENERATED, storage=Storage((1, 0, 2))),
-        tensor("x", V), output("y", O, V), output("e"),
+        tensor("x", V),
+        output("y", O, V),
+        output("e"),
     )
     kernels = (
         Kernel("zero", ("y = 0",), (), (Zero("y"), Zero("e"))),
         Kernel(
-            "use", ("y[i,a] += g[i,a,b]*x[b]",), (i, b0),
-            (Assign(at("y", "i", "a"), Prod((at("tile", None, "a", cut), at("x", "b"))),
-                    accumulate=True, band=(a, b), parallel=1),),
+            "use",
+            ("y[i,a] += g[i,a,b]*x[b]",),
+            (i, b0),
+            (
+                Assign(
+                    at("y", "i", "a"),
+                    Prod((at("tile", None, "a", cut), at("x", "b"))),
+                    accumulate=True,
+                    band=(a, b),
+                    parallel=1,
+                ),
+            ),
         ),
-        Kernel("sum", ("e = y[i,a]*x[a]",), (i,),
-               (Assign(at("e"), Prod((at("y", "i", "a"), at("x", "a"))), accumulate=True,
-                       band=(a,), parallel=1),)),
+        Kernel(
+            "sum",
+            ("e = y[i,a]*x[a]",),
+            (i,),
+            (
+                Assign(
+                    at("e"),
+                    Prod((at("y", "i", "a"), at("x", "a"))),
+                    accumulate=True,
+                    band=(a,),
+                    parallel=1,
+                ),
+            ),
+        ),
     )
-    tile = Buffer("tile", (Axis(O, 1), Axis(V), Axis(V, 3)), (0, 1, 2), dtype, "arena",
-                  tensors[0], live=(1, 1))
+    tile = Buffer(
+        "tile",
+        (Axis(O, 1), Axis(V), Axis(V, 3)),
+        (0, 1, 2),
+        dtype,
+        "arena",
+        tensors[0],
+        live=(1, 1),
+    )
     made = Module(
-        "made", dtype, (O, V), tensors,
-        (*(caller(t, dtype) for t in tensors[1:]), tile), kernels, (),
+        "made",
+        dtype,
+        (O, V),
+        tensors,
+        (*(caller(t, dtype) for t in tensors[1:]), tile),
+        kernels,
+        (),
         (
             Launch("zero"),
-            HostLoop(i, (HostLoop(b0, (Fetch("tile", (i, None, b0)), Launch("use"))),
-                         Launch("sum"))),
+            HostLoop(
+                i, (HostLoop(b0, (Fetch("tile", (i, None, b0)), Launch("use"))), Launch("sum"))
+            ),
         ),
     )
     made.verify()
@@ -353,36 +545,74 @@ def phases(dtype: str = "float64") -> Module:
     """Constants: what depends on them alone is kept; an output of constants; accumulation."""
     i, j, a, k = BandVar("i", O), BandVar("j", O), BandVar("a", V), LoopVar("k", O)
     tensors = (
-        tensor("c", O, V, volatile=False), tensor("x", O, O), tensor("scale", volatile=False,
-                                                                     default=Fraction(2)),
-        output("m", O, O, volatile=False), output("r", O, O, accumulate=True), output("y", O, V),
+        tensor("c", O, V, volatile=False),
+        tensor("x", O, O),
+        tensor("scale", volatile=False, default=Fraction(2)),
+        output("m", O, O, volatile=False),
+        output("r", O, O, accumulate=True),
+        output("y", O, V),
     )
     kernels = (
-        Kernel("half", ("h = c*scale",), (),
-               (Assign(at("h", "i", "a"), Prod((at("c", "i", "a"), at("scale"))), band=(i, a)),)),
-        Kernel("metric", ("m = h*c",), (),
-               (Assign(at("m", "i", "j"), Prod((at("h", "i", "a"), at("c", "j", "a"))),
-                       band=(i, j, a), parallel=2),
-                Assign(at("w", "i", "j"), at("m", "i", "j"), band=(i, j)))),
-        Kernel("apply", ("y = x*h",), (),
-               (Assign(at("z", "i", "a"), at("h", "i", "a"), band=(i, a)),
-                Gemm(at("y", "i", "a"), at("x", "i", "j"), at("z", "j", "a"), (), (i,), (a,),
-                     (j,)))),
-        Kernel("add", ("r += x - w",), (k,),
-               (Assign(at("r", "k", "j"), Sum((at("x", "k", "j"), Prod((Const(Fraction(-1)),
-                       at("w", "k", "j"))))), accumulate=True, band=(j,)),)),
+        Kernel(
+            "half",
+            ("h = c*scale",),
+            (),
+            (Assign(at("h", "i", "a"), Prod((at("c", "i", "a"), at("scale"))), band=(i, a)),),
+        ),
+        Kernel(
+            "metric",
+            ("m = h*c",),
+            (),
+            (
+                Assign(
+                    at("m", "i", "j"),
+                    Prod((at("h", "i", "a"), at("c", "j", "a"))),
+                    band=(i, j, a),
+                    parallel=2,
+                ),
+                Assign(at("w", "i", "j"), at("m", "i", "j"), band=(i, j)),
+            ),
+        ),
+        Kernel(
+            "apply",
+            ("y = x*h",),
+            (),
+            (
+                Assign(at("z", "i", "a"), at("h", "i", "a"), band=(i, a)),
+                Gemm(at("y", "i", "a"), at("x", "i", "j"), at("z", "j", "a"), (), (i,), (a,), (j,)),
+            ),
+        ),
+        Kernel(
+            "add",
+            ("r += x - w",),
+            (k,),
+            (
+                Assign(
+                    at("r", "k", "j"),
+                    Sum((at("x", "k", "j"), Prod((Const(Fraction(-1)), at("w", "k", "j"))))),
+                    accumulate=True,
+                    band=(j,),
+                ),
+            ),
+        ),
     )
     made = Module(
-        "bound", dtype, (O, V), tensors,
+        "bound",
+        dtype,
+        (O, V),
+        tensors,
         (
             *(caller(t, dtype) for t in tensors),
-            replace(local("h", Axis(O), Axis(V), place="arena", live=(0, 2), keep=True),
-                    dtype=dtype),
-            replace(local("w", Axis(O), Axis(O), place="arena", live=(1, 3), keep=True),
-                    dtype=dtype),
+            replace(
+                local("h", Axis(O), Axis(V), place="arena", live=(0, 2), keep=True), dtype=dtype
+            ),
+            replace(
+                local("w", Axis(O), Axis(O), place="arena", live=(1, 3), keep=True), dtype=dtype
+            ),
             replace(local("z", Axis(O), Axis(V), place="arena", live=(2, 2)), dtype=dtype),
         ),
-        kernels, (Launch("half"), Launch("metric")),
+        kernels,
+        (Launch("half"), Launch("metric")),
         (Launch("apply"), HostLoop(k, (Launch("add"),))),
     )
     made.verify()

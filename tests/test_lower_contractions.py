@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from tcgen.ir.tensor import (
     distinct,
     element_type,
 )
-from tcgen.lower import lower_plan
+from tcgen.lower import layout, lower_plan
 
 O, V = Space("o"), Space("v")
 P = Space("p", parts=(O, V))
@@ -196,6 +197,21 @@ def test_an_intermediate_takes_the_order_that_needs_no_copy() -> None:
     )
     assert module.buffer("t").order == (0, 2, 1, 3)
     assert all(isinstance(s, Gemm) for s in statements(module)), module.pretty()
+
+
+def test_rows_and_columns_become_a_batch_where_the_copy_costs_more() -> None:
+    """The ladder W[a,b,c,e] = x[p,a,c] y[p,b,e] at a large extent: no second array like W."""
+    e = Index("e", V)
+    x, y = source("x", P, V, V), source("y", P, V, V)
+    r = Tensor("r", (V, V, V, V), Role.OUTPUT)
+    ladder = Contract(Ref(x, (p, a, c)), Ref(y, (p, b, e)))
+    plan = unfused(program_of(step(0, Ref(r, (a, b, c, e)), ladder)))
+    (product,) = statements(lower_plan(replace(plan, extents=(("o", 20), ("v", 80))), Options()))
+    assert isinstance(product, Gemm)
+    assert [v.name for v in product.batch] == ["a", "b"]
+    with mock.patch.object(layout, "_CALL", 0):
+        check_plan_values(plan, "float64")
+    assert len(statements(lower_plan(plan, Options()))) == 2
 
 
 def test_scratch_lives_for_one_launch() -> None:
@@ -376,7 +392,7 @@ def chains(draw: st.DrawFn) -> Program:
 
 @st.composite
 def nests(draw: st.DrawFn) -> FusionPlan:
-    """A chain whose two steps share loops over some indices of t: elements or tiles, host or not."""
+    """A chain whose steps share loops over some indices of t: elements or tiles, host or not."""
     program = draw(chains())
     plan = unfused(program)
     t = program.steps[0].out
@@ -406,6 +422,21 @@ def nests(draw: st.DrawFn) -> FusionPlan:
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests(plan: FusionPlan, dtype: str) -> None:
     check_plan_values(plan, dtype)
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(nests(), st.sampled_from(["float64", "complex128"]))
+def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
+    with mock.patch.object(layout, "_CALL", 0):
+        check_plan_values(plan, dtype)
+
+
+@pytest.mark.slow
+@settings(max_examples=1500, derandomize=True, deadline=None)
+@given(nests(), st.sampled_from(["float64", "complex128"]))
+def test_many_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
+    with mock.patch.object(layout, "_CALL", 0):
+        check_plan_values(plan, dtype)
 
 
 @pytest.mark.slow

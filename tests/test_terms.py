@@ -12,8 +12,8 @@ import pytest
 
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
+from tcgen.frontend.term_header import exact
 from tcgen.frontend.term_symmetry import read_symmetry
-from tcgen.frontend.terms import exact
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import Permutation, System
 from tcgen.ir.tensor import Role, Symmetry
@@ -161,6 +161,11 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
     [
         ("{", "t.json:1:2: error: no JSON"),
         ([], "the list has no targets"),
+        ({"targets": []}, "the list has no targets"),
+        ({"targets": [3], "tensors": 1, "ranges": 2}, "tensors is no object"),
+        ({"targets": [target("e", term(1, "x"))], "tensors": {"x": 1}}, "tensor x is no object"),
+        ({"targets": [target("e", term(1, "x"))], "ranges": {"o": 1}}, "range o is no list"),
+        ({"targets": [target("e", term(1, "x", denom="d"))]}, "term 1: denom is no list"),
         ({"targets": [{"terms": []}]}, "a target has no out"),
         ({"targets": [{"out": "r[i"}]}, "target r[i has no terms"),
         ({"targets": [target("r[i")]}, "target r[i is not of the form name[i,j]"),

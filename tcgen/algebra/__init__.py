@@ -65,7 +65,7 @@ def _candidates(
     """The system with all brackets kept, and with those inlined that pay; each also folded."""
     chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
     found = [source]
-    for system in (source, chosen):
+    for system in (source,) if chosen == source else (source, chosen):
         folded = replace(
             system,
             equations=tuple(

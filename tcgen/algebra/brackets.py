@@ -92,7 +92,8 @@ def stored_nodes(space: Workspace, recipes: Iterable[Recipe]) -> frozenset[str]:
 def choose_brackets(system: System, space: Workspace) -> System:
     """The system with intermediates inlined where that lowers the flops.
 
-    Anonymous intermediates are candidates, and named ones with a single reader. Starts from
+    Anonymous intermediates are candidates, and named ones with a single reader, unless they are
+    constant and a volatile equation reads them. Starts from
     everything kept and takes only strict improvements, so that it is never worse.
     """
     equations = {e.lhs.tensor.name: e for e in system.equations}
@@ -110,6 +111,10 @@ def choose_brackets(system: System, space: Workspace) -> System:
         if not improved:
             break
     return keep_needed(replace(system, equations=tuple(equations.values())))
+
+
+def _is_volatile(equation: Equation) -> bool:
+    return any(r.tensor.volatile for t in equation.terms for r in t.refs)
 
 
 def _inlined(
@@ -133,6 +138,8 @@ def _inlined(
         return None
     if read_in_apply(tensor, tuple(readers)):
         return None
+    if not tensor.volatile and any(_is_volatile(e) for e in readers):
+        return None  # it is computed once for a bound program
     if any(inlined_count(e, inner) > _MOST_TERMS for e in readers):
         return None
     changed = {n: e for n, e in equations.items() if n != name}

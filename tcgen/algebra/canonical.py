@@ -72,29 +72,29 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
         (True, -1)
     """
     atoms = tuple(sorted(atoms, key=lambda a: a.label))
-    rank, base = _ranks(atoms, colours)
+    ranks, base = _ranks(atoms, colours)
+    names = tuple(base)  # the search works on positions in this tuple
+    place_of = {index: n for n, index in enumerate(names)}
+    held = tuple(tuple(place_of[i] for i in a.indices) for a in atoms)
+    rank = tuple(ranks[i] for i in names)
     # state: (indices in the order labelled, positions of the atoms left) -> sign, 0 for both signs
-    states: dict[tuple[tuple[Index, ...], tuple[int, ...]], int] = {
-        ((), tuple(range(len(atoms)))): 1
-    }
+    states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), tuple(range(len(atoms)))): 1}
     codes = []
     for _ in atoms:
         best: tuple[tuple[int, int], ...] | None = None
-        fresh: dict[tuple[tuple[Index, ...], tuple[int, ...]], int] = {}
+        fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
         for (order, left), sign in states.items():
-            numbers = {index: n for n, index in enumerate(order)}
             label = atoms[left[0]].label
-            tried: set[tuple[Index, ...]] = set()
+            tried: set[tuple[int, ...]] = set()
             for place in left:
-                atom = atoms[place]
-                if atom.label != label:
+                if atoms[place].label != label:
                     break
-                if atom.indices in tried:  # the same factor again
+                if held[place] in tried:  # the same factor again
                     continue
-                tried.add(atom.indices)
+                tried.add(held[place])
                 rest = tuple(p for p in left if p != place)
-                for perm, factor in atom.group:
-                    code, extended = _code(atom.indices, perm, numbers, rank, order)
+                for perm, factor in atoms[place].group:
+                    code, extended = _code(held[place], perm, rank, order)
                     if best is not None and code > best:
                         continue
                     if best is None or code < best:
@@ -104,19 +104,15 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
                     fresh[state] = new if fresh.get(state, new) == new else 0
         codes.append(best)
         states = fresh
-    ties = tuple((order, sign) for (order, _), sign in states.items())
+    ties = tuple((tuple(names[n] for n in order), sign) for (order, _), sign in states.items())
     merged: dict[tuple[Index, ...], int] = {}
-    for order, sign in ties:
-        outer = tuple(i for i in order if i in colours)
+    for found, sign in ties:
+        outer = tuple(i for i in found if i in colours)
         merged[outer] = sign if merged.get(outer, sign) == sign else 0
     vanishes = any(sign == 0 for sign in merged.values())
-    order, sign = ties[0]
-    key = (
-        tuple(a.label for a in atoms),
-        tuple(codes),
-        tuple(base[i] for i in order),
-    )
-    return Canonical(key, 0 if vanishes else sign, order, ties)
+    first, sign = ties[0]
+    key = (tuple(a.label for a in atoms), tuple(codes), tuple(base[i] for i in first))
+    return Canonical(key, 0 if vanishes else sign, first, ties)
 
 
 def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:
@@ -130,25 +126,23 @@ def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:
 
 
 def _code(
-    indices: tuple[Index, ...],
-    perm: tuple[int, ...],
-    numbers: Mapping[Index, int],
-    rank: Mapping[Index, int],
-    order: tuple[Index, ...],
-) -> tuple[tuple[tuple[int, int], ...], tuple[Index, ...]]:
+    held: tuple[int, ...], perm: tuple[int, ...], rank: tuple[int, ...], order: tuple[int, ...]
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """Code of one image of a factor, and the labelled indices with its new ones appended.
+
+    An index labelled before the factor, or by an earlier axis of it, shows its label; a new one
+    its rank.
+    """
     code = []
-    extended = order
+    extended = list(order)
     for axis in perm:
-        index = indices[axis]
-        number = numbers.get(index)
-        if number is None and index in extended[len(order) :]:
-            number = extended.index(index)
-        if number is None:
-            code.append((1, rank[index]))
-            extended = (*extended, index)
+        index = held[axis]
+        if index in extended:
+            code.append((0, extended.index(index)))
         else:
-            code.append((0, number))
-    return tuple(code), extended
+            code.append((1, rank[index]))
+            extended.append(index)
+    return tuple(code), tuple(extended)
 
 
 def _ranks(

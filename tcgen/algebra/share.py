@@ -117,16 +117,19 @@ class Workspace:
         coeff, factors = _plain_factors(resolved)
         if coeff == 0:
             return None
+        held = {i for f in factors for i in factor_indices(f)}
+        outer = tuple(i for i in lhs.indices if i in held)
         if len(factors) <= 1:
-            op = operation(factors)
-            direct = Draft(lhs, op, coeff, resolved.sums, term.span)
+            costly = resolved.sums or any(isinstance(f, Apply) for f in factors)
+            if costly and len(outer) < len(lhs.indices):
+                return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
+            direct = Draft(lhs, operation(factors), coeff, resolved.sums, term.span)
             return Product(direct, None, self._flops(direct), self._children(direct))
         reduced = self._presummed(factors, lhs.indices)
         if reduced is None:
             return None
         coeff, factors = coeff * reduced[0], reduced[1]
         tree = self._order(factors, lhs.indices)
-        outer = tuple(i for i in lhs.indices if any(i in factor_indices(f) for f in factors))
         assert not isinstance(tree, int)
         every = tuple(range(len(factors)))
         one = self._value(tree[0], factors, _kept(tree[0], every, factors, outer))
@@ -136,14 +139,24 @@ class Workspace:
         coeff *= one[0] * two[0]
         pair = self._materialised((one[1], two[1]))
         found = self.node(pair, outer, term.span)
-        if found is None:
-            return None
-        held = distinct(tuple(i for f in pair for i in factor_indices(f)))
-        sums = tuple(i for i in held if i not in outer)
+        if found is None or len(outer) < len(lhs.indices):
+            return self._broadcast(found, coeff, lhs, term.span)
+        inner = distinct(tuple(i for f in pair for i in factor_indices(f)))
+        sums = tuple(i for i in inner if i not in outer)
         direct = Draft(lhs, operation(pair), coeff, sums, term.span)
         sign, ref = found
         stored = Draft(lhs, Add(ref), coeff * sign, (), term.span)
         return Product(direct, stored, self._flops(direct), self._children(direct))
+
+    def _broadcast(
+        self, found: tuple[int, Ref] | None, coeff: Fraction, lhs: Ref, span: Span | None
+    ) -> Product | None:
+        """A product that lacks left indices: computed without them, then added along them."""
+        if found is None:
+            return None
+        sign, ref = found
+        direct = Draft(lhs, Add(ref), coeff * sign, (), span)
+        return Product(direct, None, self._flops(direct), self._children(direct))
 
     def node(
         self, factors: tuple[Factor, ...], outer: tuple[Index, ...], span: Span | None = None

@@ -6,7 +6,7 @@ from .. import __version__
 from ..artifact import Artifact
 from ..errors import ArgumentError, VerifyError
 from ..ir.loops import Module
-from ..ir.loops_check import launches, written_buffers
+from ..ir.loops_query import launches, written_buffers
 from .c import c_source
 from .manifest import make_manifest
 from .numpy_source import numpy_source

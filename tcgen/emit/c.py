@@ -24,7 +24,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_check import used_buffers
+from ..ir.loops_query import used_buffers
 from .c_expr import C_TYPES, elements, extent
 from .c_gemm import gemm
 from .c_loops import assign, indented, loop_head

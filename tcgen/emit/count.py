@@ -13,7 +13,7 @@ import numpy as np
 from ..ir.cost import ZERO, Poly
 from ..ir.expr import operation_count
 from ..ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Zero
-from ..ir.loops_check import accesses
+from ..ir.loops_query import accesses
 from .scope import Scope, band, statements
 
 

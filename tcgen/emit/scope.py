@@ -23,7 +23,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_check import accesses, private_to, used_buffers, written_buffers
+from ..ir.loops_query import accesses, private_to, used_buffers, written_buffers
 from ..ir.tensor import Packing, Space
 from .names import unique
 

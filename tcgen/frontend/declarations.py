@@ -131,13 +131,16 @@ class Names:
         kind = line.kind.text if line.kind else None
         known = tuple(p for p in parts if p is not None)
         space = Space(word.text, self._extent(line), known, kind)
+        message = advice = ""
         if len(known) == 1:
-            self._problems.add(
-                line.name.span, f"{word.text} joins one space only", "write p = o + v"
-            )
-        if known and len(set(space.bases)) != len(space.bases):
+            message, advice = f"{word.text} joins one space only", "write p = o + v"
+        elif known and len(set(space.bases)) != len(space.bases):
+            message = f"{word.text} holds a space twice"
             advice = "the parts of a joined space are disjoint"
-            self._problems.add(line.name.span, f"{word.text} holds a space twice", advice)
+        if message:
+            self._problems.add(line.name.span, message, advice)
+            self._problems.doubtful.add(word.text)
+            return None
         return self._spaces.setdefault(word.text, space)
 
     def _extent(self, line: SpaceLine) -> int | None:

@@ -58,6 +58,7 @@ _ATTRIBUTES = (
     "symmetric, antisymmetric, symmetry, hermitian, packed, stored, blocks, real, constant, "
     "volatile, generated, accumulate"
 )
+TOO_DEEP = "this expression is nested too deeply"
 _LARGEST_EXPONENT = 1000
 _LARGEST_POWER_OF_TEN = 300
 _FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"
@@ -72,7 +73,16 @@ def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...
             statement count as doubtful.
     """
     tree = _parse(statement, problems)
-    return () if tree is None else _Builder(statement, problems).lines(tree)
+    if tree is None:
+        return ()
+    try:
+        return _Builder(statement, problems).lines(tree)
+    except RecursionError:
+        _doubt(statement, problems)
+        problems.add(
+            statement.span(1, 1, 1), TOO_DEEP, "name parts of it in equations of their own"
+        )
+        return ()
 
 
 def parse_include(statement: Statement, problems: Problems) -> Word | None:
@@ -104,10 +114,15 @@ def _parse(statement: Statement, problems: Problems) -> Tree[Token] | None:
         tree: Tree[Token] = _grammar().parse(statement.text, start=_STARTS[statement.keyword])
     except lark.UnexpectedInput as error:
         _explain(statement, error, problems)
-        names = re.findall(r"[A-Za-z_]\w*", statement.text)
-        problems.doubtful.update(names if statement.keyword else names[:1])
+        _doubt(statement, problems)
         return None
     return tree
+
+
+def _doubt(statement: Statement, problems: Problems) -> None:
+    """What the statement was to declare or define gets no second message."""
+    names = re.findall(r"[A-Za-z_]\w*", statement.text)
+    problems.doubtful.update(names if statement.keyword else names[:1])
 
 
 def _explain(statement: Statement, error: Any, problems: Problems) -> None:
@@ -158,6 +173,7 @@ class _Builder:
 
     def __init__(self, statement: Statement, problems: Problems) -> None:
         self._statement = statement
+        self._lines = statement.text.split("\n")
         self._problems = problems
 
     def lines(self, tree: Any) -> tuple[Line, ...]:
@@ -297,7 +313,7 @@ class _Builder:
 
     def _span(self, tree: Any) -> Span:
         meta = tree.meta
-        line = self._statement.text.split("\n")[meta.line - 1]
+        line = self._lines[meta.line - 1]
         end = meta.end_column - 1 if meta.end_line == meta.line else len(line.rstrip())
         return self._statement.span(meta.line, meta.column, end - meta.column + 1)
 

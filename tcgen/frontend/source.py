@@ -134,7 +134,7 @@ def split_statements(
                 f"write {')' if sign == '(' else ']'} where it ends",
             )
             words = re.findall(r"[A-Za-z_]\w*", text)
-            problems.doubtful.update(words if words[0] in KEYWORDS else words[:1])
+            problems.doubtful.update(words if text.split()[0] in KEYWORDS else words[:1])
     return tuple(statements)
 
 

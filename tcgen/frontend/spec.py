@@ -12,11 +12,11 @@ from pathlib import Path
 
 from ..errors import Span, TcgenError
 from ..ir.system import Equation, System, Term
-from ..ir.tensor import Index, Ref
+from ..ir.tensor import Index, Ref, Tensor
 from .assemble import assemble, find_cycle
 from .declarations import Names
 from .expand import Expander, mentioned
-from .parser import parse_include, parse_statement
+from .parser import TOO_DEEP, parse_include, parse_statement
 from .products import ProductReader
 from .rewrite import resolve_blocks, resolve_deltas, to_letters
 from .source import Problems, Statement, split_statements
@@ -157,28 +157,43 @@ def _equation(
     used: set[int] = set()
     terms: list[Term] = []
     for line in lines:
-        before = problems.count
         left = _left(line, names, problems)
-        products = reader.read(line.body)
-        if left is None or problems.count > before:
+        try:
+            found, here = _line_terms(line, left, tensor, reader, expander, problems)
+        except RecursionError:
+            problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
             continue
-        if tuple(i.space for i in left) != tensor.spaces:
-            axes = ",".join(s.name for s in tensor.spaces)
-            message = f"the left side does not fit {name}[{axes}]"
-            problems.add(
-                line.name.span, message, "letters may differ from line to line, spaces not"
-            )
-            continue
-        used |= {k for k, index in enumerate(left) if index in mentioned(products)}
-        sign = Fraction(-1 if line.assign.text == "-=" else 1)
-        for term in expander.expand(products, left):
-            signed = replace(term, coeff=sign * term.coeff)
-            terms.append(to_letters(signed, left, first or left))
+        used |= here
+        terms += (to_letters(term, left or (), first or ()) for term in found)
     if first is None:
         return None
     if not problems.count:
         _check_used(lines[0], first, used, problems)
     return Equation(Ref(tensor, first), tuple(terms), lines[0].name.span)
+
+
+def _line_terms(
+    line: EquationLine,
+    left: tuple[Index, ...] | None,
+    tensor: Tensor,
+    reader: ProductReader,
+    expander: Expander,
+    problems: Problems,
+) -> tuple[list[Term], set[int]]:
+    """Terms of one line in its own letters, and the axes whose letters it uses."""
+    before = problems.count
+    products = reader.read(line.body)
+    if left is None or problems.count > before:
+        return [], set()
+    if tuple(i.space for i in left) != tensor.spaces:
+        axes = ",".join(s.name for s in tensor.spaces)
+        message = f"the left side does not fit {tensor.name}[{axes}]"
+        problems.add(line.name.span, message, "letters may differ from line to line, spaces not")
+        return [], set()
+    used = {k for k, index in enumerate(left) if index in mentioned(products)}
+    sign = Fraction(-1 if line.assign.text == "-=" else 1)
+    terms = expander.expand(products, left)
+    return [replace(term, coeff=sign * term.coeff) for term in terms], used
 
 
 def _left(line: EquationLine, names: Names, problems: Problems) -> tuple[Index, ...] | None:

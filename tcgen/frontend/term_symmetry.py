@@ -32,10 +32,15 @@ def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
         Symmetry(perm=(2, 3, 0, 1), sign=1, conj=False)
     """
     found: list[Symmetry] = []
-    for group in declared.get("antisym", []):
-        found += _group([int(k) for k in group], rank, -1)
-    texts = declared.get("sym", [])
-    for text in [texts] if isinstance(texts, str) else texts:
+    groups, texts = declared.get("antisym") or [], declared.get("sym") or []
+    texts = [texts] if isinstance(texts, str) else texts
+    for group in groups if isinstance(groups, list) else [groups]:
+        if not isinstance(group, list) or not all(isinstance(k, int) for k in group):
+            raise ValueError(f"antisym {group!r} is no list of axes")
+        found += _group(group, rank, -1)
+    for text in texts if isinstance(texts, list) else [texts]:
+        if not isinstance(text, str):
+            raise ValueError(f"symmetry {text!r} is no text")
         found += _read_text(text, rank)
     for symmetry in found:
         if sorted(symmetry.perm) != list(range(rank)):
@@ -68,7 +73,7 @@ def _word(word: str, axes: str | None, rank: int) -> Iterator[Symmetry]:
             left, _, right = (axes or "").replace(" ", "").partition(",")
             yield _exchange(left, right, rank)
         case _:
-            numbers = [int(k) for k in axes.split(",")] if axes else list(range(rank))
+            numbers = [int(k) for k in axes.split(",") if k.strip()] if axes else range(rank)
             yield from _group(numbers, rank, -1 if word == "antisym" else 1)
 
 
@@ -77,6 +82,8 @@ def _group(axes: Sequence[int], rank: int, sign: int) -> list[Symmetry]:
 
 
 def _exchange(left: str, right: str, rank: int) -> Symmetry:
+    if not left or len(left) != len(right):
+        raise ValueError(f"swap({left},{right}) does not exchange tuples of axes: swap(01,23)")
     pairs = zip((int(k) for k in left), (int(k) for k in right), strict=True)
     return Symmetry(_swapped(rank, tuple(pairs)))
 

@@ -16,7 +16,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,9 @@ from .assemble import assemble, find_cycle
 from .blocks import Family, family_of, permuted
 from .rewrite import to_letters
 from .spec import read_text
+from .term_header import exact, read_declared, read_ranges
 from .term_symmetry import read_symmetry
 
-_DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
 _REFERENCE = re.compile(r"\s*(-?)\s*([A-Za-z_]\w*)\s*(?:\[([\w\s,]*)\])?\s*")
 
@@ -72,21 +72,14 @@ def read_terms(text: str, filename: str) -> System:
     return _Reader(data, filename).system()
 
 
-def exact(value: Any) -> Fraction:
-    """A coefficient as an exact number: 0.3333333333333333 is 1/3.
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A target as written; ``antisymmetrize`` are groups of left letters."""
 
-    Raises:
-        ValueError: for anything but a finite number or the text of one.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is no number")
-    try:
-        written = Fraction(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r} is no number") from None
-    simple = written.limit_denominator(10**6)
-    close = abs(simple - written) <= abs(written) / 10**15
-    return simple if isinstance(value, float) and close else written
+    name: str
+    left: tuple[Index, ...]
+    terms: tuple[Any, ...]
+    antisymmetrize: tuple[tuple[str, ...], ...]
 
 
 class _Reader:
@@ -95,16 +88,15 @@ class _Reader:
     def __init__(self, data: Any, filename: str) -> None:
         self._file = filename
         self._problems: list[Diagnostic] = []
-        if not isinstance(data, dict) or not isinstance(data.get("targets"), list):
+        if not isinstance(data, dict) or not _is_filled_list(data.get("targets")):
             self._wrong(
                 "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
             )
             data = {"targets": []}
         self._data = data
-        self._ranges = self._read_ranges()
+        self._ranges = read_ranges(data, self._wrong)
         self._spaces: dict[str, Space] = {}
-        declared = data.get("tensors", {})
-        self._declared: dict[str, Any] = declared if isinstance(declared, dict) else {}
+        self._declared = read_declared(data, self._wrong)
         self._targets: dict[str, Tensor] = {}
         self._inputs: dict[str, Tensor] = {}
         self._families: dict[str, Family] = {}
@@ -113,29 +105,26 @@ class _Reader:
     def system(self) -> System:
         """The system of the list."""
         targets = [t for t in map(self._target, self._data["targets"]) if t is not None]
-        written = {name for name, _, _ in targets}
-        texts = {
-            name: {self._split(f)[1] for term in terms for f in _texts(term)}
-            for name, _, terms in targets
-        }
-        read = {other for name in texts for other in texts[name] if other != name} & written
-        for name, left, _ in targets:
-            role = Role.TEMP if name in read else Role.OUTPUT
-            tensor = Tensor(name, tuple(i.space for i in left), role)
-            if self._targets.setdefault(name, tensor) != tensor:
-                self._wrong(f"target {name}: its axes differ from those before", "use one order")
+        texts = {t.name: {self._split(x)[1] for y in t.terms for x in _texts(y)} for t in targets}
+        read = {other for name in texts for other in texts[name] if other != name}
+        for target in targets:
+            role = Role.TEMP if target.name in read else Role.OUTPUT
+            tensor = Tensor(target.name, tuple(i.space for i in target.left), role)
+            if self._targets.setdefault(target.name, tensor) != tensor:
+                message = f"target {target.name}: its axes differ from those before"
+                self._wrong(message, "letters may differ, ranges may not")
         equations: dict[str, Equation] = {}
-        for n, (name, left, terms) in enumerate(targets):
-            anti = self._antisymmetrizer(n, name, left)
-            made = [
-                t for k, term in enumerate(terms) for t in self._term(name, left, anti, k, term)
-            ]
-            if name in equations:
-                first = equations[name]
-                moved = tuple(to_letters(t, left, first.lhs.indices) for t in made)
-                equations[name] = replace(first, terms=first.terms + moved)
-            else:
-                equations[name] = Equation(Ref(self._targets[name], left), tuple(made))
+        for target in targets:
+            perms = self._antisymmetrizer(target)
+            numbered = enumerate(target.terms)
+            made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
+            first = equations.get(target.name)
+            if first is None:
+                reference = Ref(self._targets[target.name], target.left)
+                equations[target.name] = Equation(reference, made)
+            elif len(first.lhs.indices) == len(target.left):
+                moved = tuple(to_letters(t, target.left, first.lhs.indices) for t in made)
+                equations[target.name] = replace(first, terms=first.terms + moved)
         self._check_order(list(equations.values()))
         if self._problems:
             raise SpecError(tuple(self._problems))
@@ -158,19 +147,6 @@ class _Reader:
             found += (t for _, t in sorted(self._blocks.get(name, {}).items()))
         return found
 
-    def _read_ranges(self) -> dict[str, str]:
-        """Letters of each range: those given, then those of the convention that are left."""
-        ranges: dict[str, str] = {}
-        given = self._data.get("ranges", {})
-        for name, letters in (given if isinstance(given, dict) else {}).items():
-            if isinstance(letters, dict):
-                letters = re.sub(r"\(.*?\)", "", str(letters.get("letters", ""))).split()
-            ranges[name] = "".join(str(x)[0] for x in letters)
-        taken = set("".join(ranges.values()))
-        for name, text in _DEFAULT_LETTERS.items():
-            ranges[name] = ranges.get(name, "") + "".join(x for x in text if x not in taken)
-        return ranges
-
     def _space(self, name: str) -> Space:
         return self._spaces.setdefault(name, Space(name, kind=_KINDS.get(name)))
 
@@ -182,7 +158,7 @@ class _Reader:
         self._wrong(f"{where}: index {letter} belongs to no range", f"ranges are {known}")
         return Index(letter, self._space(next(iter(self._ranges))))
 
-    def _target(self, data: Any) -> tuple[str, tuple[Index, ...], list[Any]] | None:
+    def _target(self, data: Any) -> _Target | None:
         if not isinstance(data, dict) or not isinstance(data.get("out"), str):
             self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
             return None
@@ -197,17 +173,20 @@ class _Reader:
         left = tuple(self._index(x, where) for x in letters)
         if len(set(left)) != len(left):
             self._wrong(f"{where}: its indices are not distinct", "use different letters")
-        return name, left, data["terms"]
+        groups = data.get("antisymmetrize") or []
+        known = {i.name for i in left}
+        for group in groups if isinstance(groups, list) else [groups]:
+            if not isinstance(group, list) or not {str(x) for x in group} <= known:
+                advice = f"write groups of the letters {sorted(known)}"
+                self._wrong(f"{where}: antisymmetrize {group} is not understood", advice)
+                return None
+        found = tuple(tuple(str(x) for x in group) for group in groups)
+        return _Target(name, left, tuple(data["terms"]), found)
 
     def _term(
-        self,
-        name: str,
-        left: tuple[Index, ...],
-        anti: tuple[Permutation, ...],
-        number: int,
-        data: Any,
+        self, target: _Target, anti: tuple[Permutation, ...], number: int, data: Any
     ) -> Iterator[Term]:
-        where = f"target {name}, term {number + 1}"
+        left, where = target.left, f"target {target.name}, term {number + 1}"
         if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
             self._wrong(f"{where} has no factors", '"factors" is a list of "t1[i,a]"')
             return
@@ -223,7 +202,11 @@ class _Reader:
                 return
             coeff *= found[0]
             factors.append(found[1])
-        denominator = self._denominator(data.get("denom") or [], where)
+        denominators = data.get("denom") or []
+        if not isinstance(denominators, list):
+            self._wrong(f"{where}: denom is no list", '"denom": ["eo[i]", "-ev[a]"]')
+            return
+        denominator = self._denominator(denominators, where)
         if denominator is not None:
             factors.append(denominator)
         perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
@@ -265,15 +248,18 @@ class _Reader:
         entry = self._declared.get(name)
         if entry is None:
             return name in ("v", "f")
-        return isinstance(entry, dict) and "axes" not in entry and "shape" not in entry
+        return "axes" not in entry and "shape" not in entry
 
     def _input(self, name: str, indices: tuple[Index, ...], where: str) -> Tensor | None:
         if name in self._inputs:
             return self._inputs[name]
         entry = self._declared.get(name)
         axes = None if entry is None else entry.get("axes", entry.get("shape"))
+        if axes is not None and not isinstance(axes, list | str):
+            self._wrong(f"tensor {name}: axes {axes} is no list", '"axes": ["o", "v"]')
+            return None
         spaces = tuple(i.space for i in indices) if axes is None else ()
-        for axis in axes or ():
+        for axis in map(str, axes or ()):
             if axis not in self._ranges:
                 self._wrong(f"tensor {name}: axis {axis} is no range", "name it in ranges")
                 return None
@@ -334,17 +320,11 @@ class _Reader:
         identity = tuple(range(len(left)))
         return () if perms == [Permutation(1, identity)] else tuple(perms)
 
-    def _antisymmetrizer(
-        self, number: int, name: str, left: tuple[Index, ...]
-    ) -> tuple[Permutation, ...]:
+    def _antisymmetrizer(self, target: _Target) -> tuple[Permutation, ...]:
         """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
-        letters = [i.name for i in left]
-        found = [Permutation(1, tuple(range(len(left))))]
-        groups = self._data["targets"][number].get("antisymmetrize") or []
-        for group in groups:
-            if not set(group) <= set(letters):
-                self._wrong(f"target {name}: antisymmetrize {group}", f"its indices are {letters}")
-                return ()
+        letters = [i.name for i in target.left]
+        found = [Permutation(1, tuple(range(len(letters))))]
+        for group in target.antisymmetrize:
             places = [letters.index(x) for x in group]
             fresh = []
             for perm, order in itertools.product(found, itertools.permutations(range(len(group)))):
@@ -353,7 +333,7 @@ class _Reader:
                 images = tuple(moved.get(k, k) for k in perm.images)
                 fresh.append(Permutation(perm.sign * (-1) ** inversions, images))
             found = fresh
-        return tuple(found) if groups else ()
+        return tuple(found) if target.antisymmetrize else ()
 
     def _check_order(self, equations: list[Equation]) -> None:
         cycle = [e.lhs.tensor.name for e in find_cycle(equations)]
@@ -371,6 +351,10 @@ class _Reader:
 
     def _wrong(self, message: str, advice: str) -> None:
         self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
 
 
 def _texts(term: Any) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from math import gcd
+from math import floor, gcd
 from typing import TYPE_CHECKING
 
 from ..errors import PlanError
@@ -19,7 +19,7 @@ from .memory import saving
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-_WORK = 4.0  # deterministic seconds for a tree at effort 1
+_WORK = 2.0  # deterministic seconds for a program at effort 1, shared among its trees
 _LARGEST = 2**60  # the solver adds objective coefficients in int64
 _CHUNK = 40  # variables ordered by one objective of powers of two
 
@@ -47,7 +47,11 @@ def solve_linear(graph: FusionGraph, extents: Mapping[str, int], effort: int) ->
     Raises:
         PlanError: the solver refuses the model.
     """
-    found = [_solve_tree(graph, part, extents, effort) for part in graph.parts]
+    total = max(1, sum(len(e.candidates) for e in graph.edges))
+    found = [
+        _solve_tree(graph, part, extents, _WORK * effort * len(variables(graph, part)) / total)
+        for part in graph.parts
+    ]
     return Solution(
         tuple(v for s in found for v in s.fused),
         sum(s.value for s in found),
@@ -67,7 +71,7 @@ def savings(
 
 
 def _solve_tree(
-    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int], effort: int
+    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int], work: float
 ) -> Solution:
     weights = savings(graph, part, extents)
     rules = tuple(r for r in path_inequalities(graph, part) if not r.vacuous)
@@ -76,7 +80,7 @@ def _solve_tree(
     total = sum(weights.values())
     if all(rule.holds(order) for rule in rules):
         return Solution(order, total, total)
-    return _Search(order, weights, rules, effort).run()
+    return _Search(order, weights, rules, work).run()
 
 
 class _Search:
@@ -87,11 +91,11 @@ class _Search:
         order: tuple[Variable, ...],
         weights: dict[Variable, int],
         rules: tuple[Inequality, ...],
-        effort: int,
+        work: float,
     ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
-        self.order, self.weights, self.effort = order, weights, effort
+        self.order, self.weights, self.work = order, weights, work
         self.model = cp_model.CpModel()
         self.x = {v: self.model.new_bool_var(f"x{n}") for n, v in enumerate(order, 1)}
         for rule in rules:
@@ -101,7 +105,7 @@ class _Search:
         self.best: frozenset[Variable] = frozenset()  # nothing fused is always legal
 
     def run(self) -> Solution:
-        """Most elements saved; then fewest fused loops; then late variables rather than early."""
+        """Most elements saved, as far as the work goes; a proven optimum is made unique."""
         divisor = gcd(*self.weights.values())
         units = {v: self.weights[v] // divisor for v in self.order}
         # Savings beyond int64 are rounded down; then optimality is not claimed.
@@ -114,6 +118,13 @@ class _Search:
         else:
             bound = limit * divisor
         bound = min(max(bound, value), sum(self.weights.values()))
+        if value == bound:
+            self._break_ties(rounded)
+            value = sum(self.weights[v] for v in self.best)
+        return Solution(tuple(v for v in self.order if v in self.best), value, bound)
+
+    def _break_ties(self, rounded: Mapping[Variable, int]) -> None:
+        """Among optima: fewest fused loops, then late variables rather than early."""
         self._keep(rounded)
         fewest = dict.fromkeys(self.order, -1)
         self._maximise(fewest)
@@ -123,8 +134,6 @@ class _Search:
             last = {v: -(1 << (len(chunk) - 1 - n)) for n, v in enumerate(chunk)}
             self._maximise(last)
             self._keep(last)
-        value = sum(self.weights[v] for v in self.best)
-        return Solution(tuple(v for v in self.order if v in self.best), value, bound)
 
     def _keep(self, objective: Mapping[Variable, int]) -> None:
         """Later objectives may not lose what this one has reached."""
@@ -139,8 +148,9 @@ class _Search:
         for v in self.order:
             self.model.add_hint(self.x[v], v in self.best)
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = _solver(self.effort)
+        solver = _solver(self.work)
         status = solver.solve(self.model)
+        self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
             if sum(objective.get(v, 0) for v in chosen) >= sum(
@@ -155,18 +165,20 @@ class _Search:
         reached = sum(objective.get(v, 0) for v in self.best)
         if status == cp_model.OPTIMAL:
             return reached
-        # The solver states bounds as floats, whole only below 2**53: the sum is always safe.
-        return sum(c for c in objective.values() if c > 0)
+        most = sum(c for c in objective.values() if c > 0)
+        if most >= 2**53 or status == cp_model.UNKNOWN:  # the solver states bounds as floats
+            return most
+        return min(most, floor(solver.best_objective_bound + 0.5))
 
 
-def _solver(effort: int) -> cp_model.CpSolver:
+def _solver(work: float) -> cp_model.CpSolver:
     from ortools.sat.python import cp_model  # noqa: PLC0415
 
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
     parameters.random_seed = 0
-    parameters.max_deterministic_time = _WORK * effort
+    parameters.max_deterministic_time = work
     # or-tools #5293: this presolve step may overflow and certify a wrong optimum.
     if hasattr(parameters, "presolve_inclusion_work_limit"):
         parameters.presolve_inclusion_work_limit = 0

@@ -67,15 +67,15 @@ def _visits(
     """Visits in order; a generated input that is not fused goes right before its reader."""
     steps = graph.program.steps
     result: list[_Visited] = []
+    apart = _fetched_apart(graph, placed)
     fetches: dict[int, list[Node]] = {}
-    for place in placed:
-        node = graph.nodes[place.node]
-        if node.reader is not None and not place.bind:
+    for node in apart:
+        if node.reader is not None:
             fetches.setdefault(node.reader, []).append(node)
     next_id = 1 + max((o.id for p in placed for _, o in p.bind), default=-1)
     for place in placed:
         node = graph.nodes[place.node]
-        if node.reader is not None and not place.bind:
+        if node in apart:
             continue
         visit = Visit(node.step, place.bind, tuple(o for _, o in place.bind))
         for source in fetches.get(node.step, ()):
@@ -87,6 +87,27 @@ def _visits(
             result.append(_Visited(source, found.fetch, found.contracted))
         result.append(_Visited(node, visit))
     return result
+
+
+def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
+    """Generated inputs to be fetched right before their reader, in all of its loops.
+
+    Those that share no loop with it, and those of which another instance would be live at the same
+    time: a tile is held while nothing else reads that input.
+    """
+    nodes = [graph.nodes[p.node] for p in placed]
+    readers = {n.step: position for position, n in enumerate(nodes) if n.reader is None}
+    apart: list[Node] = []
+    for position, place in enumerate(placed):
+        node = nodes[position]
+        if node.reader is None:
+            continue
+        others = [n for n in nodes if n.step == node.step and n != node]
+        uses = [nodes.index(n) for n in others]
+        uses += [readers[n.reader] for n in others if n.reader is not None]
+        if not place.bind or any(position < use < readers[node.reader] for use in uses):
+            apart.append(node)
+    return apart
 
 
 def _groups(program: Program, visits: tuple[Visit, ...]) -> tuple[KernelGroup, ...]:
@@ -133,7 +154,7 @@ def _arrays(
             home = next(
                 (o for o in reversed(place.visit.loops) if any(o == c for _, c in contracted)), None
             )
-            if isinstance(step.op, Produce):  # fetched again in every loop around it
+            if isinstance(step.op, Produce):  # made afresh in every loop around it
                 home = place.visit.loops[-1] if place.visit.loops else None
             found[made] = ArrayPlan(
                 step.out.tensor, contracted, home, Place.ARENA, (position, position)

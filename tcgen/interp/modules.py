@@ -30,7 +30,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_check import used_buffers
+from ..ir.loops_query import used_buffers
 from ..ir.tensor import Role, Space, element_type
 from .elements import Array, evaluate_expr
 from .storage import (

@@ -25,6 +25,14 @@ from .loops import (
     Stmt,
     Zero,
 )
+from .loops_query import (
+    band_of,
+    blocks_parallel,
+    gemm_obstacle,
+    launches,
+    private_to,
+    used_buffers,
+)
 from .loops_text import format_buffer, format_statement
 from .tensor import Ref, Space
 
@@ -45,148 +53,22 @@ def check_module(module: Module) -> None:
         for kernel in module.kernels:
             _check_kernel(kernel, buffers)
         _check_host(module, buffers)
-        check_lives(module)
+        _check_lives(module)
     except VerifyError as error:
         raise VerifyError(f"module {module.name}: {error}") from None
 
 
-def accesses(stmt: Stmt) -> Iterator[Access]:
-    """Every access of a statement and of what it encloses, the written ones included."""
-    match stmt:
-        case Loop(_, body):
-            for inner in body:
-                yield from accesses(inner)
-        case Zero():
-            return
-        case Assign(out, expr):
-            yield out
-            yield from (leaf for leaf in leaves(expr) if isinstance(leaf, Access))
-        case Gemm(out, a, b):
-            yield from (out, a, b)
-        case _:
-            assert_never(stmt)
-
-
-def used_buffers(stmt: Stmt) -> tuple[str, ...]:
-    """Names of the buffers that a statement reads or writes, each once, in order."""
-    return tuple(dict.fromkeys((*_zeroed(stmt), *(a.buffer for a in accesses(stmt)))))
-
-
-def written_buffers(stmt: Stmt) -> tuple[str, ...]:
-    """Names of the buffers that a statement writes, each once, in order."""
-    match stmt:
-        case Loop(_, body):
-            return tuple(dict.fromkeys(name for s in body for name in written_buffers(s)))
-        case Zero(buffer):
-            return (buffer,)
-        case Assign(out) | Gemm(out):
-            return (out.buffer,)
-        case _:
-            assert_never(stmt)
-
-
-def gemm_obstacle(
-    access: Access,
-    buffer: Buffer,
-    groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
-) -> str | None:
-    """Why an operand cannot be handed to a matrix product as it lies in memory, or None.
-
-    See :class:`~tcgen.ir.loops.Gemm` for the rule.
-    """
-    if buffer.packed:
-        return f"{buffer.name} is packed"
-    lies = [
-        (axis, access.subscripts[axis])
-        for axis in buffer.order
-        if access.subscripts[axis].variable is not None
-    ]
-    places: dict[str, list[int]] = {}
-    for position, (_, subscript) in enumerate(lies):
-        places.setdefault(subscript.variable or "", []).append(position)
-    for group in groups:
-        for position, var in enumerate(group):
-            found = places.get(var.name, [])
-            if len(found) != 1:
-                return f"{var.name} stands {len(found)} times in {access}"
-            axis, subscript = lies[found[0]]
-            if position == 0:
-                continue
-            if found[0] != places[group[position - 1].name][0] + 1:
-                return f"{group[position - 1].name} and {var.name} are no neighbours in {access}"
-            if var.tile is not None or var.space.bases != buffer.axes[axis].space.bases:
-                return f"{var.name} walks a part of its axis in {access}"
-    fastest = lies[-1][1].variable if lies else None
-    ends = [group[-1].name for group in groups if group]
-    if ends and fastest not in ends:
-        return f"neither group ends on the fastest axis of {access}"
-    return None
-
-
-def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
-    """Why the iterations of a loop cannot run at once, or None.
-
-    Everything that is written and not private to the body must be walked, at every access, by the
-    loop's variable (or its tile's elements) on one and the same axis.
-    """
-    tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
-    written = [w for s in loop.body for w in written_buffers(s) if w not in private]
-    for name in dict.fromkeys(written):
-        if any(name in _zeroed(s) for s in loop.body):
-            return f"all of {name} is zeroed in each iteration"
-        found = [a for s in loop.body for a in accesses(s) if a.buffer == name]
-        axes = [
-            {k for k, s in enumerate(a.subscripts) if s.variable in tiles and s.base is None}
-            for a in found
-        ]
-        if not set.intersection(*axes):
-            return f"{name} is not walked by {loop.var.name} on one axis at every access"
-        spaces = {s.offset for a in found for s in a.subscripts if s.variable in tiles}
-        if len(spaces) > 1:
-            return f"{name} is walked by {loop.var.name} at different offsets"
-    return None
-
-
-def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> frozenset[str]:
-    """Registers and private buffers that no statement of the kernel uses outside ``loop``."""
-    outside = {name for s in kernel.body if s is not loop for name in used_buffers(s)}
-    return frozenset(
-        name
-        for s in loop.body
-        for name in used_buffers(s)
-        if buffers[name].place in ("private", "register") and name not in outside
-    )
-
-
-def launches(host: tuple[Host, ...]) -> Iterator[str]:
-    """Kernels that a host program launches, in the order of its text."""
-    for item in host:
-        match item:
-            case HostLoop(_, body):
-                yield from launches(body)
-            case Launch(kernel):
-                yield kernel
-            case Fetch():
-                continue
-            case _:
-                assert_never(item)
-
-
-def check_lives(module: Module) -> None:
-    """Every buffer is alive at each launch that uses it.
-
-    Raises:
-        VerifyError: naming the buffer and the launch.
-    """
+def _check_lives(module: Module) -> None:
+    """Every buffer is alive at each launch that uses it."""
     kernels = {k.name: k for k in module.kernels}
     names = (*launches(module.host_constant), *launches(module.host_volatile))
     constant = len(tuple(launches(module.host_constant)))
+    positions: dict[str, list[int]] = {b.name: [] for b in module.buffers}
+    for n, kernel in enumerate(names):
+        for name in dict.fromkeys(u for s in kernels[kernel].body for u in used_buffers(s)):
+            positions[name].append(n)
     for buffer in module.buffers:
-        uses = [
-            n
-            for n, name in enumerate(names)
-            if any(buffer.name in used_buffers(s) for s in kernels[name].body)
-        ]
+        uses = positions[buffer.name]
         if buffer.place != "arena":
             if len(uses) > 1 and buffer.place in ("private", "register"):
                 raise VerifyError(f"{buffer.place} buffer {buffer.name} is used in two launches")
@@ -198,41 +80,6 @@ def check_lives(module: Module) -> None:
             )
         if uses and uses[0] < constant <= uses[-1] and not buffer.keep:
             raise VerifyError(f"buffer {buffer.name} is used in both phases but is not kept")
-
-
-def _zeroed(stmt: Stmt) -> tuple[str, ...]:
-    match stmt:
-        case Loop(_, body):
-            return tuple(name for s in body for name in _zeroed(s))
-        case Zero(buffer):
-            return (buffer,)
-        case Assign() | Gemm():
-            return ()
-        case _:
-            assert_never(stmt)
-
-
-def _tile_elements(body: tuple[Stmt, ...], base: str) -> Iterator[str]:
-    for stmt in body:
-        match stmt:
-            case Loop(_, inner):
-                yield from _tile_elements(inner, base)
-            case Zero():
-                continue
-            case Assign() | Gemm():
-                yield from (v.name for v in _band(stmt) if v.base == base)
-            case _:
-                assert_never(stmt)
-
-
-def _band(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
-    match stmt:
-        case Assign():
-            return stmt.band
-        case Gemm():
-            return (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
-        case _:
-            assert_never(stmt)
 
 
 def _repeated(names: list[str]) -> list[str]:
@@ -438,7 +285,7 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
 
 
 def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
-    band = _band(stmt)
+    band = band_of(stmt)
     _check_band(band, scope)
     if any(v.below is not None for v in band):
         raise VerifyError("a matrix product over a triangle")

@@ -6,6 +6,7 @@ and a kernel ``k`` with p as its argument.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -24,7 +25,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_check import accesses, used_buffers, written_buffers
+from ..ir.loops_query import accesses, used_buffers, written_buffers
 from ..ir.plan import FusionPlan, LoopId
 from ..ir.program import Phase, Produce, pretty_step
 from ..ir.tensor import Role, Tensor
@@ -150,13 +151,12 @@ def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kern
     What lives between launches, or for the whole of one, is in the arena; so is a register that
     the body of a kernel does not own.
     """
-    uses = {
-        name: [k for k in kernels if any(name in used_buffers(s) for s in k.body)]
-        for name in memory.buffers
-    }
+    launched = Counter(
+        name for k in kernels for name in dict.fromkeys(u for s in k.body for u in used_buffers(s))
+    )
     for name, buffer in memory.buffers.items():
         home = memory.homes[name]
-        inside = home is not None and home not in on_host and len(uses[name]) == 1
+        inside = home is not None and home not in on_host and launched[name] == 1
         if buffer.place == "arena" and inside:
             memory.buffers[name] = replace(buffer, place="private")
         elif buffer.place == "register" and not inside:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..ir.cost import extent_of
 from ..ir.expr import Access
 from ..ir.loops import BandVar, Buffer
-from ..ir.loops_check import gemm_obstacle
+from ..ir.loops_query import gemm_obstacle
 from .statements import Statement
 
 Band = tuple[BandVar, ...]
+
+_CALL = 1000  # elements that could be copied in the time that one more product costs
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +26,8 @@ class Product:
         copy_a, copy_b: the operand is copied to scratch in the form [batch, rows, columns].
         copy_out: the product goes to scratch and from there to the target.
         dtype: of the three operands of the product.
-        elements: copied under the planning extents.
+        elements: copied under the planning extents, and what the calls of a batch made of rows or
+            columns cost, in elements.
     """
 
     batch: Band
@@ -81,7 +84,8 @@ def as_product(
 ) -> Product | None:
     """The matrix product with the fewest elements to copy, or None where there is none.
 
-    Tried are the orders of each group in which its two operands walk it. There is no product
+    Tried are the orders of each group in which its two operands walk it, with rows and columns as
+    they are and with the slowest ones of the target as a batch. There is no product
     without a summed variable that both factors hold, or without a variable that only one factor
     and the target hold, or where two summed variables walk tiles (no fixed stride joins them).
     """
@@ -117,24 +121,51 @@ def as_product(
     copy_a = a.must_copy or bool(group(False, True, False))
     copy_b = b.must_copy or bool(group(False, False, True))
     copy_out = out.must_copy or bool(group(True, False, False)) or bool(statement.orbit)
-    best: Product | None = None
+    must = (copy_a, copy_b, copy_out)
+    best = _cheapest(out, a, b, (batch, m, n, k), must, dtype, extents)
+    # The slowest variables of the target may become a batch: more calls, but fewer copies.
+    moved: Band = ()
+    for name in walked(out.access, out.buffer) if best.elements else ():
+        moved = (*moved, *(v for v in (*m, *n) if v.name == name))
+        rest_m, rest_n = (tuple(v for v in g if v not in moved) for g in (m, n))
+        if not moved or not rest_m or not rest_n:
+            continue
+        groups = ((*batch, *moved), rest_m, rest_n, k)
+        batched = _cheapest(out, a, b, groups, must, dtype, extents)
+        cost = batched.elements + _CALL * elements(moved, extents)
+        if cost < best.elements:
+            best = replace(batched, elements=cost)
+    return best
+
+
+def _cheapest(
+    out: _Operand,
+    a: _Operand,
+    b: _Operand,
+    groups: tuple[Band, Band, Band, Band],
+    must: tuple[bool, bool, bool],
+    dtype: str,
+    extents: Mapping[str, int],
+) -> Product:
+    """The orders of groups (batch, m, n, k) with the fewest elements to copy."""
+    batch, m, n, k = groups
+    parts = (
+        tuple(v for v in (*batch, *m, *k) if v.name in a.access.variables),
+        tuple(v for v in (*batch, *n, *k) if v.name in b.access.variables),
+        (*batch, *m, *n),
+    )
+    found = []
     for m_now, n_now, k_now in itertools.product(
         _orders(m, out, a), _orders(n, out, b), _orders(k, a, b)
     ):
         copies = (
-            copy_a or gemm_obstacle(a.access, a.buffer, (m_now, k_now)) is not None,
-            copy_b or gemm_obstacle(b.access, b.buffer, (k_now, n_now)) is not None,
-            copy_out or gemm_obstacle(out.access, out.buffer, (m_now, n_now)) is not None,
-        )
-        parts = (
-            tuple(v for v in (*batch, *m, *k) if v.name in in_a),
-            tuple(v for v in (*batch, *n, *k) if v.name in in_b),
-            (*batch, *m, *n),
+            must[0] or gemm_obstacle(a.access, a.buffer, (m_now, k_now)) is not None,
+            must[1] or gemm_obstacle(b.access, b.buffer, (k_now, n_now)) is not None,
+            must[2] or gemm_obstacle(out.access, out.buffer, (m_now, n_now)) is not None,
         )
         cost = sum(elements(p, extents) for p, c in zip(parts, copies, strict=True) if c)
-        if best is None or cost < best.elements:
-            best = Product(batch, m_now, n_now, k_now, *copies, dtype, cost)
-    return best
+        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost))
+    return min(found, key=lambda product: product.elements)
 
 
 def _one_tile(group: Band) -> tuple[Band, Band]:

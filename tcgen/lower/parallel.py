@@ -12,9 +12,8 @@ from dataclasses import replace
 from typing import assert_never
 
 from ..ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..ir.loops_check import blocks_parallel, private_to
+from ..ir.loops_query import blocks_parallel, private_to
 from .layout import elements
-
 
 _LONG = 2**15  # points of a band for which threads are started again and again
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..artifact import Manifest
-from ..ir.cost import extent_of
+from ..fusion.memory import array_bytes as instance_bytes
+from ..fusion.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.program import Add, Contract, Map, Program, pretty_step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
-from ..runtime.memory import memory_use
+from ..runtime.memory import array_bytes, memory_use
 
 SCHEMA = 1
 
@@ -50,7 +51,7 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             "bound": plan.solve.bound,
             "unit": plan.solve.unit,
         },
-        "arrays": _arrays(plan, manifest.dtype, extents),
+        "arrays": _arrays(plan, manifest, extents),
         "steps": [
             {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
             for s in program.steps
@@ -66,32 +67,6 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
     }
 
 
-def elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
-    """Elements of a whole array, packed triangles counted as they are stored."""
-    total = 1
-    packed = {p.first: p for p in tensor.storage.packed}
-    axis = 0
-    while axis < tensor.rank:
-        n = extent_of(tensor.spaces[axis], extents)
-        if axis in packed:
-            total *= n * (n - 1) // 2 if packed[axis].antisymmetric else n * (n + 1) // 2
-            axis += 2
-        else:
-            total *= n
-            axis += 1
-    return total
-
-
-def instance_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:
-    """Elements of one instance after contraction: 1 for an element axis, at most T for a tile."""
-    total = 1
-    for axis, space in enumerate(array.tensor.spaces):
-        loop = array.loop_of(axis)
-        whole = extent_of(space, extents)
-        total *= whole if loop is None else 1 if loop.tile is None else min(loop.tile, whole)
-    return total
-
-
 def _loops(plan: FusionPlan, visits: tuple[int, ...]) -> tuple[LoopId, ...]:
     return tuple(dict.fromkeys(loop for v in visits for loop in plan.visits[v].loops))
 
@@ -99,36 +74,43 @@ def _loops(plan: FusionPlan, visits: tuple[int, ...]) -> tuple[LoopId, ...]:
 def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
     program, dtype = plan.program, manifest.dtype
 
-    def whole(tensors: tuple[Tensor, ...]) -> int:
-        return sum(elements(t, extents) * element_bytes(t, dtype) for t in tensors)
+    def stored(role: Role) -> int:
+        entries = (t for t in manifest.tensors if t.role == role.value)
+        return sum(array_bytes(t, manifest, extents) for t in entries)
 
-    generated = tuple(t for t in program.inputs if t.role is Role.GENERATED)
-    inputs = tuple(t for t in program.inputs if t.role is Role.INPUT)
     static = sum(
-        instance_elements(a, extents) * element_bytes(a.tensor, dtype)
+        instance_bytes(a, extents, dtype)
         for a in plan.arrays
         if a.tensor.role in (Role.TEMP, Role.GENERATED)
     )
     use = memory_use(manifest, extents, threads=1)
     return {
-        "inputs_bytes": whole(inputs),
-        "outputs_bytes": whole(program.outputs),
-        "intermediates_unfused_bytes": whole(program.intermediates + generated),
+        "inputs_bytes": stored(Role.INPUT),
+        "outputs_bytes": stored(Role.OUTPUT),
+        "intermediates_unfused_bytes": unfused_bytes(program, extents, dtype),
         "intermediates_static_bytes": static,
         "peak_bytes": use.peak,
         "limit_bytes": manifest.memory_limit,
     }
 
 
-def _arrays(plan: FusionPlan, dtype: str, extents: Mapping[str, int]) -> list[dict[str, Any]]:
+def _arrays(
+    plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
+) -> list[dict[str, Any]]:
     program = plan.program
+    stored = {t.name: t for t in manifest.tensors}
     rows = []
     for tensor in program.tensors:
         indices = _letters(program, tensor)
         instances = [a for a in plan.arrays if a.tensor == tensor]
-        whole = elements(tensor, extents)
+        item = element_bytes(tensor, manifest.dtype)
+        whole = (
+            array_bytes(stored[tensor.name], manifest, extents) // item
+            if tensor.name in stored
+            else whole_elements(tensor, extents)
+        )
         for array in instances or [ArrayPlan(tensor)]:
-            count = whole if not array.contracted else instance_elements(array, extents)
+            count = whole if not array.contracted else array_elements(array, extents)
             contracted = dict(array.contracted)
             rows.append(
                 {
@@ -139,7 +121,7 @@ def _arrays(plan: FusionPlan, dtype: str, extents: Mapping[str, int]) -> list[di
                     "tile": {indices[axis]: loop.tile or 1 for axis, loop in contracted.items()},
                     "elements_unfused": whole,
                     "elements": count,
-                    "bytes": count * element_bytes(tensor, dtype),
+                    "bytes": count * item,
                     "consumers": [s.id for s in program.consumers(tensor)],
                 }
             )

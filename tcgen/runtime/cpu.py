@@ -58,8 +58,6 @@ class CpuBackend:
         fetch: Callable[[FetchEntry, Values], None],
     ) -> None:
         """Run one phase of the host program."""
-        if not host:
-            return
         _Process.threaded = _Process.threaded or threads > 1
         scratch = allocate(scratch_bytes)
         places = store.addresses()
@@ -69,7 +67,7 @@ class CpuBackend:
         memory = ctypes.c_void_p(address(scratch))
         count = ctypes.c_int(threads)
         if not has_fetch(host):
-            function = self._library[f"tcgen_phase_{phase}"]
+            function = getattr(self._library, f"tcgen_phase_{phase}")
             function.restype = None
             function(table, extents, memory, count, self._blas)
             return
@@ -77,7 +75,7 @@ class CpuBackend:
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
             given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
-            function = self._library[kernel.symbol]
+            function = getattr(self._library, kernel.symbol)
             function.restype = None
             function(table, extents, given, memory, count, self._blas)
 

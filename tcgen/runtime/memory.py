@@ -21,12 +21,14 @@ class MemoryUse:
         kept: arena of what the constant phase leaves for the volatile one.
         phases: arena of each phase.
         scratch: of each phase: private buffers of the kernel that needs most, for all threads.
-        outputs: arrays that are returned.
+        shapes: of the arrays that are returned, by output name, in stored order.
+        outputs: bytes of these arrays.
     """
 
     kept: Layout
     phases: tuple[Layout, Layout]
     scratch: tuple[int, int]
+    shapes: tuple[tuple[str, tuple[int, ...]], ...]
     outputs: int
 
     @property
@@ -94,6 +96,11 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
         scratch=(
             _scratch(manifest, extents, launches(hosts[0]), threads),
             _scratch(manifest, extents, launches(hosts[1]), threads),
+        ),
+        shapes=tuple(
+            (t.name, stored_shape(t, manifest, extents))
+            for t in manifest.tensors
+            if t.role == "output"
         ),
         outputs=sum(
             array_bytes(t, manifest, extents) for t in manifest.tensors if t.role == "output"

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError, ShapeError
 from .arguments import check_dtype, describe
-from .memory import stored_shape
 
 Array = npt.NDArray[Any]
 
@@ -28,7 +27,7 @@ class Results:
     def __init__(
         self,
         manifest: Manifest,
-        extents: Mapping[str, int],
+        shapes: Mapping[str, tuple[int, ...]],
         inputs: Iterable[Array],
         out: dict[str, Any] | None,
     ) -> None:
@@ -40,7 +39,7 @@ class Results:
         self.allocated = 0
         self._copied: set[str] = set()
         for tensor in outputs:
-            shape = stored_shape(tensor, manifest, extents)
+            shape = shapes[tensor.name]
             if tensor.name not in given:
                 fresh = np.empty(shape, tensor.dtype)
                 self.working[tensor.name] = self.returned[tensor.name] = fresh

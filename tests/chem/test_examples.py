@@ -93,7 +93,7 @@ def test_water_data_can_be_made_again(examples: SimpleNamespace, copied: Path) -
     [
         ("pyscf_ccsd.py", LITHIUM_HYDRIDE, 2),
         ("pyscf_triples.py", LITHIUM_HYDRIDE, 2),
-        ("mp2.py", ("--basis", "6-31g", "--auxbasis", "weigend"), 2),
+        ("density_fitting.py", ("--basis", "6-31g", "--auxbasis", "weigend"), 2),
     ],
 )
 def test_pyscf_example(

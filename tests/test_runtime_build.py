@@ -1,0 +1,108 @@
+"""The compiler, its cache, and what happens where it is missing or fails."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tcgen.errors import BuildError, UnavailableError
+from tcgen.runtime import build
+
+SOURCE = "int tcgen_answer(void) { return 42; }\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_builds_once_and_then_takes_the_object(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build.cache_info() == {"folder": str(folder), "objects": 0, "bytes": 0}
+    assert build.build_library(SOURCE).tcgen_answer() == 42
+    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
+    assert build.build_library(SOURCE).tcgen_answer() == 42
+    info = build.cache_info()
+    assert info["objects"] == 1
+    assert info["bytes"] > 0
+    assert sorted(p.name for p in (folder / "objects").iterdir() if p.name.startswith(".")) == []
+    assert build.cache_clear() == 1
+    assert build.cache_info()["objects"] == 0
+
+
+def test_a_damaged_object_is_built_again(folder: Path) -> None:
+    source = SOURCE.replace("42", "43")
+    build._store(build._key(source, build.probe_compiler()), b"not an object")
+    (damaged,) = (folder / "objects").glob("*.so")
+    assert build.build_library(source).tcgen_answer() == 43  # right name, wrong content
+    assert not damaged.exists()
+    (good,) = (folder / "objects").glob("*.so")
+    good.write_bytes(good.read_bytes()[:-100])
+    code = (
+        "from tcgen.runtime.build import build_library\n"
+        f"assert build_library({source!r}).tcgen_answer() == 43"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
+
+
+def test_two_processes_build_the_same(folder: Path) -> None:
+    code = (
+        "from tcgen.runtime.build import build_library\n"
+        f"assert build_library({SOURCE!r}).tcgen_answer() == 42"
+    )
+    root = Path(__file__).parents[1]
+    workers = [subprocess.Popen([sys.executable, "-c", code], cwd=root) for _ in range(3)]
+    assert [w.wait() for w in workers] == [0, 0, 0]
+    assert build.cache_info()["objects"] >= 1
+
+
+def test_failure_keeps_the_log(folder: Path) -> None:
+    with pytest.raises(BuildError, match="failed with exit code 1") as caught:
+        build.build_library("int broken(void) { return nothing; }")
+    assert "nothing" in str(caught.value)
+    (log,) = (folder / "logs").glob("*.log")
+    assert str(log) in str(caught.value)
+    assert "nothing" in log.read_text()
+    assert caught.value.exit_code == 3
+
+
+def test_no_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TCGEN_CC", "no-such-compiler -x")
+    assert build.find_compiler() is None
+    with pytest.raises(BuildError, match=r"'no-such-compiler -x'.*install gcc"):
+        build.probe_compiler()
+    monkeypatch.delenv("TCGEN_CC")
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(BuildError, match=r'tried cc, gcc and clang.*target="numpy"'):
+        build.build_library(SOURCE)
+
+
+def test_flags_that_a_compiler_refuses_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A compiler without OpenMP, as Apple's, still builds, with one warning."""
+    script = tmp_path / "oldcc"
+    script.write_text(
+        '#!/bin/sh\nfor a in "$@"; do [ "$a" = -fopenmp ] && exit 1; done\nexec cc "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("TCGEN_CC", str(script))
+    with pytest.warns(RuntimeWarning, match="no OpenMP: programs run on one thread"):
+        compiler = build.probe_compiler()
+    assert not compiler.openmp
+    assert "-ffp-contract=fast" in compiler.flags
+    assert build.build_library(SOURCE).tcgen_answer() == 42
+
+
+def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(blocked))
+    with pytest.raises(UnavailableError, match="set TCGEN_CACHE_DIR to a folder"):
+        build.build_library(SOURCE)
