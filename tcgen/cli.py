@@ -95,6 +95,8 @@ class _Group(click.Group):
             text = str(error)
             click.echo(text if ": error: " in text else f"tcgen: error: {text}", err=True)
             ctx.exit(error.exit_code)
+        except BrokenPipeError:
+            raise  # the reader of our output has closed it; click ends quietly
         except OSError as error:
             where = f"{error.filename}: " if error.filename else ""
             click.echo(f"tcgen: error: {where}{error.strerror or error}", err=True)

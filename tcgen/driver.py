@@ -145,7 +145,11 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
                 f"extent {name}={given[name]}: space {name} {reason} "
                 f"(spaces of {system.name}: {', '.join(bases)})"
             )
-    extents = {n: given.get(n, s.extent) for n, s in bases.items()}
+    axes = [s for t in system.tensors for s in t.spaces]
+    axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
+    used = {base.name for space in axes for base in space.bases}
+    # A space that a shared include declares and nothing uses has no extent that could matter.
+    extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
     missing = sorted(n for n, e in extents.items() if e is None)
     if missing:
         flags = " ".join(f"-e {n}=10" for n in missing)

@@ -1,4 +1,4 @@
-"""Term lists (JSON) through the same compiler: fully expanded and factored, to the same energies."""
+"""Term lists (JSON) through the same compiler, expanded and factored, and fused loops."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def water(examples: SimpleNamespace) -> dict[str, np.ndarray]:
 def test_closed_shell_list(
     name: str, target: str, water: dict[str, np.ndarray], examples: SimpleNamespace, pick: Pick
 ) -> None:
-    program = compiled(name, target, {"o": 5, "v": 8})
+    program = compiled(LISTS / f"{name}.json", target, {"o": 5, "v": 8})
     constants = pick(program, water)
     d1, d2 = examples.diis.denominators(water["e_o"], water["e_v"])
     step = examples.diis.updating(lambda **t: program(**constants, **t), d1, d2)
@@ -56,7 +56,7 @@ def test_spin_orbital_list(
 ) -> None:
     case = chemistry(molecule)
     d1, d2 = examples.diis.denominators(case.spin["e_o"], case.spin["e_v"])
-    program = compiled(name, target, {"o": d1.shape[0], "v": d1.shape[1]})
+    program = compiled(LISTS / f"{name}.json", target, {"o": d1.shape[0], "v": d1.shape[1]})
     constants = pick(program, case.spin)
     step = examples.diis.updating(lambda **t: program(**constants, **t), d1, d2)
     start = {"t2": case.spin["v_oovv"] / d2}
@@ -66,10 +66,26 @@ def test_spin_orbital_list(
     assert abs(result.energy - case.energies[key]) < 1e-8
 
 
-def compiled(name: str, target: str, extents: dict[str, int]) -> Any:
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_closed_shell_with_fused_loops(
+    target: str, water: dict[str, np.ndarray], examples: SimpleNamespace
+) -> None:
+    import tcgen
+
+    spec = tcgen.spec_path("ccsd_closed_shell")
+    program = compiled(spec, target, {"o": 5, "v": 8}, objective="linear")
+    step = program.bind(**{n: a for n, a in water.items() if n not in ("e_ccsd", "e_hf")})
+    d1, d2 = examples.diis.denominators(water["e_o"], water["e_v"])
+    start = {"t1": water["f_ov"] / d1, "t2": water["v_ovov"].transpose(0, 2, 1, 3) / d2}
+    assert abs(examples.diis.iterate(step, start).energy - float(water["e_ccsd"])) < 1e-8
+    memory = program.report["memory"]
+    assert memory["intermediates_static_bytes"] < memory["intermediates_unfused_bytes"]
+
+
+def compiled(source: Path, target: str, extents: dict[str, int], objective: str = "none") -> Any:
     import tcgen
     from tcgen.api import default_target
 
     if target == "cpu" and default_target() != "cpu":
         pytest.skip("no C compiler")
-    return tcgen.compile(LISTS / f"{name}.json", extents=extents, target=target)
+    return tcgen.compile(source, extents=extents, target=target, objective=objective)
