@@ -135,7 +135,7 @@ def compile_command(
     if not ctx.obj["quiet"]:
         from .report import print_report  # noqa: PLC0415  (tables are loaded when printed)
 
-        print_report(_report_of(result), Console())
+        print_report(_report_of(result), _console())
         click.echo(f"wrote {folder}/")
 
 
@@ -159,7 +159,7 @@ def report_command(ctx: click.Context, /, source: Path, as_json: bool, **plannin
     if as_json:
         _print_json(report)
     else:
-        print_report(report, Console())
+        print_report(report, _console())
 
 
 @main.command("explain")
@@ -269,7 +269,7 @@ def doctor_command(as_json: bool) -> None:
     if as_json:
         _print_json({"schema": 1, "findings": findings})
     else:
-        print_findings(findings, Console())
+        print_findings(findings, _console())
 
 
 @main.group("cache")
@@ -339,6 +339,11 @@ def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[s
         if value < 0:
             raise ExtentError(f"extent {name}={value} is negative")
     return {**extents, **dict(given)}
+
+
+def _console() -> Console:
+    """Standard output; a pipe gets wide lines, since nobody's window limits them."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
 
 
 def _warn(ctx: click.Context, system: System) -> None:

@@ -79,13 +79,15 @@ def test_fused_plans_equal_the_interpreter(case, monkeypatch) -> None:
 @settings(max_examples=100, **QUIET)
 @given(case=CASES, optimize=st.booleans(), objective=st.sampled_from(["none", "linear"]))
 def test_numpy_target_equals_the_interpreter(case, optimize, objective, monkeypatch) -> None:
-    check(
-        *case, "float64", monkeypatch, target="numpy", optimize=optimize, objective=objective
-    )
+    check(*case, "float64", monkeypatch, target="numpy", optimize=optimize, objective=objective)
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, **QUIET)
-@given(case=CASES, dtype=st.sampled_from(list(TOLERANCE)), objective=st.sampled_from(["none", "linear"]))
+@given(
+    case=CASES,
+    dtype=st.sampled_from(list(TOLERANCE)),
+    objective=st.sampled_from(["none", "linear"]),
+)
 def test_many_more(case, dtype: str, objective: str, monkeypatch) -> None:
     check(*case, dtype, monkeypatch, target="cpu", objective=objective)

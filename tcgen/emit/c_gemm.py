@@ -42,7 +42,7 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
     beta = "1" if stmt.accumulate else "0"
     at_once = "1" if not threads or (stmt.parallel and stmt.batch) else "tc_threads"
     lines = [
-        f"tc_gemm_{kind}(tc_blas_{kind}, {at_once}, {flip_left}, {flip_right},",
+        f"tc_gemm_{kind}(tc_blas, {at_once}, {flip_left}, {flip_right},",
         f"    {_count(rows, scope)}, {_count(columns, scope)}, {_count(stmt.k, scope)},",
         f"    {literal(stmt.coeff, scope.buffers[stmt.out.buffer].dtype)},"
         f" {left.start}, {left.stride}, {right.start}, {right.stride},",

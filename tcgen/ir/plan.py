@@ -219,8 +219,10 @@ class FusionPlan:
             if position in group_at:
                 group = group_at[position]
                 lines.append("  " * shared + f"# {group.name} ({group.kind.value})")
-            for depth in range(shared, len(visit.loops)):
-                lines.append("  " * depth + f"for {visit.loops[depth]}:")
+            lines.extend(
+                "  " * depth + f"for {visit.loops[depth]}:"
+                for depth in range(shared, len(visit.loops))
+            )
             open_loops = visit.loops
             names = ", ".join(f"{index}@{loop.id}" for index, loop in visit.bind)
             text = pretty_step(self.program.steps[visit.step])

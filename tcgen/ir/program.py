@@ -106,8 +106,11 @@ class Step:
 
     @property
     def flops(self) -> Poly:
-        """Flops: 2 for each multiply-add of a contraction, 1 for an addition, the operations of a
-        map and 1 more to accumulate or sum; producing and plain copies count 0."""
+        """Flops, where a multiply and an add are 2.
+
+        A multiply-add of a contraction counts 2, an addition 1, a map its operations and 1 more to
+        accumulate or sum; producing and plain copies count 0.
+        """
         adds = 1 if self.accumulate or self.sums else 0
         match self.op:
             case Contract():

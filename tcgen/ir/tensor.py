@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-
 BYTES_OF = {"float64": 8, "float32": 4, "complex128": 16}
 
 

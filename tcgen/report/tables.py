@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 
@@ -41,7 +41,9 @@ def readable_bytes(count: int) -> str:
 def _table(title: str, *columns: tuple[str, bool]) -> Table:
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
     for name, numeric in columns:
-        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+        wraps = name == "read by"
+        justify: JustifyMethod = "right" if numeric else "left"
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
     return table
 
 
@@ -75,7 +77,7 @@ def _arrays(arrays: list[dict[str, Any]]) -> Table:
         ("kind", False),
         ("indices", False),
         ("fused", False),
-        ("elements, unfused", True),
+        ("unfused", True),
         ("elements", True),
         ("bytes", True),
         ("read by", False),

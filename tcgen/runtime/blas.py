@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import threading
 from functools import cache
 from typing import Any
 
@@ -37,6 +39,72 @@ def _pointer(capsule: object) -> int | None:
         return None
     address: int | None = get_pointer(capsule, signature)
     return address
+
+
+class _Threads:
+    """The BLAS's own threads: switched off while programs run, which share the work themselves.
+
+    Two sets of threads that wait for each other's processors are many times slower than one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 1
+        self._get, self._set = _controls()
+
+    @property
+    def controlled(self) -> bool:
+        """True where the BLAS lets itself be told how many threads to use."""
+        return self._set is not None
+
+    def __enter__(self) -> None:
+        if self._get is None or self._set is None:
+            return
+        with self._lock:
+            if self._users == 0:
+                self._before = self._get()
+                self._set(1)
+            self._users += 1
+
+    def __exit__(self, *_: object) -> None:
+        if self._set is None:
+            return
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._set(self._before)
+
+
+@cache
+def blas_threads() -> _Threads:
+    """A context in which the BLAS runs on the calling thread, entered by any number of threads."""
+    return _Threads()
+
+
+if hasattr(os, "register_at_fork"):
+    # A lock that another thread of the parent held would never be released in the child.
+    os.register_at_fork(after_in_child=blas_threads.cache_clear)
+
+
+def _controls() -> tuple[Any, Any]:
+    """Functions of OpenBLAS or MKL that read and set the number of threads, or None."""
+    if not all(blas_pointers()):
+        return None, None
+    from scipy.linalg import cython_blas  # noqa: PLC0415  (present, as its pointers are)
+
+    library = ctypes.CDLL(cython_blas.__file__)  # symbols of what it is linked to are found too
+    for prefix in ("scipy_openblas", "openblas", "MKL"):
+        names = (
+            ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")
+            if prefix == "MKL"
+            else (f"{prefix}_get_num_threads", f"{prefix}_set_num_threads")
+        )
+        if all(hasattr(library, name) for name in names):
+            get, put = (getattr(library, name) for name in names)
+            put.restype = None
+            return get, put
+    return None, None
 
 
 def blas_library() -> str | None:

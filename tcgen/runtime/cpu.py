@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable
 
 from ..artifact import FetchEntry, HostEntry, Manifest
-from .blas import blas_pointers
+from .blas import blas_pointers, blas_threads
 from .build import build_library
 from .host import Values, has_fetch, walk
 from .store import Store, address, allocate
@@ -39,7 +39,8 @@ class CpuBackend:
     def __init__(self, manifest: Manifest, source: str) -> None:
         self.manifest = manifest
         self._library = build_library(source)
-        pointers = blas_pointers()
+        # The last place tells the kernels that the BLAS runs on the calling thread.
+        pointers = (*blas_pointers(), 1 if blas_threads().controlled else None)
         self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
         self._kernels = {k.name: k for k in manifest.kernels}
 
@@ -69,7 +70,8 @@ class CpuBackend:
         if not has_fetch(host):
             function = getattr(self._library, f"tcgen_phase_{phase}")
             function.restype = None
-            function(table, extents, memory, count, self._blas)
+            with blas_threads():
+                function(table, extents, memory, count, self._blas)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -77,6 +79,7 @@ class CpuBackend:
             given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
             function = getattr(self._library, kernel.symbol)
             function.restype = None
-            function(table, extents, given, memory, count, self._blas)
+            with blas_threads():
+                function(table, extents, given, memory, count, self._blas)
 
         walk(host, self.manifest, store.extents, launch, fetch)

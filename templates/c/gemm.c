@@ -4,7 +4,6 @@
 typedef void tc_blas_gemm_$kind(const char *, const char *, const int *, const int *, const int *,
     const $scalar *, const $scalar *, const int *, const $scalar *, const int *,
     const $scalar *, $scalar *, const int *);
-#define tc_blas_$kind ((tc_blas_gemm_$kind *)tc_blas[$slot])
 
 /* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
 static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
@@ -45,10 +44,11 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
-static void tc_gemm_$kind(tc_blas_gemm_$kind *blas, int threads, char flip_a, char flip_b,
+static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
     const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
 {
+    tc_blas_gemm_$kind *const blas = (tc_blas_gemm_$kind *)table[$slot];
     if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
     lda = lda > 1 ? lda : 1;
     ldb = ldb > 1 ? ldb : 1;
@@ -59,7 +59,23 @@ static void tc_gemm_$kind(tc_blas_gemm_$kind *blas, int threads, char flip_a, ch
         tc_plain_gemm_$kind(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    const int m_ = (int)m, n_ = (int)n, k_ = (int)k;
-    const int lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
-    blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+    /* Where the BLAS was told to use one thread, each of ours computes a part of C. */
+    if (!table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) threads = 1;
+    int strips = 1;
+    for (int rows = 2; rows <= threads; ++rows) {
+        if (threads%rows == 0 && m/rows + n/(threads/rows) < m/strips + n/(threads/strips)) {
+            strips = rows;
+        }
+    }
+    const int64_t high = (m + strips - 1)/strips, parts = threads/strips;
+    const int64_t wide = (n + parts - 1)/parts;
+    const int k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int part = 0; part < threads; ++part) {
+        const int64_t i = part%strips*high, j = part/strips*wide;
+        const int m_ = (int)tc_min(high, m - i), n_ = (int)tc_min(wide, n - j);
+        if (m_ <= 0 || n_ <= 0) continue;
+        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
+            b + (flip_b == 'N' ? j*ldb : j), &ldb_, &beta, c + i + j*ldc, &ldc_);
+    }
 }

@@ -1,7 +1,7 @@
 /* $name: written by tcgen $version, $dtype. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (or null pointers).
+ * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -21,6 +21,10 @@ static inline int omp_get_max_threads(void) { return 1; }
 
 /* Below this many points starting threads costs more than it saves. */
 #define TC_PARALLEL_POINTS 20000
+#define TC_PRODUCT_POINTS 200000
+
+/* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
+#define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
 

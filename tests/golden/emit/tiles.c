@@ -1,7 +1,7 @@
 /* tiled: written by tcgen 0.1.0, float64. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (or null pointers).
+ * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -21,6 +21,10 @@ static inline int omp_get_max_threads(void) { return 1; }
 
 /* Below this many points starting threads costs more than it saves. */
 #define TC_PARALLEL_POINTS 20000
+#define TC_PRODUCT_POINTS 200000
+
+/* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
+#define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
 
@@ -83,7 +87,6 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
 typedef void tc_blas_gemm_d(const char *, const char *, const int *, const int *, const int *,
     const double *, const double *, const int *, const double *, const int *,
     const double *, double *, const int *);
-#define tc_blas_d ((tc_blas_gemm_d *)tc_blas[1])
 
 /* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
 static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
@@ -124,10 +127,11 @@ static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
-static void tc_gemm_d(tc_blas_gemm_d *blas, int threads, char flip_a, char flip_b,
+static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
     const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
+    tc_blas_gemm_d *const blas = (tc_blas_gemm_d *)table[1];
     if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
     lda = lda > 1 ? lda : 1;
     ldb = ldb > 1 ? ldb : 1;
@@ -138,9 +142,25 @@ static void tc_gemm_d(tc_blas_gemm_d *blas, int threads, char flip_a, char flip_
         tc_plain_gemm_d(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
-    const int m_ = (int)m, n_ = (int)n, k_ = (int)k;
-    const int lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
-    blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+    /* Where the BLAS was told to use one thread, each of ours computes a part of C. */
+    if (!table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) threads = 1;
+    int strips = 1;
+    for (int rows = 2; rows <= threads; ++rows) {
+        if (threads%rows == 0 && m/rows + n/(threads/rows) < m/strips + n/(threads/strips)) {
+            strips = rows;
+        }
+    }
+    const int64_t high = (m + strips - 1)/strips, parts = threads/strips;
+    const int64_t wide = (n + parts - 1)/parts;
+    const int k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
+    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int part = 0; part < threads; ++part) {
+        const int64_t i = part%strips*high, j = part/strips*wide;
+        const int m_ = (int)tc_min(high, m - i), n_ = (int)tc_min(wide, n - j);
+        if (m_ <= 0 || n_ <= 0) continue;
+        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
+            b + (flip_b == 'N' ? j*ldb : j), &ldb_, &beta, c + i + j*ldc, &ldc_);
+    }
 }
 
 /* kernel tiled_0
@@ -210,7 +230,7 @@ void tcgen_tiled_1(
                 w[(c - c0)*N_o + i] += 2.0*x[i*N_v + c];
             }
         }
-        tc_gemm_d(tc_blas_d, 1, 'N', 'N',
+        tc_gemm_d(tc_blas, 1, 'N', 'N',
             N_o, (tc_min(c0 + 3, N_v) - c0), N_o,
             1.0, g, N_o, w, N_o,
             0, q, N_o);
@@ -254,7 +274,7 @@ void tcgen_tiled_2(
                 h[(c - c1)*N_o + i] = x[i*N_v + c];
             }
         }
-        tc_gemm_d(tc_blas_d, tc_threads, 'N', 'T',
+        tc_gemm_d(tc_blas, tc_threads, 'N', 'T',
             N_o, N_o, (tc_min(c1 + 3, N_v) - c1),
             1.0, y + c1*N_o, N_o, h, N_o,
             1, s, N_o);
