@@ -6,6 +6,7 @@ can, so that nothing may rely on names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 from tcgen.ir.cost import extent_of
@@ -323,6 +324,41 @@ def nested_fusion() -> FusionPlan:
     )
     groups = (KernelGroup("nest_0", GroupKind.NEST, (0, 1, 2)),)
     return finish(of, ext, (outer, inner), visits, arrays, groups)
+
+
+def retiled(plan: FusionPlan, tile: int | None) -> FusionPlan:
+    """The plan with every loop that is not triangular over tiles (None: over elements)."""
+    triangular = {x for o in plan.loops if o.order_after for x in (o, o.order_after)}
+    new: dict[LoopId, LoopId] = {
+        o: replace(o, tile=tile) for o in plan.loops if o not in triangular
+    }
+
+    def loop(old: LoopId) -> LoopId:
+        return new.get(old, old)
+
+    def array(old: ArrayPlan) -> ArrayPlan:
+        contracted = tuple((axis, loop(o)) for axis, o in old.contracted)
+        home = loop(old.home) if old.home else None
+        place = Place.ARENA if old.place is Place.REG and tile else old.place
+        return replace(old, contracted=contracted, home=home, place=place)
+
+    changed = replace(
+        plan,
+        loops=tuple(map(loop, plan.loops)),
+        visits=tuple(
+            replace(
+                v,
+                bind=tuple((i, loop(o)) for i, o in v.bind),
+                loops=tuple(map(loop, v.loops)),
+                redundant=tuple(map(loop, v.redundant)),
+            )
+            for v in plan.visits
+        ),
+        arrays=tuple(map(array, plan.arrays)),
+        groups=tuple(replace(g, host_loops=tuple(map(loop, g.host_loops))) for g in plan.groups),
+    )
+    changed.verify()
+    return changed
 
 
 LEGAL = (

@@ -15,7 +15,7 @@ from tcgen.config import Options
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Module
-from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Visit
+from tcgen.ir.plan import FusionPlan, GroupKind, KernelGroup, LoopId, Visit
 from tcgen.ir.program import Add, Contract, Map, Program
 from tcgen.lower import lower_plan
 
@@ -46,41 +46,6 @@ def assert_same(module: Module, program: Program, extents: Mapping[str, int]) ->
         np.testing.assert_allclose(found[name], value, atol=1e-12, err_msg=f"{name} {extents}")
 
 
-def retiled(plan: FusionPlan, tile: int | None) -> FusionPlan:
-    """The plan with every loop that is not triangular over tiles (None: over elements)."""
-    triangular = {x for o in plan.loops if o.order_after for x in (o, o.order_after)}
-    new: dict[LoopId, LoopId] = {
-        o: replace(o, tile=tile) for o in plan.loops if o not in triangular
-    }
-
-    def loop(old: LoopId) -> LoopId:
-        return new.get(old, old)
-
-    def array(old: ArrayPlan) -> ArrayPlan:
-        contracted = tuple((axis, loop(o)) for axis, o in old.contracted)
-        home = loop(old.home) if old.home else None
-        place = Place.ARENA if old.place is Place.REG and tile else old.place
-        return replace(old, contracted=contracted, home=home, place=place)
-
-    changed = replace(
-        plan,
-        loops=tuple(map(loop, plan.loops)),
-        visits=tuple(
-            replace(
-                v,
-                bind=tuple((i, loop(o)) for i, o in v.bind),
-                loops=tuple(map(loop, v.loops)),
-                redundant=tuple(map(loop, v.redundant)),
-            )
-            for v in plan.visits
-        ),
-        arrays=tuple(map(array, plan.arrays)),
-        groups=tuple(replace(g, host_loops=tuple(map(loop, g.host_loops))) for g in plan.groups),
-    )
-    changed.verify()
-    return changed
-
-
 def test_every_hand_plan_is_tested(hand_plans: ModuleType) -> None:
     assert tuple(make.__name__ for make in hand_plans.LEGAL) == NAMES
 
@@ -101,7 +66,7 @@ def test_golden_text(hand_plans: ModuleType, name: str) -> None:
 @pytest.mark.parametrize("tile", [None, 2, 3, 4, 5])
 @pytest.mark.parametrize("name", NAMES)
 def test_values_at_odd_extents(hand_plans: ModuleType, name: str, tile: int | None) -> None:
-    plan = retiled(getattr(hand_plans, name)(), tile)
+    plan = hand_plans.retiled(getattr(hand_plans, name)(), tile)
     module = lower_plan(plan, Options())
     module.verify()
     spaces = [s.name for s in plan.program.spaces]
@@ -131,7 +96,7 @@ def test_a_changed_plan_changes_the_text_and_not_the_result(hand_plans: ModuleTy
     )
     parted.verify()
     texts = set()
-    for changed in (plan, retiled(plan, 2), retiled(plan, 3), parted):
+    for changed in (plan, hand_plans.retiled(plan, 2), hand_plans.retiled(plan, 3), parted):
         module = lower_plan(changed, Options())
         module.verify()
         texts.add(module.pretty())
