@@ -6,8 +6,9 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
+from typing import SupportsIndex
 
-from .config import Options, parse_bytes
+from .config import Options, parse_bytes, parse_extents
 from .driver import Tracer, compile_system, read_system
 from .errors import ArgumentError, TcgenError
 from .ir.system import System
@@ -18,10 +19,10 @@ from .runtime.program import Program
 def compile(
     source: str | os.PathLike[str] | System,
     *,
-    extents: Mapping[str, int] | None = None,
+    extents: Mapping[str, SupportsIndex] | None = None,
     target: str | None = None,
     dtype: str = "float64",
-    memory_limit: str | int | None = None,
+    memory_limit: str | SupportsIndex | None = None,
     objective: str = "none",
     optimize: bool = True,
     effort: int = 1,
@@ -62,7 +63,7 @@ def compile(
         array([0., 1., 2.])
     """
     options = Options(
-        extents=tuple(sorted((extents or {}).items())),
+        extents=parse_extents(extents),
         target=target or default_target(warn=True),
         dtype=dtype,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),

@@ -6,7 +6,10 @@ travels with every artifact.
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import hashlib
+import itertools
 import json
 import tempfile
 from collections.abc import Callable, Mapping
@@ -269,26 +272,15 @@ class Artifact:
             UnavailableError: it cannot be written.
         """
         target = Path(folder).absolute()
-        if target.exists() and not _is_artifact(target):
-            raise ArtifactError(
-                f"{target} exists and is not a tcgen artifact, so it is not replaced: "
-                f"choose another folder or move it away"
-            )
+        _refuse_other(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcgen-") as scratch:
-                fresh, old = Path(scratch) / "new", Path(scratch) / "old"
+                fresh = Path(scratch) / "new"
                 for path, text in (*self.files, (MANIFEST, self.manifest_text())):
                     (fresh / path).parent.mkdir(parents=True, exist_ok=True)
                     (fresh / path).write_bytes(text.encode())
-                if target.exists():
-                    target.rename(old)
-                try:
-                    fresh.rename(target)
-                except OSError:
-                    if old.exists():
-                        old.rename(target)
-                    raise
+                _put(fresh, target, Path(scratch))
         except OSError as error:
             raise UnavailableError(
                 f"the artifact cannot be written to {target} ({error.strerror or error}): "
@@ -361,11 +353,40 @@ def _corrupted(path: Path, why: str) -> ArtifactError:
     return ArtifactError(f"{path} is corrupted ({why}): compile the program again")
 
 
-def _is_artifact(folder: Path) -> bool:
+def _put(fresh: Path, target: Path, scratch: Path) -> None:
+    """Move a folder into place and what was there into scratch, while others may do the same."""
+    for attempt in itertools.count():
+        old = scratch / f"old{attempt}"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                target.rename(old)
+            fresh.rename(target)
+            return
+        except BaseException as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                _refuse_other(target)
+                continue  # another process has put its artifact there meanwhile
+            if fresh.exists() and old.exists():
+                old.rename(target)
+            raise
+
+
+def _refuse_other(target: Path) -> None:
+    """Raise ArtifactError where something other than an artifact or an empty folder is."""
     try:
-        return "tcgen" in json.loads((folder / MANIFEST).read_bytes())
+        if not any(target.iterdir()):
+            return
+        known = "tcgen" in json.loads((target / MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        # Nothing is there, or it has just been moved away; or it is a file, or has no manifest.
+        known = not target.exists() or (target / MANIFEST).is_file()
     except (OSError, ValueError, TypeError):
-        return folder.is_dir() and not any(folder.iterdir())
+        known = False
+    if not known:
+        raise ArtifactError(
+            f"{target} exists and is not a tcgen artifact, so it is not replaced: "
+            f"choose another folder or move it away"
+        )
 
 
 def _digest(text: str) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import sys
+import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -17,21 +19,20 @@ from rich.console import Console
 
 from . import __version__
 from .api import default_target
-from .config import DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes
+from .config import DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
 from .driver import (
     Compilation,
     Tracer,
     compile_system,
     is_artifact,
     load_artifact,
-    planning_extents,
     read_artifact_system,
     read_plan,
     read_system,
 )
-from .errors import ExtentError, TcgenError, UnavailableError
+from .errors import ExtentError, SpecError, TcgenError, UnavailableError
 from .ir.plan import FusionPlan
-from .ir.system import System
+from .ir.system import System, planning_extents
 from .runtime.build import cache_clear, cache_info
 from .runtime.program import Program
 
@@ -92,8 +93,8 @@ class _Group(click.Group):
         try:
             return super().invoke(ctx)
         except TcgenError as error:
-            text = str(error)
-            click.echo(text if ": error: " in text else f"tcgen: error: {text}", err=True)
+            prefix = "" if isinstance(error, SpecError) else "tcgen: error: "
+            click.echo(f"{prefix}{error}", err=True)
             ctx.exit(error.exit_code)
         except BrokenPipeError:
             raise  # the reader of our output has closed it; click ends quietly
@@ -111,6 +112,8 @@ class _Group(click.Group):
 def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     """Compile the equations of many-body methods to fused loop nests."""
     ctx.obj = {"verbose": verbose, "quiet": quiet}
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.showwarning = partial(_show_warning, quiet)
 
 
 @main.command("compile")
@@ -249,7 +252,9 @@ def run_command(
     if output is not None:
         trial.write_arrays(output, outcome.outputs)
     if as_json:
-        report = json.loads(artifact.text("report.json"))
+        from .report import report_json  # noqa: PLC0415
+
+        report = report_json(read_plan(artifact), artifact.manifest, case.extents)
         _print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
     elif not ctx.obj["quiet"]:
         for line in outcome.lines:
@@ -302,7 +307,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
             click.echo("tcgen: no C compiler found, using target numpy", err=True)
     limit = planning["memory_limit"]
     options = Options(
-        extents=tuple(sorted(dict(planning["extents"]).items())),
+        extents=parse_extents(dict(planning["extents"])),
         target=target,
         dtype=planning["dtype"],
         memory_limit=None if limit is None else parse_bytes(limit),
@@ -344,6 +349,12 @@ def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[s
 def _console() -> Console:
     """Standard output; a pipe gets wide lines, since nobody's window limits them."""
     return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def _show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
+    """A warning without the place in tcgen's own source that raised it."""
+    if not quiet:
+        click.echo(f"tcgen: warning: {message}", err=True)
 
 
 def _warn(ctx: click.Context, system: System) -> None:

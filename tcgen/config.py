@@ -10,7 +10,9 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import index
 from pathlib import Path
+from typing import SupportsIndex
 
 from .errors import ArgumentError, ExtentError
 
@@ -68,6 +70,8 @@ class Options:
                     f"planning extent {space}={extent} must be at least 1: "
                     f"give the extent of a typical run (at run time 0 is legal)"
                 )
+        if not isinstance(self.effort, int) or self.effort < 1:
+            raise ArgumentError(f"effort {self.effort!r} is not a whole number of at least 1")
 
     @property
     def extent_of(self) -> Mapping[str, int]:
@@ -75,17 +79,36 @@ class Options:
         return dict(self.extents)
 
 
-def parse_bytes(text: str | int) -> int:
+def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[str, int], ...]:
+    """Extents by space name as :class:`Options` holds them; integers of NumPy are welcome.
+
+    Raises:
+        ExtentError: they are no mapping, or one is not a whole number.
+    """
+    if extents is not None and not isinstance(extents, Mapping):
+        raise ExtentError(f"extents must be a dict such as {{'o': 10}}, found {extents!r}")
+    found = []
+    for space, extent in (extents or {}).items():
+        try:
+            found.append((space, index(extent)))
+        except TypeError:
+            raise ExtentError(
+                f"extent {space}={extent!r} is not a whole number: pass an int"
+            ) from None
+    return tuple(sorted(found))
+
+
+def parse_bytes(text: str | SupportsIndex) -> int:
     """Bytes from ``"8GiB"``, ``"500 MB"`` or a plain number.
 
     Example:
         >>> parse_bytes("8GiB")
         8589934592
     """
-    if isinstance(text, int):
-        return text
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    if match is None or match[2].lower() not in _UNITS:
+    if isinstance(text, SupportsIndex) and index(text) >= 0:
+        return index(text)
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
+    if match is None or match[2].lower() not in _UNITS or not isinstance(text, str):
         raise ArgumentError(f"{text!r} is not an amount of memory; write for example 8GiB or 500MB")
     return int(float(match[1]) * _UNITS[match[2].lower()])
 

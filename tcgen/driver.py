@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -21,15 +21,16 @@ from .config import Options
 from .errors import (
     ArtifactError,
     CheckError,
-    ExtentError,
+    Diagnostic,
     MemoryLimitError,
+    SpecError,
     UnavailableError,
 )
 from .ir.loops import Module
 from .ir.plan import FusionPlan
 from .ir.program import Program
 from .ir.serial import decode, encode
-from .ir.system import System
+from .ir.system import System, planning_extents
 
 
 class Level(Protocol):
@@ -100,6 +101,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     """Compile equations for the options' target, planning for the options' extents.
 
     Raises:
+        SpecError: symmetries declared for outputs that do not follow from their equations.
         ExtentError: a planning extent is missing.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
     """
@@ -113,7 +115,10 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     if config.verify_level() >= 2:
         tracer.check_values = _ValueCheck(system, options.dtype)
     system = tracer.run("system", lambda: system)
-    program = tracer.run("program", lambda: form_sequence(system, options))
+    try:
+        program = tracer.run("program", lambda: form_sequence(system, options))
+    except SpecError as error:
+        raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
     plan = tracer.run("plan", lambda: plan_fusion(program, options))
     module = tracer.run("module", lambda: lower_plan(plan, options))
     tracer.progress("emit")
@@ -130,35 +135,13 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
 
 
-def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Extents of all base spaces: those given, else the defaults of the spec, sorted by name.
-
-    Raises:
-        ExtentError: naming unknown, joined or missing spaces and how to give them.
-    """
-    bases = {s.name: s for s in system.spaces if not s.parts}
-    for name in given:
-        if name not in bases:
-            joined = any(s.name == name for s in system.spaces)
-            reason = "is joined; give the extents of its parts" if joined else "is not declared"
-            raise ExtentError(
-                f"extent {name}={given[name]}: space {name} {reason} "
-                f"(spaces of {system.name}: {', '.join(bases)})"
-            )
-    axes = [s for t in system.tensors for s in t.spaces]
-    axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
-    used = {base.name for space in axes for base in space.bases}
-    # A space that a shared include declares and nothing uses has no extent that could matter.
-    extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
-    missing = sorted(n for n, e in extents.items() if e is None)
-    if missing:
-        flags = " ".join(f"-e {n}=10" for n in missing)
-        keywords = ", ".join(f'"{n}": 10' for n in missing)
-        raise ExtentError(
-            f"no planning extent for space {', '.join(missing)}: give {flags} on the command line, "
-            f"extents={{{keywords}}} in Python, or a default in the spec (space {missing[0]} = 10)"
-        )
-    return tuple(sorted((n, e) for n, e in extents.items() if e is not None))
+def _with_line(diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic of a later stage with its source line, where that can still be read."""
+    try:
+        lines = Path(diagnostic.span.file).read_text(encoding="utf-8-sig").splitlines()
+        return replace(diagnostic, source_line=lines[diagnostic.span.line - 1].replace("\t", " "))
+    except (OSError, ValueError, IndexError):
+        return diagnostic
 
 
 def read_system(path: Path) -> System:

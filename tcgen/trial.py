@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from .driver import planning_extents
+from .driver import read_plan
 from .errors import ArgumentError, UnavailableError
 from .interp import evaluate_system
 from .interp.storage import to_logical
-from .ir.system import System
+from .ir.system import System, planning_extents
 from .runtime.program import Program
 from .runtime.symmetry import check_symmetry
 from .testing import random_arrays, split_starts
@@ -56,9 +56,15 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
     """
     try:
+        with zipfile.ZipFile(path):  # a file of another kind is refused as such
+            pass
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
+    except zipfile.BadZipFile as error:
+        raise ArgumentError(
+            f"cannot read inputs from {path}: it is no .npz file, write it with numpy.savez"
+        ) from error
+    except (OSError, ValueError) as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
     extents = dict(given)
     for tensor in (*system.inputs, *system.outputs):
@@ -85,16 +91,14 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
     """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
     program.build()
     outputs, numbers = _timed(program, case, repeat)
-    flops = program.report["operations"]["sequence"]
-    same = dict(program.manifest.planning_extents) == case.extents
-    if same and numbers["time_seconds"] > 0:
-        numbers["gflops"] = flops / numbers["time_seconds"] / 1e9
+    flops = read_plan(program.artifact).program.flops().value(case.extents)
+    numbers["gflops"] = flops / max(numbers["time_seconds"], 1e-9) / 1e9
     failure = ""
     if check:
         failure = _check(system, case, outputs, numbers, program.manifest.dtype)
     lines = [_describe(name, value) for name, value in outputs.items()]
-    speed = f", {numbers['gflops']:.3g} Gflop/s" if "gflops" in numbers else ""
-    lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}){speed}")
+    speed = f"{numbers['gflops']:.3g} Gflop/s"
+    lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}), {speed}")
     lines.append(f"peak {numbers['peak_bytes_measured']:,} bytes allocated beyond the inputs")
     if check:
         lines.append(

@@ -186,10 +186,11 @@ def test_optimizing_is_never_worse() -> None:
 
 
 def test_missing_extent_names_the_space() -> None:
-    system = read_spec(HEAD + "input f[o,o]\noutput r\nr = f[i,i]\n", "case.spec")
+    system = read_spec(HEAD + "input f[o,v,x]\noutput r\nr[i] = sum(a,P) f[i,a,P]\n", "case.spec")
     with pytest.raises(ExtentError, match=r"space v, x: give -e v=10 -e x=10"):
         form_sequence(system, Options(extents=(("o", 10),)))
-    default = read_spec("space o = 10\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n", "d.spec")
+    text = "space o = 10\nspace unused\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"
+    default = read_spec(text, "d.spec")
     assert len(form_sequence(default, Options()).steps) == 1
 
 

@@ -69,6 +69,43 @@ def test_saving_where_it_must_not_or_cannot(tmp_path: Path) -> None:
     assert caught.value.exit_code == 3
 
 
+def test_processes_may_save_the_same_folder_at_once(tmp_path: Path) -> None:
+    artifact().save(tmp_path / "a_tcgen")
+    code = (
+        "from tcgen.artifact import Artifact\n"
+        f"made = Artifact.load({str(tmp_path / 'a_tcgen')!r})\n"
+        "for _ in range(60):\n"
+        f"    made.save({str(tmp_path / 'b_tcgen')!r})\n"
+    )
+    workers = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stderr=subprocess.PIPE)
+        for _ in range(3)
+    ]
+    assert [w.communicate()[1] for w in workers] == [b"", b"", b""]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a_tcgen", "b_tcgen"]
+    assert Artifact.load(tmp_path / "b_tcgen") == artifact()
+
+
+def test_an_interrupted_save_keeps_the_older_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact().save(tmp_path / "a_tcgen")
+    rename = Path.rename
+
+    def interrupted(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    newer = artifact("phases")
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        newer.save(tmp_path / "a_tcgen")
+    monkeypatch.undo()
+    assert Artifact.load(tmp_path / "a_tcgen") == artifact()
+    assert [p.name for p in tmp_path.iterdir()] == ["a_tcgen"]
+
+
 def test_damage_is_found(tmp_path: Path) -> None:
     folder = artifact().save(tmp_path / "a")
     manifest = folder / "manifest.json"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -312,3 +314,109 @@ def test_dump_and_verify_switches(tmp_path: Path, monkeypatch) -> None:
     result = invoke("compile", LADDER, *args)
     assert result.exit_code == 2
     assert "TCGEN_VERIFY" in result.stderr
+
+
+def test_every_symmetry_that_does_not_follow_is_shown_in_the_text(tmp_path: Path) -> None:
+    path = tmp_path / "two.spec"
+    path.write_text(
+        "space o = 3\nindex i j : o\ninput A[o,o]\n"
+        "output q[o,o] symmetric (0,1), w[o,o] antisymmetric (0,1)\n"
+        "q[i,j] = A[i,j]\nw[i,j] = A[i,j] + A[j,i]\n"
+    )
+    result = invoke("compile", path, "-o", tmp_path / "x")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"{path}:5:1: error: the symmetry declared for q")
+    assert "    q[i,j] = A[i,j]\n    ^\n    write the missing P or S" in result.stderr
+    assert f"{path}:6:1: error: the symmetry declared for w, w[j,i] = -w[i,j]" in result.stderr
+    assert not (tmp_path / "x").exists()
+
+
+def _compiler(tmp_path: Path, monkeypatch, body: str) -> None:
+    """A C compiler that answers the probe and does ``body`` for a program."""
+    script = tmp_path / "strange-cc"
+    script.write_text(
+        '#!/bin/sh\ncase "$*" in *--version*|*probe.c*) exec cc "$@";; esac\n' + body + "\n"
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("TCGEN_CC", str(script))
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_a_failing_compiler_exits_3_and_keeps_its_whole_log(tmp_path: Path, monkeypatch) -> None:
+    lines = 'for n in $(seq 1 300); do echo "kernels.c:$n: error: no $n" >&2; done; exit 7'
+    _compiler(tmp_path, monkeypatch, lines)
+    result = invoke("compile", MP2, "-e", "o=3", "-e", "v=4", "-o", tmp_path / "x", "--json")
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert result.stderr.startswith("tcgen: error: the C compiler ")
+    assert "failed with exit code 7" in result.stderr
+    (log,) = (tmp_path / "cache" / "logs").glob("*.log")
+    assert f"full log and source: {log}" in result.stderr
+    assert "kernels.c:300: error: no 300" in log.read_text()
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_compiler_without_openmp_gets_one_plain_warning(tmp_path: Path, monkeypatch) -> None:
+    refuse = 'for a in "$@"; do [ "$a" = -fopenmp ] && exit 1; done; exec cc "$@"'
+    _compiler(tmp_path, monkeypatch, refuse)
+    script = tmp_path / "strange-cc"
+    script.write_text(f"#!/bin/sh\n{refuse}\n")
+    command = ["run", str(MP2), "-e", "o=3", "-e", "v=4", "--target", "cpu", "--check"]
+    result = subprocess.run(
+        [sys.executable, "-m", "tcgen.cli", *command], capture_output=True, text=True, check=True
+    )
+    (line,) = result.stderr.splitlines()
+    assert line.startswith(f"tcgen: warning: {script} has no OpenMP")
+
+
+def test_ctrl_c_stops_within_a_second_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
+    _compiler(tmp_path, monkeypatch, f"touch {tmp_path}/started; exec sleep 60")
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
+    # The solver of this objective has its own handler of the signal, unless told otherwise.
+    command = ["compile", str(FIGURE_1), "--objective", "linear", "-o", str(tmp_path / "x")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "tcgen.cli", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        start = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    assert time.perf_counter() - start < 1
+    assert process.returncode == 1
+    assert output == ""
+    assert errors.strip() == "Aborted!"
+    assert not (tmp_path / "x").exists()
+    assert list((tmp_path / "tmp").iterdir()) == []
+    assert list((tmp_path / "cache").rglob("*.so")) == []
+
+
+def test_run_counts_and_times_at_the_extents_of_the_run(tmp_path: Path) -> None:
+    invoke("compile", MP2, "-e", "o=3", "-e", "v=4", "--target", "numpy", "-o", tmp_path / "x")
+    small, large = (
+        json.loads(invoke("run", tmp_path / "x", "-e", f"o={o}", "--json").stdout) for o in (3, 6)
+    )
+    assert large["extents"] == {"o": 6, "v": 4}
+    assert large["operations"]["naive"] == 4 * small["operations"]["naive"]
+    assert large["gflops"] > 0
+
+
+@pytest.mark.parametrize("content", [b"", b"no arrays", None])
+def test_inputs_that_are_no_npz_are_refused(content: bytes | None, tmp_path: Path) -> None:
+    path = tmp_path / "inputs.npz"
+    with path.open("wb") as file:
+        if content is None:
+            np.save(file, np.zeros(3))
+        else:
+            file.write(content)
+    result = invoke("run", MP2, "-e", "o=3", "-e", "v=4", "--inputs", path)
+    assert result.exit_code == 2
+    assert result.stderr == (
+        f"tcgen: error: cannot read inputs from {path}: it is no .npz file, "
+        f"write it with numpy.savez\n"
+    )

@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.algebra.symmetry import prove_symmetries
+from tcgen.algebra.symmetry import derive_symmetries
 from tcgen.driver import read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
@@ -186,14 +186,14 @@ def test_language_page(
     text = complete(block.body, prelude)
     if refused is not None:
         with pytest.raises(tcgen.TcgenError) as caught:
-            prove_symmetries(read(text))
+            derive_symmetries(read(text))
         said = re.sub(r"^\S+?:\d+:\d+: ", "", str(caught.value), flags=re.MULTILINE)
         said = said if said.startswith("error:") else f"error: {said}"
         assert doctest.OutputChecker().check_output(refused, said + "\n", FLAGS), said
         return
     system = read(text)
     system.verify()
-    prove_symmetries(system)
+    derive_symmetries(system)
     if same is not None:
         left, right = values(text), values(complete(same, prelude))
         assert left.keys() == right.keys()

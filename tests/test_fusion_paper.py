@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal
+import threading
+import time
 
 import pytest
 
 from tcgen.config import Options
 from tcgen.errors import ExtentError
-from tcgen.fusion import plan_fusion
+from tcgen.fusion import ilp, plan_fusion
 from tcgen.fusion.graph import fusion_graph
 from tcgen.fusion.ilp import savings
 from tcgen.fusion.legality import path_inequalities, variables
@@ -128,3 +131,30 @@ def test_resident_inputs_are_no_nodes(hand_plans):
 def test_missing_extent_is_named(figure_1):
     with pytest.raises(ExtentError, match=r"space k has no planning extent.*-e k=10"):
         plan_fusion(figure_1, Options(extents=(("i", 1), ("j", 1), ("l", 1))))
+
+
+def test_ctrl_c_stops_the_search(monkeypatch):
+    class Endless:
+        """A search that ends only when it is told to."""
+
+        def __init__(self):
+            self.stopped = threading.Event()
+
+        def solve(self, _):
+            time.sleep(0.2)  # the other thread waits by then
+            signal.raise_signal(signal.SIGINT)
+            assert self.stopped.wait(10)
+
+        def stop_search(self):
+            self.stopped.set()
+
+    solver = Endless()
+    with pytest.raises(KeyboardInterrupt):
+        ilp._solve(solver, None)
+    assert solver.stopped.is_set()
+
+
+def test_the_search_leaves_ctrl_c_to_python(figure_1):
+    plan_fusion(figure_1, Options(extents=EXTENTS, objective="linear"))
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcgen
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     ArgumentError,
@@ -22,6 +23,7 @@ from tcgen.errors import (
     ShapeError,
 )
 from tcgen.runtime.program import Program
+from tcgen.runtime.symmetry import check_symmetry
 
 _spec = importlib.util.spec_from_file_location(
     "hand_modules", Path(__file__).parent / "hand_modules.py"
@@ -145,6 +147,9 @@ def test_foreign_and_strange_arrays(energy: Program) -> None:
         energy(**{**inputs, "g": Elsewhere()})
     with pytest.raises(ArgumentError, match="not a generated input"):
         energy(**{**inputs, "g": lambda out, ranges: None})
+    for nothing in (None, "g", [None] * O):
+        with pytest.raises(DtypeError, match=r"g must be float64, found .*: pass numbers"):
+            energy(**{**inputs, "g": nothing})
     with pytest.raises(ArgumentError, match="masked"):
         energy(**{**inputs, "g": np.ma.masked_array(inputs["g"])})
 
@@ -360,3 +365,96 @@ def test_broken_symmetry_is_noticed() -> None:
     with pytest.raises(CheckError, match="x breaks its declared symmetry"):
         program(x=x)
     program(x=x + x.transpose(2, 1, 0))
+
+
+def test_samples_of_a_symmetry_walk_through_all_axes() -> None:
+    """An odd stride that shares a factor with the extents would see only part of the array."""
+    n = 15
+    x = np.zeros((n, n, n))
+    x[:, :, 7] = 1.0  # 225 of 3375 elements break x[i,j,k] == x[i,k,j]
+    with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+        check_symmetry("x", x, [((0, 2, 1), 1, False)], samples=225)
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
+    text = """
+    space o = 3
+    index i j k : o
+    input f[o,o] generated constant
+    input x[o,o]
+    output g, d, r
+    g[i,j] = f[i,k]*f[k,j]
+    d[i,j] = delta[i,j]
+    r[i,j] = f[i,k]*x[k,j] + d[i,j]
+    """
+    program = tcgen.compile(text, target=target)
+    asked = []
+    f, x = rand(3, 3), rand(3, 3, seed=1)
+
+    def produce(out: np.ndarray[Any, Any], ranges: tuple[slice, ...]) -> None:
+        asked.append(ranges)
+        out[...] = f[ranges]
+
+    bound = program.bind(f=f)
+    assert bound.kept_bytes >= 2 * f.nbytes  # before any call, since f shows the extent
+    bound(x=x)
+    assert program.allocated_bytes >= 2 * f.nbytes + 3 * f.nbytes  # kept, and returned
+    limited = tcgen.compile(text, target=target, memory_limit=program.peak_bytes() + f.nbytes)
+    limited(f=f, x=x)
+    with pytest.raises(MemoryLimitError, match="spec needs"):
+        limited.bind(f=f)
+    bound = program.bind(f=produce)
+    assert not asked
+    calls = []
+    for _ in range(3):
+        out = bound(x=x)
+        assert np.allclose(out["g"], f @ f)
+        assert np.allclose(out["r"], f @ x + np.eye(3))
+        out["g"][...] = 0.0  # the caller's copy
+        calls.append(len(asked))
+    assert calls[0] > calls[1] - calls[0] == calls[2] - calls[1]
+    whole = program(f=produce, x=x)
+    assert np.allclose(whole["g"], f @ f)
+    assert np.array_equal(whole["d"], np.eye(3))
+
+
+def test_constants_on_joined_axes_are_bound_at_the_extents_of_the_call() -> None:
+    text = """
+    space o = 4
+    space v = 5
+    space p = o + v
+    index i : o
+    index a b : v
+    input F[p,p] constant
+    input t[o,v]
+    output r
+    w[a,b] = F[a,i]*F[i,b]
+    r[i,a] = w[a,b]*t[i,b]
+    """
+    program = tcgen.compile(text, target="numpy")
+    for o, v in ((1, 2), (4, 5)):
+        full, t = rand(o + v, o + v), rand(o, v, seed=1)
+        bound = program.bind(F=full)
+        assert bound.kept_bytes == 0
+        assert np.allclose(bound(t=t)["r"], t @ (full[o:, :o] @ full[:o, o:]).T)
+        assert bound.kept_bytes >= 8 * v * v
+        other = rand(v, o)  # the same sum of extents
+        assert np.allclose(bound(t=other)["r"], other @ (full[v:, :v] @ full[:v, v:]).T)
+    with pytest.raises(ShapeError, match=r"axis 0 of F\[p,p\] must have length 7"):
+        bound(t=rand(3, 4))
+
+
+def test_any_name_may_be_an_input() -> None:
+    text = """
+    space o = 2
+    index i : o
+    input self[o] constant, name[o]
+    output r
+    r[i] = self[i]*name[i]
+    """
+    program = tcgen.compile(text, target="numpy")
+    one, two = np.ones(2), np.arange(2.0)
+    assert program.extents_for(**{"self": one}) == {"o": 2}
+    assert program(**{"self": one, "name": two})["r"].tolist() == [0.0, 1.0]
+    assert program.bind(**{"self": one})(name=two)["r"].tolist() == [0.0, 1.0]

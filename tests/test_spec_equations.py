@@ -233,6 +233,7 @@ def test_rule_18_an_index_in_and_outside_a_bracket_in_two_readings_is_refused() 
     )
     assert "rename one, drop the bracket, or name it" in message
     assert "occurs twice inside this bracket" in error("output r\nr = (s + t*(x[k]*y[k] + s))*z[k]")
+    assert "occurs twice inside this bracket" in error("output r\nr[i] = (f[k,k])*f[i,k]*x[k]")
     head = OV + "input g[o,v,o,v]\n"
     system = spec("output r\nr = (2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]", head)
     g = np.random.default_rng(1).standard_normal((3, 4, 3, 4))

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..config import Options
-from ..errors import ExtentError
 from ..ir.cost import Poly
 from ..ir.program import Program
-from ..ir.system import Equation, System
+from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
 from .brackets import choose_brackets
 from .expand import keep_needed, naive_cost
@@ -19,9 +18,9 @@ from .same import merge_equal_intermediates
 from .sequence import neutral_sequence
 from .share import Recipe, Workspace
 from .steps import build_program
-from .symmetry import derive_symmetries, output_symmetry, prove_symmetries
+from .symmetry import derive_symmetries, output_symmetry
 
-__all__ = ["form_sequence", "neutral_sequence", "prove_symmetries"]
+__all__ = ["form_sequence", "neutral_sequence"]
 
 
 def form_sequence(system: System, options: Options) -> Program:
@@ -38,9 +37,9 @@ def form_sequence(system: System, options: Options) -> Program:
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.
-        TcgenError: a symmetry declared for an output or intermediate cannot be derived.
+        SpecError: a symmetry declared for an output or intermediate cannot be derived.
     """
-    extents = planning_extents(system, options.extent_of)
+    extents = dict(planning_extents(system, options.extent_of))
     complex_values = options.dtype == "complex128"
     naive = naive_cost(system)
     source = derive_symmetries(keep_needed(system), complex_values)
@@ -99,26 +98,3 @@ def _cleaned(system: System, complex_values: bool) -> System:
             zero.add(equation.lhs.tensor.name)
         equations.append(equation)
     return keep_needed(replace(system, equations=tuple(equations)))
-
-
-def planning_extents(system: System, given: Mapping[str, int]) -> dict[str, int]:
-    """Planning extent of every base space: given, or the space's default.
-
-    Raises:
-        ExtentError: naming the spaces that have neither.
-    """
-    bases = {b.name: b for s in system.spaces for b in s.bases}
-    extents: dict[str, int] = {}
-    for name, space in bases.items():
-        extent = given.get(name, space.extent)
-        if extent is not None:
-            extents[name] = extent
-    missing = [name for name in bases if name not in extents]
-    if missing:
-        flags = " ".join(f"-e {n}=10" for n in missing)
-        keywords = ", ".join(f'"{n}": 10' for n in missing)
-        raise ExtentError(
-            f"no planning extent for space {', '.join(missing)}: give {flags} on the command "
-            f"line or extents={{{keywords}}}"
-        )
-    return extents

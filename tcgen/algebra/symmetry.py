@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ..errors import TcgenError
+from ..errors import Diagnostic, Span, SpecError
 from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ..ir.system import Apply, Equation, Factor, System, Term
 from ..ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
@@ -20,19 +20,6 @@ from .rename import replace_refs
 _MOST_TERMS = 5000  # of an equation fully inlined for a proof
 
 
-def prove_symmetries(system: System, complex_values: bool = False) -> None:
-    """Check that the symmetries declared for outputs and intermediates follow from the equations.
-
-    Args:
-        system: the equations.
-        complex_values: True in a complex program, where a hermitian pair needs conjugation.
-
-    Raises:
-        TcgenError: naming the tensor and the symmetry that cannot be derived.
-    """
-    derive_symmetries(system, complex_values)
-
-
 def derive_symmetries(system: System, complex_values: bool = False) -> System:
     """The system with the symmetries of its intermediates derived and set on their tensors.
 
@@ -40,8 +27,9 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
     generators. Declared symmetries are proven first.
 
     Raises:
-        TcgenError: naming the tensor and the declared symmetry that cannot be derived.
+        SpecError: naming each tensor and declared symmetry that cannot be derived.
     """
+    refused: list[Diagnostic] = []
     changed: dict[str, Tensor] = {}
 
     def current(ref: Ref) -> Ref:
@@ -55,9 +43,11 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
         bare = replace(tensor, symmetry=())
         equation = replace_refs(old, current)
         equation = replace(equation, lhs=Ref(bare, old.lhs.indices))
-        for claim in tensor.symmetry:
-            if not _follows(equation, claim, known, complex_values):
-                raise TcgenError(_refusal(old, claim))
+        refused += (
+            _refusal(old, claim)
+            for claim in tensor.symmetry
+            if not _follows(equation, claim, known, complex_values)
+        )
         symmetry = tensor.symmetry
         if tensor.role is Role.TEMP:
             symmetry = _derived(equation, tensor, complex_values)
@@ -68,6 +58,8 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
         equation = replace(equation, lhs=current(old.lhs))
         known[tensor.name] = equation
         equations.append(equation)
+    if refused:
+        raise SpecError(tuple(refused))
     tensors = tuple(changed.get(t.name, t) for t in system.tensors)
     return replace(system, tensors=tensors, equations=tuple(equations))
 
@@ -191,13 +183,14 @@ def _is_real(expr: Expr) -> bool:
     return real[0]
 
 
-def _refusal(equation: Equation, claim: Symmetry) -> str:
+def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
     lhs = equation.lhs
     permuted = Ref(lhs.tensor, tuple(lhs.indices[p] for p in claim.perm))
     sign = "-" if claim.sign < 0 else ""
     right = f"conj({lhs})" if claim.conj else str(lhs)
-    where = f"{equation.span}: error: " if equation.span else ""
-    return (
-        f"{where}the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
-        f"follow from its equation: write the missing P or S over its terms, or drop the symmetry"
+    return Diagnostic(
+        equation.span or Span(lhs.tensor.name, 1, 1),
+        f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
+        f"follow from its equation",
+        advice="write the missing P or S over its terms, or drop the symmetry",
     )

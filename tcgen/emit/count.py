@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 
 from ..ir.cost import ZERO, Poly
-from ..ir.expr import operation_count
+from ..ir.expr import Access, Prod, operation_count
 from ..ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Zero
 from ..ir.loops_query import accesses
 from .scope import Scope, band, statements
@@ -21,17 +21,19 @@ def flops(scope: Scope) -> Poly:
     """Flops of one launch; a tile counts as full."""
     total = ZERO
     for stmt, around in statements(scope.kernel.body):
-        total = total + _points(stmt, around) * Poly.of(_operations(stmt))
+        total = total + _points(stmt, around) * Poly.of(_operations(stmt, scope))
     return total
 
 
-def _operations(stmt: Zero | Assign | Gemm) -> int:
+def _operations(stmt: Zero | Assign | Gemm, scope: Scope) -> int:
     """Flops at each point of a statement's loops."""
     match stmt:
         case Zero():
             return 0
-        case Gemm():
-            return 2
+        case Gemm() | Assign(expr=Prod(args=(Access(), Access()))):
+            return 2  # a contraction, an outer product too, and whatever its factor
+        case Assign(expr=Access(buffer)) if scope.buffers[buffer].tensor is None:
+            return 0  # scratch on its way to the array: the product counted this addition
         case Assign():
             held = stmt.out.variables
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)

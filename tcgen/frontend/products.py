@@ -152,7 +152,7 @@ class ProductReader:
         if value is not None:
             return Flat(value, (), span)
         products = self.read(inner)
-        if len(products) == 1 and products[0].plain and len(products[0].pieces) < 2:
+        if len(products) == 1 and products[0].plain and _is_single(products[0]):
             return replace(products[0], span=span)
         return Flat(Fraction(1), (Piece(Group(products, span)),), span)
 
@@ -307,6 +307,12 @@ class ProductReader:
         self._problems.add(
             place.span, f"{place.index} is already bound by another sum(..)", "rename one of them"
         )
+
+
+def _is_single(flat: Flat) -> bool:
+    """True for a number or one factor with distinct indices: brackets around it mean nothing."""
+    places = [p.index for piece in flat.pieces for p in piece.places]
+    return len(flat.pieces) < 2 and len(places) == len(set(places))
 
 
 def _scaled(flat: Flat, factor: Fraction) -> Flat:

@@ -7,8 +7,10 @@ order of the variables, so that the plan does not depend on the solver.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from math import floor, gcd
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from ..errors import PlanError
@@ -149,7 +151,7 @@ class _Search:
             self.model.add_hint(self.x[v], v in self.best)
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
         solver = _solver(self.work)
-        status = solver.solve(self.model)
+        status = _solve(solver, self.model)
         self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
@@ -179,7 +181,30 @@ def _solver(work: float) -> cp_model.CpSolver:
     parameters.num_workers = 1
     parameters.random_seed = 0
     parameters.max_deterministic_time = work
+    parameters.catch_sigint_signal = False  # it would take Ctrl-C away from Python for good
     # or-tools #5293: this presolve step may overflow and certify a wrong optimum.
     if hasattr(parameters, "presolve_inclusion_work_limit"):
         parameters.presolve_inclusion_work_limit = 0
     return solver
+
+
+def _solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
+    """Solve on another thread, so that Ctrl-C reaches this one and stops the search."""
+    status: Future[cp_model.CpSolverStatus] = Future()
+
+    def search() -> None:
+        try:
+            status.set_result(solver.solve(model))
+        except Exception as error:  # raised where the result is awaited
+            status.set_exception(error)
+
+    Thread(target=search, daemon=True).start()
+    try:
+        while not status.done():
+            wait((status,), timeout=0.1)  # the signal may reach the other thread, waking nobody
+        return status.result()
+    except KeyboardInterrupt:
+        while not status.done():
+            solver.stop_search()
+            wait((status,), timeout=0.05)
+        raise

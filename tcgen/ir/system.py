@@ -7,11 +7,12 @@ which order anything is computed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..errors import Span, VerifyError
+from ..errors import ExtentError, Span, VerifyError
 from .expr import Delta, Expr, expr_indices, format_expr, leaves, refs
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
 
@@ -242,3 +243,34 @@ def _verify_ref(ref: Ref, known: set[Tensor]) -> None:
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
         if not fits_axis(index, space):
             raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")
+
+
+def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Extents of all base spaces: those given, else the defaults of the spec, sorted by name.
+
+    Raises:
+        ExtentError: naming unknown, joined or missing spaces and how to give them.
+    """
+    bases = {s.name: s for s in system.spaces if not s.parts}
+    for name in given:
+        if name not in bases:
+            joined = any(s.name == name for s in system.spaces)
+            reason = "is joined; give the extents of its parts" if joined else "is not declared"
+            raise ExtentError(
+                f"extent {name}={given[name]}: space {name} {reason} "
+                f"(spaces of {system.name}: {', '.join(bases)})"
+            )
+    axes = [s for t in system.tensors for s in t.spaces]
+    axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
+    used = {base.name for space in axes for base in space.bases}
+    # A space that a shared include declares and nothing uses has no extent that could matter.
+    extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
+    missing = sorted(n for n, e in extents.items() if e is None)
+    if missing:
+        flags = " ".join(f"-e {n}=10" for n in missing)
+        keywords = ", ".join(f'"{n}": 10' for n in missing)
+        raise ExtentError(
+            f"no planning extent for space {', '.join(missing)}: give {flags} on the command line, "
+            f"extents={{{keywords}}} in Python, or a default in the spec (space {missing[0]} = 10)"
+        )
+    return tuple(sorted((n, e) for n, e in extents.items() if e is not None))

@@ -28,7 +28,6 @@ from ..ir.loops import (
 from ..ir.loops_query import accesses, used_buffers, written_buffers
 from ..ir.plan import FusionPlan, LoopId
 from ..ir.program import Phase, Produce, pretty_step
-from ..ir.tensor import Role, Tensor
 from .memory import Memory
 from .names import unique
 from .nest import Branch, Item, Leaf, leaves_of
@@ -51,8 +50,8 @@ def split_phases(
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Outermost items of the constant and of the volatile phase.
 
-    An item is constant where all its steps are and where it touches no output (the caller's array
-    comes with the call) and no buffer that a volatile item writes.
+    An item is constant where all its steps are and where it touches no buffer that a volatile item
+    writes. The runtime keeps outputs of the constant phase and copies them at each call.
     """
     volatile = [_is_volatile(plan, item) for item in items]
     changed = True
@@ -225,8 +224,6 @@ def _inside(
 def _is_volatile(plan: FusionPlan, item: Item) -> bool:
     for leaf in leaves_of(item):
         step = plan.program.steps[plan.visits[leaf.position].step]
-        if step.out.tensor.role is Role.OUTPUT:
-            return True
         if step.phase is Phase.VOLATILE and not isinstance(step.op, Produce):
             return True
         if isinstance(step.op, Produce) and step.op.tensor.volatile:
@@ -285,25 +282,6 @@ def _named(subscripts: tuple[Subscript, ...]) -> Iterator[str]:
 
 
 def _comment(plan: FusionPlan, computing: list[Leaf]) -> tuple[str, ...]:
-    """The equations of a kernel, what it reads from outside and what it writes."""
-    steps = [
-        plan.program.steps[n]
-        for n in dict.fromkeys(plan.visits[f.position].step for f in computing)
-    ]
-    if not steps:
-        return ()
-    written = tuple(dict.fromkeys(s.out.tensor for s in steps))
-    read = tuple(dict.fromkeys(r.tensor for s in steps for r in s.operands))
-    return (
-        *(pretty_step(s) for s in steps),
-        f"in: {_tensors(tuple(t for t in read if t not in written))}",
-        f"out: {_tensors(written)}",
-    )
-
-
-def _tensors(tensors: tuple[Tensor, ...]) -> str:
-    def text(tensor: Tensor) -> str:
-        axes = ",".join(space.name for space in tensor.spaces)
-        return f"{tensor.name}[{axes}]" if axes else tensor.name
-
-    return ", ".join(text(t) for t in tensors) or "nothing"
+    """The equations of a kernel."""
+    steps = dict.fromkeys(plan.visits[leaf.position].step for leaf in computing)
+    return tuple(pretty_step(plan.program.steps[n]) for n in steps)

@@ -120,6 +120,8 @@ def check_dtype(tensor: TensorEntry, found: np.dtype[Any]) -> None:
     """
     if found == np.dtype(tensor.dtype) and found.isnative:
         return
+    if found.kind not in "biufc":
+        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass numbers")
     loses = found.kind == "c" and tensor.dtype != "complex128"
     cast = f'{tensor.name}{".real" if loses else ""}.astype("{tensor.dtype}")'
     raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass {cast}")
@@ -155,7 +157,7 @@ def find_extents(
     Args:
         manifest: of the program.
         sources: inputs that :func:`read_inputs` accepted.
-        complete: False leaves out spaces that neither shows.
+        complete: False gives what the arrays show, and no more.
 
     Raises:
         ExtentError: two arrays contradict each other, or nothing shows a space.
@@ -186,7 +188,7 @@ def find_extents(
             witness.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
     _solve_joined(manifest, shown, found)
     default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
-    fallback = {**default, **dict(manifest.planning_extents)}
+    fallback = {**default, **dict(manifest.planning_extents)} if complete else {}
     extents = {b: found.get(b, fallback.get(b)) for b in manifest.bases}
     missing = [b for b, n in extents.items() if n is None]
     if missing and complete:

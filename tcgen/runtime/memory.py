@@ -127,14 +127,22 @@ def _scratch(
     )
 
 
-def check_limit(manifest: Manifest, extents: Mapping[str, int], use: MemoryUse) -> None:
+def check_limit(
+    manifest: Manifest, extents: Mapping[str, int], use: MemoryUse, bound: int = 0
+) -> None:
     """Refuse a call that needs more than the program's limit.
+
+    Args:
+        manifest: of the program.
+        extents: of all base spaces.
+        use: what the call allocates at these extents.
+        bound: bytes of results that a bound program keeps beside it.
 
     Raises:
         MemoryLimitError: with the bytes and the largest arrays.
     """
-    limit = manifest.memory_limit
-    if limit is None or use.peak <= limit:
+    limit, needed = manifest.memory_limit, use.peak + bound
+    if limit is None or needed <= limit:
         return
     arrays = [
         (array_bytes(b, manifest, extents), b.name)
@@ -148,7 +156,7 @@ def check_limit(manifest: Manifest, extents: Mapping[str, int], use: MemoryUse) 
     shown = ", ".join(f"{name} {count:,}" for count, name in largest)
     here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
     raise MemoryLimitError(
-        f"{manifest.name} needs {use.peak:,} bytes at {here}, but the memory limit is {limit:,} "
+        f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
         f"bytes; its largest arrays are {shown}: raise memory_limit, or compile with another "
         f"objective for these extents"
     )

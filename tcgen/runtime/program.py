@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact import Artifact, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
+from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
 from .arguments import Source, check_names, find_extents, read_inputs
 from .cpu import CpuBackend
@@ -109,7 +111,7 @@ class Program:
         """
         self._ready()
 
-    def extents_for(self, **arrays: object) -> dict[str, int]:
+    def extents_for(self, /, **arrays: object) -> dict[str, int]:
         """Extents of the base spaces that a call with some or all arrays would have."""
         wanted = tuple(t for t in self._inputs if t.name in arrays)
         check_names(self.manifest.name, wanted, arrays)
@@ -121,13 +123,22 @@ class Program:
         Args:
             extents: by base space; those the program was compiled for where they are left out.
         """
-        chosen = {**dict(self.manifest.planning_extents), **(extents or {})}
+        given = dict(parse_extents(extents))
+        for base, extent in given.items():
+            if base not in self.manifest.bases or extent < 0:
+                raise ExtentError(
+                    f"extent {base}={extent}: give extents of at least 0 for "
+                    f"{', '.join(self.manifest.bases)}"
+                )
+        chosen = {**dict(self.manifest.planning_extents), **given}
         missing = [b for b in self.manifest.bases if b not in chosen]
         if missing:
             raise ExtentError(f"give the extents of {', '.join(missing)}")
         return self._use(chosen, self._ready().threads).peak
 
-    def __call__(self, *, out: dict[str, Any] | None = None, **arrays: object) -> dict[str, Array]:
+    def __call__(
+        self, /, *, out: dict[str, Any] | None = None, **arrays: object
+    ) -> dict[str, Array]:
         """Run the program.
 
         Args:
@@ -146,7 +157,7 @@ class Program:
         self._sample(sources)
         return self._run(sources, extents, out, None)
 
-    def bind(self, **constants: object) -> BoundProgram:
+    def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs: what depends on them alone is computed once and kept.
 
         Raises:
@@ -214,7 +225,8 @@ class Program:
         backend = self._ready()
         threads = backend.threads
         use = self._use(extents, threads)
-        check_limit(self.manifest, extents, use)
+        held = 0 if kept is None else kept.output_bytes
+        check_limit(self.manifest, extents, use, held)
         inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
         results = Results(self.manifest, dict(use.shapes), inputs.values(), out)
         callers = {**inputs, **results.working}
@@ -228,6 +240,7 @@ class Program:
         self._phase(1, backend, use, threads, sources, extents, callers, memory)
         self.allocated_bytes = (
             use.kept.total
+            + held
             + results.allocated
             + max(a.total + s for a, s in zip(use.phases, use.scratch, strict=True))
         )
@@ -259,54 +272,58 @@ class Program:
         backend.run(phase, host, store, use.scratch[number], threads, fetch)
 
 
+@dataclass(frozen=True, slots=True)
 class _Kept:
-    """What the constant phase left: its arena, and results that depend on constants alone."""
+    """What the constant phase left: its arena, and results that depend on constants alone.
 
-    def __init__(self, memory: Array, outputs: dict[str, Array]) -> None:
-        self.memory = memory
-        self.outputs = outputs
+    Attributes:
+        extents: of the base spaces that it depends on.
+        memory: of the arena.
+        outputs: by name.
+    """
+
+    extents: tuple[tuple[str, int], ...]
+    memory: Array
+    outputs: Mapping[str, Array]
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes of the results among it."""
+        return sum(a.nbytes for a in self.outputs.values())
 
 
 class BoundProgram:
     """A program with its constants: ``bound(**volatile)``.
 
+    What depends on the constants alone is computed at once where their shapes show all extents for
+    it, else at the first call, whose arrays do.
+
     Attributes:
         program: it was bound from.
-        kept_bytes: of what was computed from the constants.
     """
 
     def __init__(self, program: Program, constants: dict[str, Source]) -> None:
         self.program = program
         self._constants = constants
-        manifest = program.manifest
-        found = find_extents(manifest, constants, complete=False)
-        self._extents = {b: n for b, n in found.items() if b in self._needed()}
-        missing = [b for b in self._needed() if b not in found]
-        if missing:
-            raise ExtentError(
-                f"the constants do not show the extent of space {', '.join(missing)}: compile "
-                f"with extents= for it"
-            )
+        self._lock = threading.Lock()
+        self._kept: _Kept | None = None
+        shown = find_extents(program.manifest, constants, complete=False)
         program._sample(constants)
-        backend = program._ready()
-        threads = backend.threads
-        use = program._use(found, threads)
-        whole = {b: found.get(b, 0) for b in manifest.bases}
-        check_limit(manifest, whole, use)
-        outputs = {
-            t.name: np.empty(stored_shape(t, manifest, whole), t.dtype) for t in self._results()
-        }
-        memory = allocate(use.kept.total)
-        inputs = {n: a for n, a in constants.items() if isinstance(a, np.ndarray)}
-        callers = {**inputs, **outputs}
-        program._phase(0, backend, use, threads, constants, whole, callers, memory)
-        self._kept = _Kept(memory, outputs)
-        self.kept_bytes = memory.nbytes + sum(a.nbytes for a in outputs.values())
+        if all(base in shown for base in self._needed()):
+            self._keep(shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (BoundProgram, (self.program, self._constants))
 
-    def __call__(self, *, out: dict[str, Any] | None = None, **arrays: object) -> dict[str, Array]:
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of what was computed from the constants."""
+        kept = self._kept
+        return 0 if kept is None else kept.memory.nbytes + kept.output_bytes
+
+    def __call__(
+        self, /, *, out: dict[str, Any] | None = None, **arrays: object
+    ) -> dict[str, Array]:
         """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
 
         Raises:
@@ -317,14 +334,32 @@ class BoundProgram:
         check_names(f"{program.manifest.name}, bound", wanted, arrays)
         sources = {**self._constants, **read_inputs(wanted, arrays)}
         extents = program._extents(sources)
-        for base, extent in self._extents.items():
-            if extents[base] != extent:
-                raise ExtentError(
-                    f"space {base} has extent {extents[base]} in this call, but the constants "
-                    f"were bound at {extent}: bind again"
-                )
         program._sample(sources)
-        return program._run(sources, extents, out, self._kept)
+        return program._run(sources, extents, out, self._keep(extents))
+
+    def _keep(self, extents: Mapping[str, int]) -> _Kept:
+        """What the constant phase leaves at these extents, computed where it is not there yet."""
+        needed = tuple((base, extents[base]) for base in self._needed())
+        with self._lock:
+            if self._kept is None or self._kept.extents != needed:
+                self._kept = self._compute(extents, needed)
+            return self._kept
+
+    def _compute(self, extents: Mapping[str, int], needed: tuple[tuple[str, int], ...]) -> _Kept:
+        program, manifest = self.program, self.program.manifest
+        backend = program._ready()
+        threads = backend.threads
+        use = program._use(extents, threads)
+        whole = {b: extents.get(b, 0) for b in manifest.bases}
+        outputs = {
+            t.name: np.empty(stored_shape(t, manifest, whole), t.dtype) for t in self._results()
+        }
+        check_limit(manifest, whole, use, sum(a.nbytes for a in outputs.values()))
+        memory = allocate(use.kept.total)
+        inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
+        callers = {**inputs, **outputs}
+        program._phase(0, backend, use, threads, self._constants, whole, callers, memory)
+        return _Kept(needed, memory, outputs)
 
     def _kernels(self) -> tuple[KernelEntry, ...]:
         manifest = self.program.manifest

@@ -6,6 +6,7 @@ breaks it would give wrong numbers silently.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,7 +81,9 @@ def _worst_sample(
     array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool, samples: int
 ) -> tuple[float, tuple[int, ...], float]:
     # A stride coprime to the extents walks through all axes, not along one of them.
-    step = max(1, array.size // samples) | 1
+    step = max(1, array.size // samples)
+    while math.gcd(step, array.size) > 1:
+        step += 1
     positions = np.arange(0, array.size, step)
     points = np.unravel_index(positions, array.shape)
     values = array[points]

@@ -13,7 +13,7 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
     const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
     const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
-    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 1e6)
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 4e6)
     for (int64_t first = 0; first < n; first += COLUMNS) {
         const int64_t last = tc_min(first + COLUMNS, n);
         for (int64_t i0 = 0; i0 < m; i0 += ROWS) {

@@ -20,7 +20,7 @@ static inline int omp_get_max_threads(void) { return 1; }
 #endif
 
 /* Below this many points starting threads costs more than it saves. */
-#define TC_PARALLEL_POINTS 20000
+#define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
@@ -85,7 +85,7 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
  *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
  * inputs  t[o,v], g[o,v], e_o[o], e_v[v], shift
  * outputs t[o,v], e
- * flops   7 o v
+ * flops   6 o v
  * bytes   16 o v + 8 o + 8 v + 8 read, 8 o v + 8 written
  */
 void tcgen_energy_0(

@@ -20,7 +20,7 @@ static inline int omp_get_max_threads(void) { return 1; }
 #endif
 
 /* Below this many points starting threads costs more than it saves. */
-#define TC_PARALLEL_POINTS 20000
+#define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */

@@ -20,7 +20,7 @@ static inline int omp_get_max_threads(void) { return 1; }
 #endif
 
 /* Below this many points starting threads costs more than it saves. */
-#define TC_PARALLEL_POINTS 20000
+#define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
@@ -96,7 +96,7 @@ static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
     enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
     const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
     const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
-    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 1e6)
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 4e6)
     for (int64_t first = 0; first < n; first += COLUMNS) {
         const int64_t last = tc_min(first + COLUMNS, n);
         for (int64_t i0 = 0; i0 < m; i0 += ROWS) {

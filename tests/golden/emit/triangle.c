@@ -20,7 +20,7 @@ static inline int omp_get_max_threads(void) { return 1; }
 #endif
 
 /* Below this many points starting threads costs more than it saves. */
-#define TC_PARALLEL_POINTS 20000
+#define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
@@ -86,7 +86,7 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
  * inputs  e, u[o]
  * outputs e
  * private r[1]
- * flops   5/6 o^3 + 5/2 o^2 + 5/3 o
+ * flops   1/3 o^3 + o^2 + 2/3 o
  * bytes   8 o + 8 read, 8 written
  */
 void tcgen_triangles_0(
@@ -115,7 +115,7 @@ void tcgen_triangles_0(
  *   by hand
  * inputs  u[o]
  * outputs f
- * flops   3/2 o^2 + 3/2 o
+ * flops   o^2 + o
  * bytes   8 o read, 8 written
  */
 void tcgen_triangles_1(
