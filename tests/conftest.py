@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from types import ModuleType
@@ -85,3 +86,11 @@ def hand_plans() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture
+def interruptible() -> Generator[None, None, None]:
+    """Ctrl-C as at a terminal: a job in the background of a shell starts with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -369,6 +369,7 @@ def test_a_compiler_without_openmp_gets_one_plain_warning(tmp_path: Path, monkey
     assert line.startswith(f"tcgen: warning: {script} has no OpenMP")
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_within_a_second_and_leaves_nothing(tmp_path: Path, monkeypatch) -> None:
     _compiler(tmp_path, monkeypatch, f"touch {tmp_path}/started; exec sleep 60")
     (tmp_path / "tmp").mkdir()

@@ -133,6 +133,7 @@ def test_missing_extent_is_named(figure_1):
         plan_fusion(figure_1, Options(extents=(("i", 1), ("j", 1), ("l", 1))))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_stops_the_search(monkeypatch):
     class Endless:
         """A search that ends only when it is told to."""
@@ -154,6 +155,7 @@ def test_ctrl_c_stops_the_search(monkeypatch):
     assert solver.stopped.is_set()
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_the_search_leaves_ctrl_c_to_python(figure_1):
     plan_fusion(figure_1, Options(extents=EXTENTS, objective="linear"))
     with pytest.raises(KeyboardInterrupt):
