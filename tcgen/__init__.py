@@ -17,6 +17,11 @@ __version__ = "0.1.0"
 _HOME = {
     "compile": "api",
     "spec_path": "api",
+    "einsum": "contraction",
+    "contract": "contraction",
+    "tensordot": "contraction",
+    "transpose": "contraction",
+    "einsum_report": "einsum_kernels",
     "load": "runtime.program",
     "Program": "runtime.program",
     "BoundProgram": "runtime.program",
@@ -29,6 +34,8 @@ _HOME = {
     "PlanError": "errors",
     "MemoryLimitError": "errors",
     "BuildError": "errors",
+    "EinsumError": "errors",
+    "PathError": "errors",
     "ArtifactError": "errors",
 }
 
@@ -38,8 +45,10 @@ __all__ = [
     "BoundProgram",
     "BuildError",
     "DtypeError",
+    "EinsumError",
     "ExtentError",
     "MemoryLimitError",
+    "PathError",
     "PlanError",
     "Program",
     "ShapeError",
@@ -47,19 +56,28 @@ __all__ = [
     "TcgenError",
     "__version__",
     "compile",
+    "contract",
+    "einsum",
+    "einsum_report",
     "load",
     "spec_path",
+    "tensordot",
+    "transpose",
 ]
 
 if TYPE_CHECKING:
     from .api import compile, spec_path
+    from .contraction import contract, einsum, tensordot, transpose
+    from .einsum_kernels import einsum_report
     from .errors import (
         ArgumentError,
         ArtifactError,
         BuildError,
         DtypeError,
+        EinsumError,
         ExtentError,
         MemoryLimitError,
+        PathError,
         PlanError,
         ShapeError,
         SpecError,

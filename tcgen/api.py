@@ -29,8 +29,9 @@ def compile(
     """Compile equations into a program that takes and returns NumPy arrays.
 
     Args:
-        source: path of a .spec or .json term list, the text of a spec (it holds a line break), or a
-            System.
+        source: path of a .spec or .json term list, the text of a spec (it holds a line break), a
+            System, or einsum subscripts such as ``"ij,jk->ik"``: its operands are then the inputs
+            x0, x1, ..., its result is y, and each letter is a space.
         extents: planning extents by space; other extents may come at run time.
         target: "cpu" (C with OpenMP) or "numpy"; None takes cpu where a C compiler works.
         dtype: "float64", "float32" or "complex128".
@@ -43,7 +44,7 @@ def compile(
         A program: ``program(**arrays) -> {name: array}``.
 
     Raises:
-        SpecError: the equations cannot be read; all errors of the file at once.
+        SpecError, EinsumError: the equations cannot be read; all errors of a file at once.
         ExtentError, ArgumentError: an option is missing or cannot be used.
         MemoryLimitError: the plan needs more than ``memory_limit``.
         BuildError: the C compiler is missing or failed.
@@ -119,4 +120,9 @@ def _read(source: str | os.PathLike[str]) -> System:
             f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
             f"the text of a spec, or a System"
         )
+    if isinstance(source, str):
+        from .frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
+
+        if is_subscripts(source):
+            return subscripts_system(source)
     return read_system(Path(source))
