@@ -1,4 +1,4 @@
-"""What a test run needs: TCGEN_REQUIRE=cc,pyscf,ebcc turns skips for want of these into failures."""
+"""What a test run needs: TCGEN_REQUIRE=cc,pyscf,ebcc makes skips for want of these failures."""
 
 from __future__ import annotations
 
