@@ -17,6 +17,8 @@ __version__ = "0.1.0"
 _HOME = {
     "compile": "api",
     "spec_path": "api",
+    "from_pdaggerq": "frontend.from_pdaggerq",
+    "from_wicked": "frontend.from_wicked",
     "einsum": "contraction",
     "contract": "contraction",
     "tensordot": "contraction",
@@ -59,6 +61,8 @@ __all__ = [
     "contract",
     "einsum",
     "einsum_report",
+    "from_pdaggerq",
+    "from_wicked",
     "load",
     "spec_path",
     "tensordot",
@@ -83,6 +87,8 @@ if TYPE_CHECKING:
         SpecError,
         TcgenError,
     )
+    from .frontend.from_pdaggerq import from_pdaggerq
+    from .frontend.from_wicked import from_wicked
     from .runtime.program import BoundProgram, Program, load
 
 

@@ -23,8 +23,8 @@ def operator_text(perms: tuple[Permutation, ...], left: tuple[Index, ...]) -> st
 
     Example:
         >>> from tcgen.ir.tensor import Space
-        >>> i, j, a, b = (Index(x, Space("o")) for x in "ijab")
-        >>> operator_text((Permutation(1, (0, 1, 2, 3)), Permutation(1, (1, 0, 3, 2))), (i, j, a, b))
+        >>> left = tuple(Index(x, Space("o")) for x in "ijab")
+        >>> operator_text((Permutation(1, (0, 1, 2, 3)), Permutation(1, (1, 0, 3, 2))), left)
         'S(ia,jb) '
     """
     wanted = {p.images: p.sign for p in perms}
