@@ -1,6 +1,6 @@
 """ebcc's RCCSD with generated code, in two ways. Needs ebcc (which needs PySCF).
 
-    python examples/ebcc_ccsd.py [--atom "Li 0 0 0; H 0 0 1.5957"] [--basis sto-3g] [--all-kernels]
+    python examples/ebcc_ccsd.py [--atom "Li 0 0 0; H 0 0 1.5957"] [--basis sto-3g]
 
 (a) pair by pair: ebcc looks up its contraction function at each call, and tcgen.contract has its
 signature; (b) whole functions: the solver's ``_eqns`` is replaced by a compiled spec, so that all

@@ -1,6 +1,6 @@
 """PySCF's GCCSD with every pairwise contraction in tcgen.contract. Needs PySCF.
 
-    python examples/pyscf_einsum.py [--atom "Li 0 0 0; H 0 0 1.5957"] [--basis sto-3g] [--all-kernels]
+    python examples/pyscf_einsum.py [--atom "Li 0 0 0; H 0 0 1.5957"] [--basis sto-3g]
 
 pyscf.lib.einsum splits a product into pairs and hands each pair to ``_contract``: that is the place
 for tcgen.contract. Ends with status 1 if the energy differs from PySCF's own by more than 1e-10.
@@ -33,7 +33,6 @@ def generated_contractions() -> Iterator[None]:
         yield
     finally:
         gccsd.einsum, gintermediates.einsum = kept
-
 
 def main() -> int:
     """Compare two GCCSD energies; 0 if they agree."""
