@@ -43,8 +43,8 @@ def einsum(
         dtype: element type of the computation.
         order: memory order of the result: "C", "F", "A" or "K".
         casting: which casts are allowed, as in NumPy.
-        memory_limit: bytes or text such as "8GiB" for all that the call allocates; intermediates
-            are fused away where they need more.
+        memory_limit: bytes or text such as "8GiB" for the result and all intermediates, which are
+            fused away where they need more. Copies of operands that are cast are not counted.
 
     Returns:
         The result; a NumPy scalar where it has no axes, a view where NumPy returns one.
@@ -63,7 +63,7 @@ def einsum(
                [3., 4.]])
     """
     if operands and isinstance(operands[0], str | bytes):
-        text = operands[0] if isinstance(operands[0], str) else operands[0].decode("ascii")
+        text = operands[0] if isinstance(operands[0], str) else operands[0].decode(errors="replace")
         given = operands[1:]
     else:
         text, given = interleaved(operands)

@@ -110,14 +110,15 @@ def run_einsum(
         return _run_kernel(call)
     if call.memory_limit is not None and reason.startswith("no kernels"):
         raise DtypeError(f"memory_limit needs generated code: {reason}; use {', '.join(DTYPES)}")
-    count_call(expression, str(call.dtype or arrays[0].dtype), "numpy", reason)
+    count_call(expression, _name(call.dtype or arrays[0].dtype), "numpy", reason)
     return _run_numpy(call)
 
 
 def _why_numpy(call: _Call) -> str | None:
     """Why this call is better left to NumPy; None where a kernel runs it."""
-    if call.dtype is None or call.dtype.name not in DTYPES:
-        return f"no kernels for {call.dtype or call.arrays[0].dtype}"
+    dtype = call.dtype or call.arrays[0].dtype
+    if call.dtype is None or _name(dtype) not in DTYPES:
+        return f"no kernels for {_name(dtype)}"
     small = call.memory_limit is None and call.flops < einsum_min_flops()
     return "tiny" if small and len(call.extents) <= len(LETTERS) else None
 
@@ -224,6 +225,12 @@ def _check_out(out: Any, shape: tuple[int, ...]) -> None:
         raise ShapeError(f"out has shape {out.shape}, but the result has shape {shape}")
     if not out.flags.writeable:
         raise EinsumError("out is read-only: pass an array to write to")
+
+
+@lru_cache(maxsize=256)
+def _name(dtype: Dtype) -> str:
+    """Name of an element type, which NumPy puts together anew each time."""
+    return str(dtype)
 
 
 def _dtype(asked: npt.DTypeLike) -> Dtype:

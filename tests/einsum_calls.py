@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ class Call:
     operands: tuple[Any, ...]
     keywords: dict[str, Any]
     out: np.ndarray | None
+    optimize: Any = False  # for tcgen alone: it changes which casts NumPy checks
 
-    def run(self, function: Any) -> Any:
+    def run(self, function: Any, **options: Any) -> Any:
         """Result of a function with einsum's signature, or the exception that it raised."""
-        keywords = dict(self.keywords)
+        keywords = {**self.keywords, **options}
         if self.out is not None:
             keywords["out"] = self.out.copy(order="K")
         with warnings.catch_warnings():
@@ -85,9 +86,9 @@ def calls(draw: Any) -> Call:
                 shape[0] += draw(st.sampled_from((-1, 1)))
             dtype = draw(st.sampled_from((np.asarray(plain).dtype.str, "f8", "c16")))
             call = Call(call.operands, keywords, array(random, tuple(map(abs, shape)), dtype, draw))
-    if draw(st.integers(0, 3)) == 0 and count > 0:
+    if draw(st.integers(0, 3)) == 0:
         call = Call(interleave(text, arrays), keywords, call.out)
-    return call
+    return replace(call, optimize=draw(st.sampled_from((True, True, False, "greedy"))))
 
 
 def array(random: np.random.Generator, shape: tuple[int, ...], dtype: str, draw: Any) -> Any:
