@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
+import tcgen.einsum_kernels
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -29,6 +30,8 @@ B = np.arange(12.0).reshape(3, 4)
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated code for every call that it can run, from an empty cache."""
+    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", {})
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
     tcgen.einsum_report(reset=True)
