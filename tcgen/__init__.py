@@ -19,6 +19,8 @@ _HOME = {
     "spec_path": "api",
     "from_pdaggerq": "frontend.from_pdaggerq",
     "from_wicked": "frontend.from_wicked",
+    "derivative": "algebra.derivative",
+    "jvp": "algebra.derivative",
     "einsum": "contraction",
     "contract": "contraction",
     "tensordot": "contraction",
@@ -59,10 +61,12 @@ __all__ = [
     "__version__",
     "compile",
     "contract",
+    "derivative",
     "einsum",
     "einsum_report",
     "from_pdaggerq",
     "from_wicked",
+    "jvp",
     "load",
     "spec_path",
     "tensordot",
@@ -70,6 +74,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from .algebra.derivative import derivative, jvp
     from .api import compile, spec_path
     from .contraction import contract, einsum, tensordot, transpose
     from .einsum_kernels import einsum_report

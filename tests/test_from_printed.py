@@ -166,7 +166,7 @@ def test_spin_blocks_get_spaces_of_their_own() -> None:
     assert "v_oOvV[i,J,a,B]" in system.pretty().replace(" ", "")
     assert "t2_abab[a,B,i,J]" in system.pretty()
     assert {s.name for s in system.spaces} == {"o", "v", "O", "V"}
-    with pytest.raises(SpecError, match="index . has both spins"):
+    with pytest.raises(SpecError, match=r"index . has both spins"):
         from_pdaggerq([["1", "f_aa(i,a)", "t1_bb(a,i)"]])
 
 

@@ -235,16 +235,25 @@ def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
         left = found
     name = name or (f"r{len(left) // 2}" if left else "e")
     made = [
-        {"coef": t.coeff, "factors": list(t.factors), "perms": _perms(t.operators, left)}
+        {"coef": t.coeff, "factors": list(t.factors), "perms": signed_letters(t.operators, left)}
         for t in terms
     ]
     return {"out": f"{name}[{','.join(left)}]", "terms": made}
 
 
-def _perms(
+def signed_letters(
     operators: Sequence[tuple[str, tuple[str, ...]]], left: Sequence[str]
 ) -> list[list[Any]]:
-    """Signed lists of the left letters."""
+    """Permutation operators as a term list has them: signed lists of the left letters.
+
+    Args:
+        operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.
+        left: letters of the target.
+
+    Example:
+        >>> signed_letters([("P", ("i", "j"))], ["a", "i", "j"])
+        [[1, ['a', 'i', 'j']], [-1, ['a', 'j', 'i']]]
+    """
     perms: list[list[Any]] = []
     for choice in itertools.product(*(_images(kind, held) for kind, held in operators)):
         sign, names = 1, {x: x for x in left}
