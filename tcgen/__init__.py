@@ -19,6 +19,7 @@ _HOME = {
     "spec_path": "api",
     "from_pdaggerq": "frontend.from_pdaggerq",
     "from_wicked": "frontend.from_wicked",
+    "from_sympy": "frontend.from_sympy",
     "derivative": "algebra.derivative",
     "jvp": "algebra.derivative",
     "einsum": "contraction",
@@ -65,6 +66,7 @@ __all__ = [
     "einsum",
     "einsum_report",
     "from_pdaggerq",
+    "from_sympy",
     "from_wicked",
     "jvp",
     "load",
@@ -93,6 +95,7 @@ if TYPE_CHECKING:
         TcgenError,
     )
     from .frontend.from_pdaggerq import from_pdaggerq
+    from .frontend.from_sympy import from_sympy
     from .frontend.from_wicked import from_wicked
     from .runtime.program import BoundProgram, Program, load
 

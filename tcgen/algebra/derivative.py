@@ -161,9 +161,16 @@ class _Reverse:
         return _system(f"{self.source.name}_{self.root.name}", self.source, self.made, [])
 
     def _letters(self, tensor: Tensor, ref: Ref) -> tuple[Index, ...]:
-        """Left letters of a tensor's adjoint: those of its equation or of the first reference."""
+        """Left letters of a tensor's adjoint: those of its equation, or its first in the alphabet.
+
+        An input is read with different letters; the references that use the earliest are (i,j,a,b).
+        """
         if tensor not in self.letters:
-            own = [e.lhs.indices for e in self.source.equations if e.lhs.tensor == tensor]
+            equations = self.source.equations
+            own = [e.lhs.indices for e in equations if e.lhs.tensor == tensor]
+            if not own:
+                read = (r for e in equations for t in e.terms for r in t.refs if r.tensor == tensor)
+                own = sorted((r.indices for r in read), key=lambda x: [i.name for i in x])
             used = {i.name for i in self.outer}
             found: list[Index] = []
             for index, space in zip(own[0] if own else ref.indices, tensor.spaces, strict=True):
