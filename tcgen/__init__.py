@@ -17,6 +17,16 @@ __version__ = "0.1.0"
 _HOME = {
     "compile": "api",
     "spec_path": "api",
+    "from_pdaggerq": "frontend.from_pdaggerq",
+    "from_wicked": "frontend.from_wicked",
+    "from_sympy": "frontend.from_sympy",
+    "derivative": "algebra.derivative",
+    "jvp": "algebra.derivative",
+    "einsum": "contraction",
+    "contract": "contraction",
+    "tensordot": "contraction",
+    "transpose": "contraction",
+    "einsum_report": "einsum_kernels",
     "load": "runtime.program",
     "Program": "runtime.program",
     "BoundProgram": "runtime.program",
@@ -29,6 +39,8 @@ _HOME = {
     "PlanError": "errors",
     "MemoryLimitError": "errors",
     "BuildError": "errors",
+    "EinsumError": "errors",
+    "PathError": "errors",
     "ArtifactError": "errors",
 }
 
@@ -38,8 +50,10 @@ __all__ = [
     "BoundProgram",
     "BuildError",
     "DtypeError",
+    "EinsumError",
     "ExtentError",
     "MemoryLimitError",
+    "PathError",
     "PlanError",
     "Program",
     "ShapeError",
@@ -47,24 +61,42 @@ __all__ = [
     "TcgenError",
     "__version__",
     "compile",
+    "contract",
+    "derivative",
+    "einsum",
+    "einsum_report",
+    "from_pdaggerq",
+    "from_sympy",
+    "from_wicked",
+    "jvp",
     "load",
     "spec_path",
+    "tensordot",
+    "transpose",
 ]
 
 if TYPE_CHECKING:
+    from .algebra.derivative import derivative, jvp
     from .api import compile, spec_path
+    from .contraction import contract, einsum, tensordot, transpose
+    from .einsum_kernels import einsum_report
     from .errors import (
         ArgumentError,
         ArtifactError,
         BuildError,
         DtypeError,
+        EinsumError,
         ExtentError,
         MemoryLimitError,
+        PathError,
         PlanError,
         ShapeError,
         SpecError,
         TcgenError,
     )
+    from .frontend.from_pdaggerq import from_pdaggerq
+    from .frontend.from_sympy import from_sympy
+    from .frontend.from_wicked import from_wicked
     from .runtime.program import BoundProgram, Program, load
 
 

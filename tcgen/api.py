@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,7 @@ from .runtime.program import Program
 
 
 def compile(
-    source: str | os.PathLike[str] | System,
+    source: object,
     *,
     extents: Mapping[str, SupportsIndex] | None = None,
     target: str | None = None,
@@ -30,8 +31,10 @@ def compile(
     """Compile equations into a program that takes and returns NumPy arrays.
 
     Args:
-        source: path of a .spec or .json term list, the text of a spec (it holds a line break), or a
-            System.
+        source: path of a .spec or .json term list, the text of a spec (it holds a line break), a
+            System, SymPy equations (see :func:`tcgen.from_sympy`), or einsum subscripts such as
+            ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ..., its result is y, and
+            each letter is a space.
         extents: planning extents by space; other extents may come at run time.
         target: "cpu" (C with OpenMP) or "numpy"; None takes cpu where a C compiler works.
         dtype: "float64", "float32" or "complex128".
@@ -44,7 +47,7 @@ def compile(
         A program: ``program(**arrays) -> {name: array}``.
 
     Raises:
-        SpecError: the equations cannot be read; all errors of the file at once.
+        SpecError, EinsumError: the equations cannot be read; all errors of a file at once.
         ExtentError, ArgumentError: an option is missing or cannot be used.
         MemoryLimitError: the plan needs more than ``memory_limit``.
         BuildError: the C compiler is missing or failed.
@@ -110,14 +113,24 @@ def spec_path(name: str) -> Path:
     raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")
 
 
-def _read(source: str | os.PathLike[str]) -> System:
+def _read(source: object) -> System:
     if isinstance(source, str) and "\n" in source:
         from .frontend.spec import read_spec  # noqa: PLC0415  (lark only where a spec is read)
 
         return read_spec(source)
     if not isinstance(source, str | os.PathLike):
+        if "sympy" in sys.modules:  # else it cannot be an expression of SymPy
+            from .frontend.from_sympy import from_sympy, is_sympy  # noqa: PLC0415
+
+            if is_sympy(source):
+                return from_sympy(source)
         raise ArgumentError(
             f"cannot compile a {type(source).__name__}: give the path of a .spec or .json file, "
-            f"the text of a spec, or a System"
+            f"the text of a spec, SymPy equations, or a System"
         )
+    if isinstance(source, str):
+        from .frontend.einsum import is_subscripts, subscripts_system  # noqa: PLC0415
+
+        if is_subscripts(source):
+            return subscripts_system(source)
     return read_system(Path(source))

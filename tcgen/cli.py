@@ -1,4 +1,4 @@
-"""The command line: compile, report, explain, run, doctor, cache.
+"""The command line: compile, report, explain, run, convert, doctor, cache.
 
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
 here. Errors go to stderr; with --json one object goes to stdout and nothing else.
@@ -262,6 +262,29 @@ def run_command(
     if outcome.failure:
         click.echo(f"tcgen: error: {outcome.failure}", err=True)
         ctx.exit(1)
+
+
+@main.command("convert")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
+@click.pass_context
+def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
+    """Write FILE (.spec, .json, or what pdaggerq or wick&d printed) as a .spec."""
+    from .frontend import read_printed, spec_text  # noqa: PLC0415  (loaded where files are read)
+    from .frontend.spec import read_text  # noqa: PLC0415
+
+    if real and source.suffix in (".spec", ".json"):
+        raise click.UsageError("--real is for .txt and .jsonl files: the others say it themselves")
+    system = (
+        read_printed(read_text(source), str(source), real=True) if real else read_system(source)
+    )
+    _warn(ctx, system)
+    text = spec_text(system)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text)
 
 
 @main.command("doctor")

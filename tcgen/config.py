@@ -127,6 +127,22 @@ def compiler_command() -> str | None:
     return os.environ.get("TCGEN_CC") or os.environ.get("CC")
 
 
+def einsum_min_flops() -> int:
+    """TCGEN_EINSUM_MIN_FLOPS: einsum calls of fewer flops go to NumPy (0: none of them does)."""
+    text = os.environ.get("TCGEN_EINSUM_MIN_FLOPS", "100000")
+    if not text.isdecimal():
+        raise ArgumentError(f"TCGEN_EINSUM_MIN_FLOPS={text!r} is no number of flops, like 100000")
+    return int(text)
+
+
+def einsum_target() -> str | None:
+    """TCGEN_EINSUM_TARGET: target of einsum kernels, or None for what this machine has."""
+    target = os.environ.get("TCGEN_EINSUM_TARGET") or None
+    if target not in (None, *TARGETS):
+        raise ArgumentError(f"TCGEN_EINSUM_TARGET={target!r} is not one of {', '.join(TARGETS)}")
+    return target
+
+
 def dump_stages() -> tuple[str, ...]:
     """Stages whose result is written to files: TCGEN_DUMP=all or a comma-separated list."""
     return tuple(s.strip() for s in os.environ.get("TCGEN_DUMP", "").split(",") if s.strip())

@@ -72,6 +72,14 @@ class ArgumentError(TcgenError, TypeError):
     """A keyword argument is missing or unknown, or is of a kind that cannot be used."""
 
 
+class EinsumError(TcgenError, ValueError):
+    """Subscripts or options of an einsum call that cannot be understood, or do not fit."""
+
+
+class PathError(EinsumError, RuntimeError):
+    """A contraction path that does not fit the operands."""
+
+
 class CheckError(TcgenError):
     """A result or a promised symmetry does not hold."""
 

@@ -1,4 +1,4 @@
-"""What a test run needs: TCGEN_REQUIRE=cc,pyscf turns skips for want of these into failures."""
+"""What a test run needs: TCGEN_REQUIRE=cc,pyscf,ebcc makes skips for want of these failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 # How a skip's reason names each requirement.
-_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b"}
+_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b", "ebcc": r"\bebcc\b"}
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"
 

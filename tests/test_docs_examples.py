@@ -118,7 +118,7 @@ def test_page(page: Path, folder: Path) -> None:
                 assert read(block.body).equations, where
             case "tcgen" | "text" | "bash" | "c" | "json" | "{automodule}" | "{autofunction}":
                 pass
-            case "{autoclass}" | "{toctree}" | "{include}":
+            case "{autoclass}" | "{toctree}" | "{include}" | "{literalinclude}":
                 pass
             case lang:
                 pytest.fail(f"{where}: nobody knows how to check a block of {lang}")

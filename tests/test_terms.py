@@ -224,8 +224,8 @@ def test_all_problems_of_a_list_are_reported() -> None:
 def test_files_that_cannot_be_read_are_explained(tmp_path: Path) -> None:
     with pytest.raises(TcgenError, match=r"cannot read .*no\.spec: No such file"):
         read(tmp_path / "no.spec")
-    with pytest.raises(TcgenError, match=r"has the suffix \.txt: tcgen reads \.spec"):
-        read(tmp_path / "a.txt")
+    with pytest.raises(TcgenError, match=r"has the suffix \.f90: tcgen reads \.spec"):
+        read(tmp_path / "a.f90")
     with pytest.raises(TcgenError, match="has no suffix"):
         read(tmp_path / "a")
     (tmp_path / "b.spec").write_bytes(b"space o\n\xff")

@@ -6,17 +6,32 @@ from pathlib import Path
 
 from ..errors import TcgenError
 from ..ir.system import System
-from .spec import read_spec, read_spec_file
+from .assemble import identifier
+from .from_pdaggerq import from_pdaggerq
+from .from_wicked import from_wicked
+from .spec import read_spec, read_spec_file, read_text
+from .spec_text import spec_text
 from .terms import read_terms, read_terms_file
 
-__all__ = ["read", "read_spec", "read_spec_file", "read_terms", "read_terms_file"]
+__all__ = [
+    "from_pdaggerq",
+    "from_wicked",
+    "read",
+    "read_printed",
+    "read_spec",
+    "read_spec_file",
+    "read_terms",
+    "read_terms_file",
+    "spec_text",
+]
 
 
 def read(path: Path) -> System:
-    """The system of a file: a spec (.spec) or a term list (.json).
+    """The system of a file.
 
     Args:
-        path: of the file; its suffix says which it is.
+        path: of a spec (.spec), a term list (.json), or what pdaggerq or wick&d printed (.txt,
+            .jsonl; what stands in it says which of the two).
 
     Raises:
         SpecError: what is wrong in the file.
@@ -27,6 +42,28 @@ def read(path: Path) -> System:
             return read_spec_file(path)
         case ".json":
             return read_terms_file(path)
+        case ".txt" | ".jsonl":
+            return read_printed(read_text(path), str(path))
         case suffix:
             found = f"the suffix {suffix}" if suffix else "no suffix"
-            raise TcgenError(f"{path} has {found}: tcgen reads .spec files and .json term lists")
+            raise TcgenError(
+                f"{path} has {found}: tcgen reads .spec files, .json term lists and "
+                ".txt or .jsonl files with the output of pdaggerq or wick&d"
+            )
+
+
+def read_printed(text: str, filename: str, *, real: bool = False) -> System:
+    """The system of equations that pdaggerq (lists or JSON lines) or wick&d printed.
+
+    Args:
+        text: of the file.
+        filename: for messages; its stem names the system.
+        real: orbitals are real, so that bra and ket of f and v may be exchanged.
+
+    Raises:
+        SpecError: what cannot be understood.
+    """
+    name = identifier(Path(filename).stem)
+    if "^{" in text:
+        return from_wicked(text, name=name, real=real, filename=filename)
+    return from_pdaggerq(text, name=name, real=real, filename=filename)

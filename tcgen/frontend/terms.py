@@ -5,9 +5,9 @@
         {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
          "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
 
-An index that is not on the left is summed. A tensor without axes (the integrals v, the Fock matrix
-f) is given by blocks, which follow from the ranges of its indices. Targets that no other target
-reads are outputs.
+An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor without axes
+(the integrals v, the Fock matrix f) is given by blocks, which follow from the ranges of its
+indices. Targets that no other target reads are outputs.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import Diagnostic, Span, SpecError
-from ..ir.expr import Const, Expr, Prod, Quot, Sum
+from ..ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from .assemble import assemble, find_cycle
 from .blocks import Family, family_of, permuted
-from .rewrite import to_letters
+from .rewrite import resolve_deltas, to_letters
 from .spec import read_text
 from .term_header import exact, read_declared, read_ranges
 from .term_symmetry import read_symmetry
@@ -69,6 +69,19 @@ def read_terms(text: str, filename: str) -> System:
         line = text.split("\n")[error.lineno - 1]
         problem = Diagnostic(span, f"no JSON: {error.msg}", line, "mend the JSON here")
         raise SpecError((problem,)) from None
+    return read_term_data(data, filename)
+
+
+def read_term_data(data: Any, filename: str) -> System:
+    """The system of a term list that is no longer text, as importers make it.
+
+    Args:
+        data: what the JSON holds.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: all problems, each with its target and term.
+    """
     return _Reader(data, filename).system()
 
 
@@ -197,6 +210,10 @@ class _Reader:
             return
         factors: list[Factor] = []
         for text in data["factors"]:
+            _, name, letters = self._split(str(text))
+            if name == "delta" and len(letters) == 2:
+                factors.append(Delta(*(self._index(x, where) for x in letters)))
+                continue
             found = self._reference(str(text), where)
             if found is None:
                 return
@@ -211,8 +228,10 @@ class _Reader:
             factors.append(denominator)
         perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
         term = Term(coeff, tuple(factors), (), perms)
-        if coeff:
-            yield replace(term, sums=tuple(i for i in distinct(term.indices) if i not in left))
+        sums = tuple(i for i in distinct(term.indices) if i not in left)
+        resolved = resolve_deltas(replace(term, sums=sums))
+        if coeff and resolved is not None:
+            yield resolved
 
     def _denominator(self, texts: list[Any], where: str) -> Apply | None:
         parts: list[Expr] = []
@@ -269,7 +288,8 @@ class _Reader:
         except ValueError as error:
             self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
             return None
-        self._inputs[name] = Tensor(name, spaces, Role.INPUT, symmetry=symmetry)
+        volatile = not (entry or {}).get("constant", False)
+        self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
         return self._inputs[name]
 
     def _block(
@@ -294,8 +314,9 @@ class _Reader:
         if name not in self._families:
             anything = Space("any")
             try:
-                symmetry = read_symmetry(self._declared.get(name, {}), rank)
-                parent = Tensor(name, (anything,) * rank, Role.INPUT, symmetry=symmetry)
+                entry = self._declared.get(name, {})
+                symmetry, volatile = read_symmetry(entry, rank), not entry.get("constant", False)
+                parent = Tensor(name, (anything,) * rank, Role.INPUT, volatile, symmetry)
                 self._families[name] = family_of(parent, ())
             except ValueError as error:
                 self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")

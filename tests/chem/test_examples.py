@@ -120,3 +120,9 @@ def test_iteration_that_does_not_converge_says_so(examples: SimpleNamespace) -> 
             {"t1": np.zeros((2, 3))},
             limit=5,
         )
+
+
+def test_sympy_ccd(examples: SimpleNamespace) -> None:
+    done = run(examples.folder / "sympy_ccd.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "E(CCD) = -0.1346951619" in done.stdout

@@ -1,0 +1,186 @@
+"""Programs behind ``tcgen.einsum``: compiled once, kept, and counted.
+
+A program depends on labels, element type, target and memory limit. Extents stay symbolic; for
+three and more operands the order of contraction depends on them, so it belongs to the key too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
+from typing import Any
+
+from .api import default_target
+from .config import Options, compiler_command, einsum_target
+from .driver import compile_system
+from .errors import MemoryLimitError
+from .frontend.einsum import Kernel, Path, einsum_system
+from .frontend.subscripts import Expression
+from .ir.tensor import Index
+from .runtime.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumRow:
+    """Calls of one expression that went the same way.
+
+    Attributes:
+        expression: subscripts, with an ellipsis written out.
+        dtype: element type of the computation.
+        route: "kernel" for generated code, "numpy" for a delegated call.
+        reason: why the call was delegated; for a kernel the target.
+        calls: how many.
+    """
+
+    expression: str
+    dtype: str
+    route: str
+    reason: str
+    calls: int
+
+
+@dataclass(frozen=True, slots=True)
+class EinsumReport:
+    """What became of the einsum calls of this process.
+
+    Attributes:
+        rows: calls by expression, element type and route, in order of first occurrence.
+        programs: how many programs this process has compiled for such calls.
+    """
+
+    rows: tuple[EinsumRow, ...]
+    programs: int
+
+    @property
+    def kernel_calls(self) -> int:
+        """Calls that ran generated code."""
+        return sum(row.calls for row in self.rows if row.route == "kernel")
+
+    @property
+    def numpy_calls(self) -> int:
+        """Calls that were delegated to NumPy."""
+        return sum(row.calls for row in self.rows if row.route == "numpy")
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.kernel_calls} calls ran generated code, {self.numpy_calls} were delegated to "
+            f"NumPy; {self.programs} programs compiled"
+        ]
+        for row in self.rows:
+            way = f"{row.route} ({row.reason})"
+            lines.append(f"{row.calls:8d}  {row.expression:32s} {row.dtype:12s} {way}")
+        return "\n".join(lines)
+
+
+_lock = threading.Lock()
+_programs: dict[tuple[Any, ...], Program] = {}
+_calls: Counter[tuple[Expression, str, str, str]] = Counter()
+
+
+def einsum_report(*, reset: bool = False) -> EinsumReport:
+    """Which calls of einsum, contract and tensordot ran generated code, and which NumPy.
+
+    Args:
+        reset: forget the calls counted so far; programs stay compiled.
+
+    Example:
+        >>> import numpy as np, tcgen
+        >>> _ = einsum_report(reset=True)
+        >>> tcgen.einsum("i,i", np.arange(3), np.arange(3))
+        np.int64(5)
+        >>> print(einsum_report())
+        0 calls ran generated code, 1 were delegated to NumPy; ... programs compiled
+               1  i,i->                            int64        numpy (no kernels for int64)
+    """
+    with _lock:
+        counted = list(_calls.items())
+        programs = len(_programs)
+        if reset:
+            _calls.clear()
+    rows = tuple(EinsumRow(_text(key[0]), *key[1:], calls) for key, calls in counted)
+    return EinsumReport(rows, programs)
+
+
+def count_call(expression: Expression, dtype: str, route: str, reason: str) -> None:
+    """Note one call for the report."""
+    with _lock:
+        _calls[expression, dtype, route, reason] += 1
+
+
+def kernel_target() -> str:
+    """Target of einsum kernels: TCGEN_EINSUM_TARGET, else cpu where a C compiler works."""
+    return einsum_target() or _default_target(compiler_command())
+
+
+def kernel_program(
+    kernel: Kernel,
+    extents: tuple[int, ...],
+    *,
+    dtype: str,
+    target: str,
+    path: Path | None,
+    memory_limit: int | None,
+) -> Program:
+    """The program of a kernel, planned for the first extents that need it.
+
+    Args:
+        kernel: labels of operands x0, x1, ... and of the result y.
+        extents: of each label.
+        dtype: of all arrays.
+        target: "cpu" or "numpy".
+        path: order of contraction, or None for the cheapest.
+        memory_limit: bytes; where the plain plan needs more, loops are fused.
+
+    Raises:
+        MemoryLimitError: no plan fits the limit.
+    """
+    order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
+    key = (kernel, dtype, target, order, path is None, memory_limit)
+    program = _programs.get(key)
+    if program is None:
+        system = einsum_system(kernel, path)
+        names = [space.name for space in system.spaces]
+        # At run time an extent of 0 is legal, in planning it is not.
+        planning = {name: max(1, n) for name, n in zip(names, extents, strict=True)}
+        options = Options(
+            extents=tuple(sorted(planning.items())),
+            target=target,
+            dtype=dtype,
+            memory_limit=memory_limit,
+            optimize=path is None,
+        )
+        try:
+            made = compile_system(system, options)
+        except MemoryLimitError:
+            made = compile_system(system, replace(options, objective="linear"))
+        program = Program(made.artifact)
+        with _lock:
+            program = _programs.setdefault(key, program)
+    return program
+
+
+@lru_cache(maxsize=4096)
+def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
+    """The cheapest order at these extents, as nested pairs of operand positions."""
+    from .algebra.order import best_order  # noqa: PLC0415  (opt_einsum is loaded when it is used)
+
+    system = einsum_system(kernel)
+    (equation,) = system.equations
+    (term,) = equation.terms
+    widths = {Index(s.name, s): max(1, n) for s, n in zip(system.spaces, extents, strict=True)}
+    operands = tuple((tuple(dict.fromkeys(ref.indices)), 0) for ref in term.refs)
+    return best_order(operands, equation.lhs.indices, widths)
+
+
+@cache
+def _default_target(compiler: str | None) -> str:
+    return default_target()
+
+
+def _text(expression: Expression) -> str:
+    def names(labels: tuple[int, ...]) -> str:
+        return "".join(expression.names[n] for n in labels)
+
+    return f"{','.join(map(names, expression.inputs))}->{names(expression.output)}"

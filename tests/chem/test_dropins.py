@@ -1,0 +1,120 @@
+"""tcgen in the place of the contractions of PySCF, ebcc and opt_einsum: energies to 1e-10."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+
+LITHIUM_HYDRIDE = ("--atom", "Li 0 0 0; H 0 0 1.5957", "--basis", "sto-3g")
+
+
+@pytest.fixture(params=["cpu", "numpy"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Every pairwise contraction runs generated code, on each target in turn: this one."""
+    from tcgen.api import default_target
+
+    if request.param == "cpu" and default_target() != "cpu":
+        pytest.skip("no C compiler")
+    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", request.param)
+    tcgen.einsum_report(reset=True)
+    target: str = request.param
+    return target
+
+
+@pytest.mark.usefixtures("kernels")
+def test_ebcc_pair_by_pair(chemistry: Callable[[str], Any]) -> None:
+    pytest.importorskip("ebcc", reason="ebcc is not installed")
+    import ebcc_ccsd
+
+    water = chemistry("h2o_631g")
+    solver = ebcc_ccsd.solver(water.reference)
+    with ebcc_ccsd.generated_contractions():
+        solver.kernel()
+    assert solver.converged
+    assert abs(solver.e_corr - water.energies["E_CCSD_corr"]) < 1e-10
+    report = tcgen.einsum_report()
+    assert report.numpy_calls == 0
+    assert report.kernel_calls > 900
+    assert len(report.rows) > 50
+
+
+def test_ebcc_whole_functions(chemistry: Callable[[str], Any]) -> None:
+    pytest.importorskip("ebcc", reason="ebcc is not installed")
+    import ebcc_ccsd
+
+    water = chemistry("h2o_631g")
+    solver = ebcc_ccsd.solver(water.reference)
+    own = solver._eqns
+    solver._eqns = ebcc_ccsd.GeneratedEquations(own, {"o": 5, "v": 8})
+    solver.kernel()
+    assert solver.converged
+    assert abs(solver.e_corr - water.energies["E_CCSD_corr"]) < 1e-10
+    assert solver._eqns.make_rdm1_f is own.make_rdm1_f
+
+
+def test_pyscf_gccsd(kernels: str, chemistry: Callable[[str], Any]) -> None:
+    """lib.einsum hands each pair to ``_contract``; three factors are split by PySCF."""
+    import pyscf_einsum
+
+    water = chemistry("h2o_631g" if kernels == "numpy" else "h2o_sto3g")
+    solver = pyscf_einsum.tight(pyscf_einsum.general_solver(water.reference, water.frozen))
+    with pyscf_einsum.generated_contractions():
+        solver.kernel()
+    assert solver.converged
+    assert abs(solver.e_corr - water.energies["E_CCSD_corr"]) < 1e-10
+    report = tcgen.einsum_report()
+    assert report.numpy_calls == 0
+    assert report.kernel_calls > 500
+
+
+def test_pyscf_lib_einsum(blocks: Any) -> None:
+    from pyscf import lib
+
+    assert blocks is not None
+    random = np.random.default_rng(0)
+    a, b, c = random.random((3, 4, 5)), random.random((5, 4, 6)), random.random((6, 7))
+    found = lib.einsum("ijk,kjl,lm->im", a, b, c, _contract=tcgen.contract)
+    np.testing.assert_allclose(found, np.einsum("ijk,kjl,lm->im", a, b, c))
+    out = np.ones((3, 6))
+    contract = functools.partial(lib.einsum, _contract=tcgen.contract)
+    contract("ijk,kjl->il", a, b, alpha=2.0, beta=-1.0, out=out)
+    np.testing.assert_allclose(out, 2 * np.einsum("ijk,kjl->il", a, b) - 1)
+
+
+def test_signature_of_gpu4pyscf() -> None:
+    """``contract(pattern, a, b, alpha, beta, out)``, all by position."""
+    a, b, out = np.ones((2, 3)), np.ones((3, 4)), np.ones((2, 4))
+    assert tcgen.contract("ij,jk->ik", a, b, 2.0, 1.0, out) is out
+    assert (out == 7.0).all()
+
+
+@pytest.mark.parametrize(
+    ("script", "options", "needs", "lines"),
+    [
+        ("pyscf_einsum.py", (*LITHIUM_HYDRIDE, "--all-kernels"), "pyscf", 1),
+        ("ebcc_ccsd.py", LITHIUM_HYDRIDE, "ebcc", 2),
+        ("opt_einsum_backend.py", ("--extent", "6"), "opt_einsum", 0),
+    ],
+)
+def test_example(
+    script: str, options: tuple[str, ...], needs: str, lines: int, examples: SimpleNamespace
+) -> None:
+    pytest.importorskip(needs, reason=f"{needs} is not installed")
+    path: Path = examples.folder / script
+    command = [sys.executable, str(path), *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = [line for line in done.stdout.splitlines() if re.search(r"[+-]\d\.\de[+-]", line)]
+    assert len(found) == lines

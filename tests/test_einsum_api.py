@@ -1,0 +1,413 @@
+"""The einsum family beyond NumPy's own forms: routes, kernels, messages, contract, opt_einsum."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from typing import Any
+
+import numpy as np
+import opt_einsum
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tcgen
+import tcgen.einsum_kernels
+from tcgen.errors import (
+    ArgumentError,
+    DtypeError,
+    EinsumError,
+    ExtentError,
+    MemoryLimitError,
+    PathError,
+    ShapeError,
+)
+
+A = np.arange(6.0).reshape(2, 3)
+B = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.fixture(autouse=True)
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated code for every call that it can run, from an empty cache."""
+    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", {})
+    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+    tcgen.einsum_report(reset=True)
+
+
+def routes() -> list[tuple[str, str]]:
+    return [(row.route, row.reason) for row in tcgen.einsum_report().rows]
+
+
+# ---- which way a call goes
+
+
+def test_tiny_calls_are_delegated_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_MIN_FLOPS")
+    tcgen.einsum("ij,jk->ik", A, B)
+    big = np.ones((60, 60))
+    tcgen.einsum("ij,jk->ik", big, big)
+    report = tcgen.einsum_report()
+    assert routes() == [("numpy", "tiny"), ("kernel", "numpy")]
+    assert (report.kernel_calls, report.numpy_calls) == (1, 1)
+    assert "1 calls ran generated code, 1 were delegated to NumPy" in str(report)
+    assert "ij,jk->ik" in str(report)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "?", "f2", "c8", "O"])
+def test_types_without_kernels_are_delegated(dtype: str) -> None:
+    a, b = A.astype(dtype), B.astype(dtype)
+    np.testing.assert_array_equal(tcgen.einsum("ij,jk", a, b), np.einsum("ij,jk", a, b))
+    ((route, reason),) = routes()
+    assert route == "numpy"
+    assert reason == f"no kernels for {np.dtype(dtype)}"
+
+
+def test_views_stay_views() -> None:
+    a = np.eye(3)
+    tcgen.einsum("ii->i", a)[:] = 7.0
+    assert a[1, 1] == 7.0
+    assert np.shares_memory(tcgen.einsum("ij->ji", a), a)
+    assert routes() == [("numpy", "a view of the operand")] * 2
+
+
+def test_letters_and_extents_share_one_program() -> None:
+    shape = [(23, 29), (29, 31)]
+    tcgen.einsum("pq,qr->pr", *map(np.ones, shape))
+    before = tcgen.einsum_report().programs
+    tcgen.einsum("αβ,βγ->αγ", *map(np.ones, shape))
+    tcgen.einsum(np.ones((5, 2)), [7, 3], np.ones((2, 4)), [3, 9], [7, 9])
+    tcgen.einsum("ij,jk", np.ones((0, 2)), np.ones((2, 4)))
+    assert tcgen.einsum_report().programs == before
+    assert len(tcgen.einsum_report().rows) == 4
+
+
+def test_order_of_three_operands_follows_their_extents() -> None:
+    def shapes(n: int, m: int) -> list[np.ndarray]:
+        return [np.ones((n, m)), np.ones((m, n)), np.ones((n, m))]
+
+    tcgen.einsum("ab,bc,cd->ad", *shapes(2, 50))
+    before = tcgen.einsum_report().programs
+    tcgen.einsum("ab,bc,cd->ad", *shapes(3, 60))
+    assert tcgen.einsum_report().programs == before
+    wide = [np.ones((50, 50)), np.ones((50, 2)), np.ones((2, 2))]
+    tcgen.einsum("ab,bc,cd->ad", *wide)
+    assert tcgen.einsum_report().programs == before + 1
+
+
+def test_threads_count_and_agree() -> None:
+    results: list[Any] = []
+    workers = [
+        threading.Thread(target=lambda: results.append(tcgen.einsum("xy,yz,zw->xw", A, B, B.T)))
+        for _ in range(8)
+    ]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert all((r == A @ B @ B.T).all() for r in results)
+    assert tcgen.einsum_report().kernel_calls == len(results) == 8
+
+
+def test_numpy_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "einsum", tcgen.einsum)
+    assert np.einsum("i,i", np.arange(3), np.arange(3)) == 5
+    assert np.einsum("ij->ji", A.T[::2]).shape == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("MIN_FLOPS", "many", "no number of flops"), ("TARGET", "gpu", "is not one of cpu, numpy")],
+)
+def test_wrong_settings(name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"TCGEN_EINSUM_{name}", value)
+    with pytest.raises(ArgumentError, match=said):
+        tcgen.einsum("ij,jk", A, B)
+
+
+# ---- what NumPy cannot do
+
+
+def test_more_labels_than_letters() -> None:
+    """Sixty labels on a chain of matrices: NumPy has names for 52."""
+    letters = [chr(0x4E00 + n) for n in range(60)]
+    random = np.random.default_rng(1)
+    matrices = [random.standard_normal((2, 2)) for _ in range(59)]
+    text = ",".join(a + b for a, b in itertools.pairwise(letters))
+    found = tcgen.einsum(f"{text}->{letters[0]}{letters[-1]}", *matrices)
+    np.testing.assert_allclose(found, np.linalg.multi_dot(matrices), rtol=1e-10)
+
+
+def test_more_labels_than_letters_on_integers() -> None:
+    letters = [chr(0x4E00 + n) for n in range(60)]
+    text = ",".join(a + b for a, b in itertools.pairwise(letters))
+    with pytest.raises(EinsumError, match=r"60 labels on int64 arrays: NumPy.*takes 52"):
+        tcgen.einsum(text, *[np.ones((1, 1), int)] * 59)
+
+
+def test_memory_limit() -> None:
+    """The whole intermediate of a fitted ladder does not fit, so loops are fused."""
+    random = np.random.default_rng(2)
+    b, t = random.standard_normal((5, 24, 24)), random.standard_normal((2, 2, 24, 24))
+    text = "xac,xbd,ijcd->ijab"
+    expected = np.einsum(text, b, b, t, optimize=True)
+    result = 8 * expected.size
+    with pytest.raises(MemoryLimitError, match="this plan needs"):
+        tcgen.einsum(text, b, b, t, memory_limit=result - 1)
+    path = ["einsum_path", (0, 1), (0, 1)]
+    whole = 8 * 24**4
+    fused = tcgen.einsum(text, b, b, t, optimize=path, memory_limit=whole // 2)
+    np.testing.assert_allclose(fused, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_memory_limit_needs_a_kernel() -> None:
+    with pytest.raises(DtypeError, match="memory_limit needs generated code: no kernels for int64"):
+        tcgen.einsum("i,i", np.arange(3), np.arange(3), memory_limit="1MiB")
+
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    "optimize",
+    [
+        *(True, False, None, "greedy", "optimal", ("greedy", 100)),
+        ["einsum_path", (1, 2), (0, 1)],
+        ["einsum_path", (0, 2), (0, 1)],
+        ["einsum_path", (0, 1, 2)],
+        ["einsum_path", (0,), (0, 1, 2)],
+    ],
+)
+def test_optimize(optimize: Any) -> None:
+    found = tcgen.einsum("ij,jk,lk->il", A, B, B, optimize=optimize)
+    np.testing.assert_allclose(found, A @ B @ B.T)
+
+
+@pytest.mark.parametrize(
+    ("optimize", "error", "said"),
+    [
+        ("best", ArgumentError, "optimize='best' is none of True, False"),
+        (3, ArgumentError, "optimize=3 is none"),
+        ([(0, 1)], ArgumentError, "is none of True"),
+        (["einsum_path", (0, 1)], PathError, r"leaves 2 arrays of 3: it must end at 1"),
+        (["einsum_path"], PathError, "leaves 3 arrays"),
+        (["einsum_path", (0, 3)], PathError, "there are 3 arrays then"),
+    ],
+)
+def test_wrong_optimize(optimize: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        tcgen.einsum("ij,jk,lk->il", A, B, B, optimize=optimize)
+
+
+@pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
+@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
+def test_order_of_memory_is_numpys(order: str | None, turned: tuple[bool, bool]) -> None:
+    random = np.random.default_rng(3)
+    a, b = (
+        np.asfortranarray(x) if t else x
+        for x, t in zip(random.random((2, 2, 3, 4)), turned, strict=True)
+    )
+    found = tcgen.einsum("abc,dbc->ad", a, b, order=order)
+    expected = np.einsum("abc,dbc->ad", a, b, order=order)
+    np.testing.assert_allclose(found, expected)
+    if order in ("C", "F") or any(turned):
+        assert found.flags.c_contiguous == expected.flags.c_contiguous
+        assert found.flags.f_contiguous == expected.flags.f_contiguous
+
+
+def test_out_may_be_an_operand_strided_or_longer() -> None:
+    square = np.arange(9.0).reshape(3, 3)
+    expected = square @ square
+    assert tcgen.einsum("ij,jk->ik", square, square, out=square) is square
+    np.testing.assert_array_equal(square, expected)
+    wide = np.zeros((2, 8))
+    tcgen.einsum("ij,jk->ik", A, B, out=wide[:, ::2])
+    np.testing.assert_array_equal(wide[:, ::2], A @ B)
+    assert not wide[:, 1::2].any()
+    repeated = tcgen.einsum("ij,jk->ik", A[:1], B, out=np.zeros((5, 4)))
+    np.testing.assert_array_equal(repeated, np.broadcast_to(A[:1] @ B, (5, 4)))
+    turned = tcgen.einsum("ij,jk->ik", A, B, out=np.zeros((2, 4), order="F"))
+    np.testing.assert_array_equal(turned, A @ B)
+
+
+# ---- messages
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "said"),
+    [
+        ((), EinsumError, "needs subscripts and at least one operand"),
+        (("",), EinsumError, "at least one operand"),
+        (("i,j", A[0]), EinsumError, "subscripts for 2 operands, but 1 were given"),
+        (("ij->il", A), EinsumError, r"output label 'l' is on no operand \(labels: i, j\)"),
+        (("ij->ii", A), EinsumError, "output label 'i' stands there more than once"),
+        (("i", A), EinsumError, "operand 0 has 2 axes, but only the labels 'i'"),
+        (("ijk", A), EinsumError, "operand 0 has 2 axes, but too many labels"),
+        (("i%", A), EinsumError, "'%' in operand 0 is no label"),
+        (("i.j", A), EinsumError, "'.' that is not part of one ellipsis"),
+        (("......", A), EinsumError, "not part of one ellipsis"),
+        (("ij->i->j", A), EinsumError, "the output follows one '->'"),
+        (("ij- >i", A), EinsumError, "the output follows one '->'"),
+        (("ij->i,j", A), EinsumError, "the output has a comma"),
+        (("i...->i", A), EinsumError, "stands for 1 axes, which the output leaves out"),
+        (("ii", A), ShapeError, r"'i' repeats on operand 0 of shape \(2, 3\)"),
+        (
+            ("ij,jk", A, A),
+            ShapeError,
+            r"'j' has extent 2 on axis 0 of operand 1 \(shape \(2, 3\)\), but extent 3 on axis 1",
+        ),
+        (("...,...", A, A.T), ShapeError, r"'...\[-2\]' has extent 3"),
+        ((A, 0), ArgumentError, "labels of operand 0 must be a list of integers, found int"),
+        ((A, [0.5, 1]), ArgumentError, "must be integers or Ellipsis, found 0.5"),
+        ((A, [True, 1]), ArgumentError, "must be integers or Ellipsis, found True"),
+        ((A, [0, 52]), EinsumError, "label 52 of operand 0 is not in 0 to 51"),
+        ((A, [..., ...]), EinsumError, "more than one Ellipsis"),
+    ],
+)
+def test_wrong_calls(arguments: tuple[Any, ...], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        tcgen.einsum(*arguments)
+    with pytest.raises((ValueError, TypeError)) as numpys:
+        np.einsum(*arguments)
+    assert issubclass(error, ValueError) == isinstance(numpys.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "error", "said"),
+    [
+        ({"out": [0]}, ArgumentError, "out must be a NumPy array, found list"),
+        (
+            {"out": np.zeros(3)},
+            ShapeError,
+            r"out has shape \(3,\), but the result has shape \(2, 4",
+        ),
+        ({"out": np.zeros((2, 5))}, ShapeError, r"out has shape \(2, 5\)"),
+        ({"out": np.zeros((2, 4), "f4")}, DtypeError, "could not be cast.*casting='unsafe'"),
+        ({"dtype": "f4"}, DtypeError, "could not be cast.*cast the operands"),
+        ({"dtype": "no type"}, DtypeError, "dtype='no type'"),
+        ({"casting": "always"}, EinsumError, "casting"),
+        ({"order": "W"}, EinsumError, "order='W' is none of"),
+        ({"memory_limit": "lots"}, ArgumentError, "not an amount of memory"),
+    ],
+)
+def test_wrong_keywords(keywords: dict[str, Any], error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        tcgen.einsum("ij,jk", A, B, **keywords)
+
+
+def test_read_only_out() -> None:
+    out = np.zeros((2, 4))
+    out.flags.writeable = False
+    with pytest.raises(EinsumError, match="out is read-only"):
+        tcgen.einsum("ij,jk", A, B, out=out)
+
+
+def test_arrays_of_a_gpu_are_refused() -> None:
+    class OnGpu:
+        def __init__(self) -> None:
+            self.__cuda_array_interface__: dict[str, Any] = {}
+
+    with pytest.raises(ArgumentError, match=r"operand 1 is a .*OnGpu in GPU memory"):
+        tcgen.einsum("ij,jk", A, OnGpu())
+
+
+# ---- the pairwise signature
+
+
+@pytest.mark.parametrize("alpha", [1.0, -0.5, 2])
+@pytest.mark.parametrize("beta", [0.0, 1.0, 3])
+def test_contract(alpha: float, beta: float) -> None:
+    start = np.full((2, 4), np.nan if beta == 0 else 2.0)
+    expected = alpha * (A @ B) + (beta * start if beta else 0)
+    out = start.copy()
+    assert tcgen.contract("ij,jk->ik", A, B, alpha, beta, out) is out
+    np.testing.assert_allclose(out, expected)
+    if beta == 0:
+        np.testing.assert_allclose(tcgen.contract("ij,jk->ik", A, B, alpha=alpha), expected)
+
+
+def test_contract_of_complex_numbers() -> None:
+    found = tcgen.contract("ij,jk->ik", A, B, alpha=1j)
+    np.testing.assert_allclose(found, 1j * (A @ B))
+    with pytest.raises(DtypeError, match="Cannot cast"):
+        tcgen.contract("ij,jk->ik", A, B, alpha=1j, out=np.zeros((2, 4)))
+
+
+def test_contract_refuses() -> None:
+    with pytest.raises(ArgumentError, match=r"beta=1\.0 scales what out holds"):
+        tcgen.contract("ij,jk->ik", A, B, beta=1.0)
+    with pytest.raises(ShapeError, match=r"out has shape \(3,\), the result \(2, 4\)"):
+        tcgen.contract("ij,jk->ik", A, B, alpha=2.0, out=np.zeros(3))
+    with pytest.raises(EinsumError, match="subscripts for 3 operands"):
+        tcgen.contract("ij,jk,kl->il", A, B)
+
+
+# ---- opt_einsum's functions
+
+
+@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@given(st.data())
+def test_tensordot(data: st.DataObject) -> None:
+    summed = data.draw(st.lists(st.integers(1, 3), max_size=3))
+    left, right = (data.draw(st.lists(st.integers(1, 3), max_size=2)) for _ in range(2))
+    random = np.random.default_rng(len(summed))
+    a, b = random.random((*left, *summed)), random.random((*summed, *right))
+    n = len(summed)
+    order_a = data.draw(st.permutations(range(a.ndim)))
+    order_b = data.draw(st.permutations(range(b.ndim)))
+    axes_a = [
+        order_a.index(len(left) + k) - data.draw(st.sampled_from((0, a.ndim))) for k in range(n)
+    ]
+    axes_b = [order_b.index(k) for k in range(n)]
+    np.testing.assert_allclose(tcgen.tensordot(a, b, n), np.tensordot(a, b, n))
+    turned = a.transpose(order_a), b.transpose(order_b)
+    expected = np.tensordot(*turned, (axes_a, axes_b))
+    found = tcgen.tensordot(*turned, axes=(axes_a, axes_b))
+    assert np.shape(found) == np.shape(expected)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_tensordot_refuses() -> None:
+    with pytest.raises(ShapeError, match="axis 0 of shape"):
+        tcgen.tensordot(A, A, axes=(0, 1))
+    with pytest.raises(EinsumError, match=r"axes \[5\] do not exist in shape \(2, 3\)"):
+        tcgen.tensordot(A, A, axes=(5, 0))
+    with pytest.raises(EinsumError, match="as many, each given once"):
+        tcgen.tensordot(A, A, axes=([0, 1], [0]))
+
+
+@pytest.mark.parametrize("text", ["ijk,kjl,lm->im", "ij,ij->ij", "ijkl,ka,lb->ijab", "ij,jk,ki->"])
+def test_opt_einsum_backend(text: str) -> None:
+    random = np.random.default_rng(5)
+    extents = dict(zip("abijklm", range(2, 9), strict=True))
+    terms = text.partition("->")[0].split(",")
+    arrays = [random.random([extents[c] for c in term]) for term in terms]
+    found = opt_einsum.contract(text, *arrays, backend="tcgen")
+    np.testing.assert_allclose(found, np.einsum(text, *arrays))
+    assert tcgen.einsum_report().kernel_calls > 0
+    np.testing.assert_array_equal(tcgen.transpose(A), A.T)
+    np.testing.assert_array_equal(tcgen.transpose(A, (1, 0)), A.T)
+
+
+# ---- subscripts as equations of a program
+
+
+def test_compile_subscripts() -> None:
+    program = tcgen.compile("ij,jk->ik", extents={"i": 2, "j": 3, "k": 4}, target="numpy")
+    np.testing.assert_array_equal(program(x0=A, x1=B)["y"], A @ B)
+    assert program.report["operations"]["polynomial"] == "2 i j k"
+    implicit = tcgen.compile("ba,γa", extents={"a": 3, "b": 2, "u3b3": 2}, target="numpy")
+    np.testing.assert_array_equal(implicit(x0=A, x1=A)["y"], A @ A.T)
+
+
+def test_compile_subscripts_refuses() -> None:
+    with pytest.raises(ExtentError, match="no planning extent for space i, j"):
+        tcgen.compile("ij,j->i", target="numpy")
+    with pytest.raises(EinsumError, match="without arrays nothing shows how many axes"):
+        tcgen.compile("...i,i->...", target="numpy")
+    with pytest.raises(EinsumError, match="output label 'z' is on no operand"):
+        tcgen.compile("ij,jk->iz", target="numpy")
+    with pytest.raises(tcgen.TcgenError, match=r"no,such\.spec"):
+        tcgen.compile("no,such.spec", target="numpy")
