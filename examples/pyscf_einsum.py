@@ -34,6 +34,7 @@ def generated_contractions() -> Iterator[None]:
     finally:
         gccsd.einsum, gintermediates.einsum = kept
 
+
 def main() -> int:
     """Compare two GCCSD energies; 0 if they agree."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
