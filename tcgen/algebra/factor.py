@@ -9,12 +9,13 @@ from ..ir.system import System
 from .expand import expand
 from .lift import lift
 from .search import Arrays, Ledger, Prices, Search, State, prune
+from .sums import Sum
 from .write_sums import write_system
 
-_ROUNDS_FOR_AN_ARRAY = 100
-_MOST_ROUNDS = 3000
-_BLUR = 3.0
-_HEAT = 0.02
+_WORK = 150_000  # common factors weighed at effort 1
+_ROUNDS_FOR_AN_ARRAY = 80
+_BLUR = 6.0
+_HEAT = 0.03
 
 
 def factored(
@@ -44,16 +45,14 @@ def _improved(search: Search, state: State, effort: int) -> State:
     best, least = state, search.ledger.total(state)
     current, cost = best, least
     arrays = len(state.sums) - len(state.targets)
-    rounds = effort * min(_MOST_ROUNDS, _ROUNDS_FOR_AN_ARRAY * arrays)
-    draw = search.random
+    rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
+    budget = search.work + effort * _WORK
     for number in range(rounds):
+        if search.work > budget:
+            break
         fresh = current.copy()
-        search.noise = _BLUR * draw.random()
-        changed: list[int] = []
-        for _ in range(draw.choice((1, 1, 2, 2, 3, 4))):
-            arrays_left = [n for n in fresh.sums if n not in fresh.targets]
-            if arrays_left:
-                changed += search.dissolve(fresh, draw.choice(arrays_left))
+        search.noise = _BLUR * search.random.random()
+        changed = _dissolved(search, fresh)
         prune(fresh)
         search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
         prune(fresh)
@@ -63,3 +62,40 @@ def _improved(search: Search, state: State, effort: int) -> State:
         if flops < least:
             best, least = fresh, flops
     return best
+
+
+def _dissolved(search: Search, state: State) -> list[int]:
+    """Dissolve some arrays; returns the sums to factor anew.
+
+    Either a few arrays anywhere, or some of those that one sum reads, or nearly all that one sum
+    reads together with what they read, which leaves room to build on the few that stay.
+    """
+    draw = search.random
+    readers = [n for n, total in state.sums.items() if _read_by(state, total)]
+    if not readers:
+        return []
+    kind = draw.random()
+    if kind < 0.3:
+        arrays = [n for n in state.sums if n not in state.targets]
+        chosen = draw.sample(arrays, min(len(arrays), draw.choice((1, 1, 2, 2, 3, 4))))
+        return _dissolve_all(search, state, chosen)
+    near = _read_by(state, state.sums[draw.choice(readers)])
+    if kind < 0.6:
+        return _dissolve_all(search, state, draw.sample(near, draw.randint(1, len(near))))
+    stay = set(draw.sample(near, min(len(near), draw.choice((1, 1, 2, 3)))))
+    chosen = [n for n in near if n not in stay]
+    if draw.random() < 0.7:
+        for label in chosen:  # grows
+            more = _read_by(state, state.sums[label])
+            chosen.extend(n for n in more if n not in stay and n not in chosen)
+    return _dissolve_all(search, state, chosen)
+
+
+def _dissolve_all(search: Search, state: State, labels: list[int]) -> list[int]:
+    return [n for label in labels for n in search.dissolve(state, label)]
+
+
+def _read_by(state: State, total: Sum) -> list[int]:
+    """Arrays that a sum reads, each once."""
+    found = (p for term in sorted(total.terms) for p, _ in term[0])
+    return list(dict.fromkeys(p for p in found if p in state.sums and p not in state.targets))

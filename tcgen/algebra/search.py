@@ -164,7 +164,10 @@ class Search:
     """The greedy factoring of a set of targets.
 
     Attributes:
-        noise: 0 takes the best factor each time; above, savings are blurred by up to this part.
+        noise: 0 takes the best factor each time; above, savings are blurred by a random number
+            to this power.
+        paid: products that other sums compute.
+        work: common factors weighed so far, the measure of effort.
     """
 
     algebra: Algebra
@@ -174,6 +177,7 @@ class Search:
     random: Random
     noise: float = 0.0
     paid: frozenset[object] = frozenset()
+    work: int = 0
 
     def start(self, targets: Mapping[int, Sum]) -> State:
         """The targets with nothing factored."""
@@ -255,7 +259,7 @@ class Search:
                 self._remove(table, term, total)
             if not inner.terms:
                 continue
-            array, axes, scale = self._array(state, inner, waiting)
+            array, axes, scale = self._array(state, inner, label, waiting)
             joined = self.algebra.joined(first, array, axes)
             normal, sign = self.algebra.normal(joined, total.frame)
             if sign:
@@ -264,9 +268,9 @@ class Search:
                     self._enter(table, normal, total.frame)
 
     def _array(
-        self, state: State, inner: Sum, waiting: list[int]
+        self, state: State, inner: Sum, reader: int, waiting: list[int]
     ) -> tuple[int, tuple[int, ...], Fraction]:
-        """An array that the reader of ``inner`` may read in its place."""
+        """An array that ``reader`` may read in place of ``inner``."""
         seen = dict(inner.frame.group)
         copy = 0
         while True:
@@ -283,7 +287,8 @@ class Search:
                 tuple(axes[perm[place[i]]] for i in range(len(axes))): sign
                 for perm, sign in known.frame.group
             }
-            if all(seen.get(perm) == sign for perm, sign in images.items()):
+            visible = all(seen.get(perm) == sign for perm, sign in images.items())
+            if visible and not _reads(state, label, reader):
                 return label, axes, scale
             copy += 1
 
@@ -318,6 +323,7 @@ class Search:
     ) -> tuple[tuple[object, ...], list[Product]] | None:
         best: tuple[float, tuple[object, ...], list[Product]] | None = None
         rank = total.frame.rank
+        self.work += len(table)
         for key, group in table.items():
             if len(group) < 2:
                 continue
@@ -370,6 +376,21 @@ class Search:
         del state.sums[label]
         state.factored.discard(label)
         return changed
+
+
+def _reads(state: State, label: int, wanted: int) -> bool:
+    """True where an array is, or needs, the sum ``wanted``."""
+    waiting, done = [label], {label}
+    while waiting:
+        one = waiting.pop()
+        if one == wanted:
+            return True
+        for term in state.sums[one].terms:
+            for part, _ in term[0]:
+                if part in state.sums and part not in done:
+                    done.add(part)
+                    waiting.append(part)
+    return False
 
 
 def _on_axes(group: Group, held: tuple[int, ...]) -> Group:
