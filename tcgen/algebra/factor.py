@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from random import Random
 
-from ..ir.system import System
-from .expand import expand
+from ..ir.system import Equation, System
+from ..ir.tensor import Role
+from .expand import inline_all, keep_needed
 from .lift import lift
 from .search import Arrays, Ledger, Prices, Search, State, prune
 from .sums import Sum
@@ -29,7 +31,7 @@ def factored(
         complex_values: whether hermitian symmetries must be left alone.
         effort: amount of work; the result depends on it and on nothing random.
     """
-    lifted = lift(expand(system, named=True), complex_values)
+    lifted = lift(_multiplied_out(system), complex_values)
     prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces))
     algebra = lifted.algebra
     ledger = Ledger(algebra, prices)
@@ -38,6 +40,19 @@ def factored(
     search.run(state, list(state.targets))
     prune(state)
     return write_system(lifted, _improved(search, state, effort))
+
+
+def _multiplied_out(system: System) -> System:
+    """The system with volatile intermediates inlined; constant ones are computed once anyway."""
+    equations: list[Equation] = []
+    known: dict[str, Equation] = {}
+    for old in system.equations:
+        current = inline_all(old, known)
+        tensor = old.lhs.tensor
+        if tensor.role is Role.TEMP and tensor.volatile:
+            known[tensor.name] = current
+        equations.append(current)
+    return keep_needed(replace(system, equations=tuple(equations)))
 
 
 def _improved(search: Search, state: State, effort: int) -> State:

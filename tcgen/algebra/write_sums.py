@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import assert_never
 
-from ..ir.expr import expr_indices
+from ..ir.expr import Delta, expr_indices
 from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Tensor
 from .canonical import Group
@@ -86,9 +87,17 @@ class _Writer:
         """A factor of the user with new indices, or a reference to an array."""
         if label in self.tensors:
             return Ref(self.tensors[label], indices)
-        return rename_factor(
-            self.lifted.atoms[label], dict(zip(self.lifted.axes[label], indices, strict=True))
-        )
+        known = self.lifted.atoms[label]
+        match known:
+            case Ref(tensor, _):
+                return Ref(tensor, indices)
+            case Delta():
+                return Delta(*indices)
+            case Apply():
+                axes = self.lifted.axes[label]
+                return rename_factor(known, dict(zip(axes, indices, strict=True)))
+            case _:
+                assert_never(known)
 
     def target(self, label: int) -> None:
         """Write the equation of a target; its symmetry is restored at the end."""
