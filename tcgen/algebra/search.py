@@ -224,9 +224,7 @@ class Search:
                     found.append(self._axes_group(term, total.frame, place, len(places), rank))
         return found
 
-    def _axes_group(
-        self, term: Product, frame: Frame, place: int, reads: int, rank: int
-    ) -> Group:
+    def _axes_group(self, term: Product, frame: Frame, place: int, reads: int, rank: int) -> Group:
         full = (1 << len(term[0])) - 1
         held = term[0][place][1]
         if reads > 1 or len(set(held)) < rank or full == 1:

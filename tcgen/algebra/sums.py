@@ -230,9 +230,7 @@ class Algebra:
         new_frame = Frame(tuple(frame.spaces[i] for i in order), trivial(frame.rank))
         total: dict[Product, Fraction] = {}
         for (parts, spaces), coeff in terms.items():
-            renamed = tuple(
-                sorted((t, tuple(place.get(i, i) for i in held)) for t, held in parts)
-            )
+            renamed = tuple(sorted((t, tuple(place.get(i, i) for i in held)) for t, held in parts))
             product = (renamed, (*new_frame.spaces, *spaces[frame.rank :]))
             normal, sign = self.normal(product, new_frame)
             if sign:
