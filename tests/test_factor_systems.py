@@ -1,4 +1,4 @@
-"""Factoring across terms and targets: values, counts and independence of how the terms are written."""
+"""Factoring across terms and targets: values, counts, any way of writing the terms."""
 
 from __future__ import annotations
 

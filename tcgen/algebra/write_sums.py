@@ -16,7 +16,7 @@ from .lift import Lifted
 from .permute import new_name
 from .rename import fresh_index, rename_factor
 from .search import State
-from .sums import Product, Sum, trivial
+from .sums import Product, Sum
 
 
 @dataclass(slots=True)
