@@ -86,9 +86,7 @@ def shuffled(system: System, seed: int) -> System:
     draw = Random(seed)
     equations: list[Equation] = []
     for equation in system.equations:
-        terms = []
-        for term in equation.terms:
-            terms.append(_rewritten(term, equation, draw))
+        terms = [_rewritten(term, equation, draw) for term in equation.terms]
         draw.shuffle(terms)
         equations.append(replace(equation, terms=tuple(terms)))
     return replace(system, equations=tuple(equations))

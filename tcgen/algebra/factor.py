@@ -10,7 +10,8 @@ from ..ir.system import Equation, System
 from ..ir.tensor import Role
 from .expand import inline_all, keep_needed
 from .lift import lift
-from .search import Arrays, Ledger, Prices, Search, State, prune
+from .prices import Ledger, Prices
+from .search import Arrays, Search, State, prune
 from .sums import Sum
 from .write_sums import write_system
 
@@ -57,7 +58,7 @@ def _multiplied_out(system: System) -> System:
 
 def _improved(search: Search, state: State, effort: int) -> State:
     """Arrays dissolved at random and their readers factored anew, kept where that is cheaper."""
-    best, least = state, search.ledger.total(state)
+    best, least = state, search.ledger.total(state.sums.values())
     current, cost = best, least
     arrays = len(state.sums) - len(state.targets)
     rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
@@ -71,7 +72,7 @@ def _improved(search: Search, state: State, effort: int) -> State:
         prune(fresh)
         search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
         prune(fresh)
-        flops = search.ledger.total(fresh)
+        flops = search.ledger.total(fresh.sums.values())
         if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
             current, cost = fresh, flops
         if flops < least:
