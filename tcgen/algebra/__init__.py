@@ -12,6 +12,7 @@ from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
 from .brackets import choose_brackets
 from .expand import keep_needed, naive_cost
+from .factor import factored
 from .merge import clean_equation
 from .permute import fold_permutations, separate_permutations
 from .same import merge_equal_intermediates
@@ -49,7 +50,9 @@ def form_sequence(system: System, options: Options) -> Program:
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values)
     best: tuple[int, Program] | None = None
-    for candidate in _candidates(source, extents, complex_values):
+    candidates = _candidates(source, extents, complex_values)
+    found = factored(source, extents, complex_values, options.effort)
+    for candidate in (*candidates, found):
         program = _program(candidate, Workspace(extents, complex_values, True), naive, False)
         flops = program.flops().value(extents)
         if best is None or flops < best[0]:

@@ -38,7 +38,7 @@ def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation
             terms.extend(without_perms(replace(members[0], perms=perms), lhs))
             continue
         tensor = Tensor(
-            _new_name(f"{lhs.tensor.name}_p", taken),
+            new_name(f"{lhs.tensor.name}_p", taken),
             tuple(i.space for i in lhs.indices),
             Role.TEMP,
             volatile=any(r.tensor.volatile for t in members for r in t.refs),
@@ -51,7 +51,8 @@ def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation
     return (*first, replace(equation, terms=tuple(terms)))
 
 
-def _new_name(stem: str, taken: set[str]) -> str:
+def new_name(stem: str, taken: set[str]) -> str:
+    """The stem with the first free number, which is then taken."""
     number = 1
     while f"{stem}{number}" in taken:
         number += 1

@@ -1,0 +1,117 @@
+"""The factored system: greedy factoring, then improved as long as the effort allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+
+from ..ir.system import Equation, System
+from ..ir.tensor import Role
+from .expand import inline_all, keep_needed
+from .lift import lift
+from .prices import Ledger, Prices
+from .search import Arrays, Search, State, prune
+from .sums import Sum
+from .write_sums import write_system
+
+_WORK = 150_000  # common factors weighed at effort 1
+_ROUNDS_FOR_AN_ARRAY = 80
+_BLUR = 6.0
+_HEAT = 0.03
+
+
+def factored(
+    system: System, extents: Mapping[str, int], complex_values: bool, effort: int
+) -> System:
+    """The system with every bracket multiplied out and the sums factored anew.
+
+    Args:
+        system: equations with derived symmetries.
+        extents: planning extents of the base spaces.
+        complex_values: whether hermitian symmetries must be left alone.
+        effort: amount of work; the result depends on it and on nothing random.
+    """
+    lifted = lift(_multiplied_out(system), complex_values)
+    prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces))
+    algebra = lifted.algebra
+    ledger = Ledger(algebra, prices)
+    search = Search(algebra, Arrays(algebra), prices, ledger, Random(0))
+    state = search.start(lifted.targets)
+    search.run(state, list(state.targets))
+    prune(state)
+    return write_system(lifted, _improved(search, state, effort))
+
+
+def _multiplied_out(system: System) -> System:
+    """The system with volatile intermediates inlined; constant ones are computed once anyway."""
+    equations: list[Equation] = []
+    known: dict[str, Equation] = {}
+    for old in system.equations:
+        current = inline_all(old, known)
+        tensor = old.lhs.tensor
+        if tensor.role is Role.TEMP and tensor.volatile:
+            known[tensor.name] = current
+        equations.append(current)
+    return keep_needed(replace(system, equations=tuple(equations)))
+
+
+def _improved(search: Search, state: State, effort: int) -> State:
+    """Arrays dissolved at random and their readers factored anew, kept where that is cheaper."""
+    best, least = state, search.ledger.total(state.sums.values())
+    current, cost = best, least
+    arrays = len(state.sums) - len(state.targets)
+    rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
+    budget = search.work + effort * _WORK
+    for number in range(rounds):
+        if search.work > budget:
+            break
+        fresh = current.copy()
+        search.noise = _BLUR * search.random.random()
+        changed = _dissolved(search, fresh)
+        prune(fresh)
+        search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
+        prune(fresh)
+        flops = search.ledger.total(fresh.sums.values())
+        if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
+            current, cost = fresh, flops
+        if flops < least:
+            best, least = fresh, flops
+    return best
+
+
+def _dissolved(search: Search, state: State) -> list[int]:
+    """Dissolve some arrays; returns the sums to factor anew.
+
+    Either a few arrays anywhere, or some of those that one sum reads, or nearly all that one sum
+    reads together with what they read, which leaves room to build on the few that stay.
+    """
+    draw = search.random
+    readers = [n for n, total in state.sums.items() if _read_by(state, total)]
+    if not readers:
+        return []
+    kind = draw.random()
+    if kind < 0.3:
+        arrays = [n for n in state.sums if n not in state.targets]
+        chosen = draw.sample(arrays, min(len(arrays), draw.choice((1, 1, 2, 2, 3, 4))))
+        return _dissolve_all(search, state, chosen)
+    near = _read_by(state, state.sums[draw.choice(readers)])
+    if kind < 0.6:
+        return _dissolve_all(search, state, draw.sample(near, draw.randint(1, len(near))))
+    stay = set(draw.sample(near, min(len(near), draw.choice((1, 1, 2, 3)))))
+    chosen = [n for n in near if n not in stay]
+    if draw.random() < 0.7:
+        for label in chosen:  # grows
+            more = _read_by(state, state.sums[label])
+            chosen.extend(n for n in more if n not in stay and n not in chosen)
+    return _dissolve_all(search, state, chosen)
+
+
+def _dissolve_all(search: Search, state: State, labels: list[int]) -> list[int]:
+    return [n for label in labels for n in search.dissolve(state, label)]
+
+
+def _read_by(state: State, total: Sum) -> list[int]:
+    """Arrays that a sum reads, each once."""
+    found = (p for term in sorted(total.terms) for p, _ in term[0])
+    return list(dict.fromkeys(p for p in found if p in state.sums and p not in state.targets))

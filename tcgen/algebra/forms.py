@@ -1,0 +1,188 @@
+"""Products over numbered indices in canonical form: the fast kernel of the factoring search.
+
+A product is a tuple of factors ``(label, indices)``; indices are small integers, those of the
+sum's left side first. :class:`Forms` interns labels with their symmetry groups and finds the
+least labelling of a product, optionally together with the left side and its group, so that two
+terms of a sum have one form where a permutation of the left side makes them equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from .canonical import Group
+
+Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
+Parts: TypeAlias = tuple[Part, ...]
+
+LEFT = 1_000_000  # labels from here on are left sides; they sort behind all factors
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Least labelling of a product.
+
+    Attributes:
+        key: equal for equal products.
+        sign: of the product against its form.
+        order: indices in the order of their new labels.
+        parts: the factors with new labels, the left side last where it took part.
+        ties: every (order, sign) that gives the same form.
+    """
+
+    key: tuple[object, ...]
+    sign: int
+    order: tuple[int, ...]
+    parts: Parts
+    ties: tuple[tuple[tuple[int, ...], int], ...]
+
+
+@dataclass(slots=True)
+class Forms:
+    """Labels with their symmetry groups, and all forms found so far."""
+
+    groups: dict[int, Group] = field(default_factory=dict)
+    orbits: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    left_labels: dict[Group, int] = field(default_factory=dict)
+    known: dict[tuple[Parts, tuple[int, ...]], Form] = field(default_factory=dict)
+
+    def add(self, label: int, group: Group, rank: int) -> None:
+        """Give a label its symmetry group, identity included."""
+        least = list(range(rank))
+        for perm, _ in group:
+            for axis, image in enumerate(perm):
+                least[image] = min(least[image], axis)
+        self.groups[label] = group
+        self.orbits[label] = tuple(least)
+
+    def left(self, group: Group) -> int:
+        """Label of left sides with this symmetry group."""
+        ordered = tuple(sorted(group))
+        label = self.left_labels.get(ordered)
+        if label is None:
+            label = LEFT + len(self.left_labels)
+            self.left_labels[ordered] = label
+            self.add(label, ordered, len(ordered[0][0]))
+        return label
+
+    def form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
+        """Canonical form of a product.
+
+        Args:
+            parts: factors in any order.
+            kinds: colour of each index; only indices of equal colour may be exchanged.
+        """
+        parts = tuple(sorted(parts))
+        memo = (parts, kinds)
+        found = self.known.get(memo)
+        if found is None:
+            found = self._form(parts, kinds)
+            self.known[memo] = found
+        return found
+
+    def _form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
+        rank = self._ranks(parts, kinds)
+        states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {
+            ((), tuple(range(len(parts)))): 1
+        }
+        codes: list[tuple[int, ...]] = []
+        for _ in parts:
+            best: tuple[int, ...] | None = None
+            fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+            for (order, left), sign in states.items():
+                label = parts[left[0]][0]
+                group = self.groups[label]
+                tried: set[tuple[int, ...]] = set()
+                seen = {index: n for n, index in enumerate(order)}
+                for place in left:
+                    if parts[place][0] != label:
+                        break
+                    held = parts[place][1]
+                    if held in tried:
+                        continue
+                    tried.add(held)
+                    rest = tuple(p for p in left if p != place)
+                    for perm, factor in group:
+                        code, extended = _code(held, perm, rank, seen, order)
+                        if best is not None and code > best:
+                            continue
+                        if best is None or code < best:
+                            best, fresh = code, {}
+                        state = (extended, rest)
+                        new = sign * factor
+                        fresh[state] = new if fresh.get(state, new) == new else 0
+            assert best is not None
+            codes.append(best)
+            states = fresh
+        ties = tuple((order, sign) for (order, _), sign in states.items())
+        return self._finished(parts, kinds, codes, ties)
+
+    def _finished(
+        self,
+        parts: Parts,
+        kinds: tuple[int, ...],
+        codes: list[tuple[int, ...]],
+        ties: tuple[tuple[tuple[int, ...], int], ...],
+    ) -> Form:
+        order, sign = min(ties)
+        relabelled: list[Part] = []
+        count = 0
+        for (label, _), code in zip(parts, codes, strict=True):
+            new: list[int] = []
+            for entry in code:
+                if entry >= _FRESH:
+                    entry, count = count, count + 1
+                new.append(entry)
+            relabelled.append((label, tuple(new)))
+        key = (
+            tuple(label for label, _ in parts),
+            tuple(codes),
+            tuple(kinds[i] for i in order),
+        )
+        return Form(key, sign, order, tuple(relabelled), ties)
+
+    def _ranks(self, parts: Parts, kinds: tuple[int, ...]) -> dict[int, int]:
+        """Ranks of the indices by colour, refined twice by the factors that hold them."""
+        level = {k: n for n, k in enumerate(sorted({kinds[i] for _, held in parts for i in held}))}
+        rank = {i: level[kinds[i]] for _, held in parts for i in held}
+        for _ in range(2):
+            if len(set(rank.values())) == len(rank):
+                break
+            around: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {i: [] for i in rank}
+            for label, held in parts:
+                orbit = self.orbits[label]
+                ranks = tuple(sorted(rank[i] for i in held))
+                for axis, index in enumerate(held):
+                    around[index].append((label, orbit[axis], ranks))
+            detail = {i: (rank[i], tuple(sorted(around[i]))) for i in rank}
+            steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
+            rank = {i: steps[d] for i, d in detail.items()}
+        return rank
+
+
+_FRESH = 1000
+
+
+def _code(
+    held: tuple[int, ...],
+    perm: tuple[int, ...],
+    rank: dict[int, int],
+    seen: dict[int, int],
+    order: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Code of one image of a factor: a label where the index has one, else its rank."""
+    code = []
+    fresh: list[int] = []
+    known = len(order)
+    for axis in perm:
+        index = held[axis]
+        label = seen.get(index)
+        if label is not None:
+            code.append(label)
+        elif index in fresh:
+            code.append(known + fresh.index(index))
+        else:
+            code.append(_FRESH + rank[index])
+            fresh.append(index)
+    return tuple(code), (*order, *fresh) if fresh else order

@@ -1,0 +1,117 @@
+"""Systems as the numbered sums of the factoring search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ..ir.system import Equation, Factor, System, Term
+from ..ir.tensor import Index, Space, symmetry_group
+from .atoms import atom_of
+from .canonical import Group
+from .forms import Forms
+from .merge import clean_equation
+from .rename import without_perms
+from .sums import Algebra, Frame, Sum, trivial
+from .symmetry import output_symmetry
+
+_MOST_IMAGES = 600  # of a left side; with more its symmetry is not used
+
+
+@dataclass(slots=True)
+class Lifted:
+    """A system as sums, and what is needed to come back.
+
+    Attributes:
+        targets: sum of each equation, by label.
+        opaque: terms of each equation that do not take part.
+    """
+
+    system: System
+    algebra: Algebra
+    spaces: list[Space] = field(default_factory=list)
+    atoms: dict[int, Factor] = field(default_factory=dict)
+    axes: dict[int, tuple[Index, ...]] = field(default_factory=dict)
+    targets: dict[int, Sum] = field(default_factory=dict)
+    equations: dict[int, Equation] = field(default_factory=dict)
+    opaque: dict[int, tuple[Term, ...]] = field(default_factory=dict)
+
+    def space(self, space: Space) -> int:
+        """Number of a space."""
+        if space not in self.spaces:
+            self.spaces.append(space)
+        return self.spaces.index(space)
+
+
+def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
+    """The equations as sums, each left side with its symmetry.
+
+    Args:
+        system: expanded equations.
+        complex_values: whether hermitian symmetries must be left alone.
+        images: False leaves the symmetry of left sides unused.
+    """
+    lifted = Lifted(system, Algebra(Forms()))
+    plain = []
+    for old in system.equations:
+        terms = tuple(p for t in old.terms for p in without_perms(t, old.lhs))
+        plain.append(clean_equation(replace(old, terms=terms), complex_values, frozenset()))
+    found: dict[str, tuple[Factor, Group, int]] = {}
+    for equation in plain:
+        for term in equation.terms:
+            for factor in term.factors:
+                atom = atom_of(factor, complex_values)
+                found.setdefault(atom.label, (factor, atom.group, len(atom.indices)))
+    labels = {name: n for n, name in enumerate(sorted(found))}
+    for name, (factor, group, rank) in found.items():
+        lifted.algebra.forms.add(labels[name], group, rank)
+        lifted.atoms[labels[name]] = factor
+        lifted.axes[labels[name]] = atom_of(factor, complex_values).indices
+    for space in sorted(system.spaces, key=lambda s: s.name):
+        lifted.space(space)
+    for number, equation in enumerate(plain):
+        _lift_equation(lifted, -1 - number, equation, labels, complex_values, images)
+    return lifted
+
+
+def _lift_equation(
+    lifted: Lifted,
+    label: int,
+    equation: Equation,
+    labels: Mapping[str, int],
+    complex_values: bool,
+    images: bool,
+) -> None:
+    lhs = equation.lhs
+    rank = len(lhs.indices)
+    group: Group = trivial(rank)
+    if images:
+        probe = replace(lhs.tensor, symmetry=output_symmetry(equation, complex_values))
+        full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
+        if len(full) <= _MOST_IMAGES:
+            group = full
+    frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
+    total = Sum(frame, {})
+    opaque = []
+    for term in equation.terms:
+        held = set(term.indices)
+        if not term.factors or not set(lhs.indices) <= held:
+            opaque.append(term)
+            continue
+        number: dict[Index, int] = {i: n for n, i in enumerate(lhs.indices)}
+        spaces = list(frame.spaces)
+        parts = []
+        for factor in term.factors:
+            atom = atom_of(factor, complex_values)
+            for i in atom.indices:
+                if i not in number:
+                    number[i] = len(number)
+                    spaces.append(lifted.space(i.space))
+            parts.append((labels[atom.label], tuple(number[i] for i in atom.indices)))
+        product = (tuple(sorted(parts)), tuple(spaces))
+        normal, sign = lifted.algebra.normal(product, frame)
+        if sign:
+            total.add(normal, term.coeff * sign / len(group))
+    lifted.targets[label] = total
+    lifted.equations[label] = equation
+    lifted.opaque[label] = tuple(opaque)

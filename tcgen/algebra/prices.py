@@ -1,0 +1,171 @@
+"""What products and sums cost at the planning extents, in flops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .forms import Parts
+from .sums import Algebra, Product, Sum
+
+
+@dataclass(slots=True)
+class Prices:
+    """Flops of products at the planning extents, remembered."""
+
+    extents: tuple[int, ...]  # of each space number
+    known: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
+        default_factory=dict
+    )
+    shapes: dict[object, tuple[int, object]] = field(default_factory=dict)
+
+    def volume(self, spaces: tuple[int, ...]) -> int:
+        """Number of elements."""
+        total = 1
+        for s in spaces:
+            total *= self.extents[s]
+        return total
+
+    def term(self, product: Product, rank: int) -> int:
+        """Flops of a term added to its sum, in the cheapest order."""
+        return self.best(product, rank)[0]
+
+    def best(self, product: Product, rank: int) -> tuple[int, object]:
+        """Flops and order (nested pairs of positions) of a term."""
+        parts, spaces = product
+        memo = (parts, spaces, rank)
+        found = self.known.get(memo)
+        if found is None:
+            masks = []
+            for _, held in parts:
+                mask = 0
+                for i in held:
+                    mask |= 1 << i
+                masks.append(mask)
+            shape = (tuple(masks), spaces, rank)
+            found = self.shapes.get(shape)
+            if found is None:
+                found = self.shapes[shape] = self._best(tuple(masks), spaces, rank)
+            self.known[memo] = found
+        return found
+
+    def _best(
+        self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int
+    ) -> tuple[int, object]:
+        widths = [self.extents[s] for s in spaces]
+
+        def volume(mask: int) -> int:
+            total, place = 1, 0
+            while mask:
+                if mask & 1:
+                    total *= widths[place]
+                mask >>= 1
+                place += 1
+            return total
+
+        left = (1 << rank) - 1
+        count = len(masks)
+        if count == 1:
+            inner = masks[0] & ~left
+            return (volume(masks[0]) if inner else volume(left)), 0
+        full = (1 << count) - 1
+        union = [0] * (full + 1)
+        for subset in range(1, full + 1):
+            low = subset & -subset
+            union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
+        outer = [union[s] & (left | union[full ^ s]) for s in range(full + 1)]
+        best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
+        for k in range(count):
+            alone = outer[1 << k] != masks[k]
+            best[1 << k] = (volume(masks[k]) if alone else 0, k)
+        for subset in range(1, full + 1):
+            low = subset & -subset
+            rest = subset ^ low
+            if not rest:
+                continue
+            chosen: tuple[int, object] | None = None
+            part = rest
+            while part:
+                one = subset ^ part
+                cost = best[one][0] + best[part][0] + 2 * volume(outer[one] | outer[part])
+                if chosen is None or cost < chosen[0]:
+                    chosen = (cost, (best[one][1], best[part][1]))
+                part = (part - 1) & rest
+            assert chosen is not None
+            best[subset] = chosen
+        return best[full]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Products of a state, each paid for once, and what the additions cost."""
+
+    algebra: Algebra
+    prices: Prices
+    nodes: dict[tuple[Product, int], tuple[tuple[object, int], ...]] = field(default_factory=dict)
+
+    def products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+        """Key and flops of every binary product of a term in its cheapest order."""
+        memo = (product, rank)
+        found = self.nodes.get(memo)
+        if found is None:
+            found = self.nodes[memo] = self._products(product, rank)
+        return found
+
+    def _products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+        parts, spaces = product
+        if len(parts) == 1:
+            return ()
+        found: list[tuple[object, int]] = []
+        stack = [self.prices.best(product, rank)[1]]
+        while stack:
+            node = stack.pop()
+            if isinstance(node, int):
+                continue
+            assert isinstance(node, tuple)
+            places = _places(node)
+            others = {i for p, (_, ix) in enumerate(parts) if p not in places for i in ix}
+            kinds = tuple(2 * s + (n < rank or n in others) for n, s in enumerate(spaces))
+            key = self.algebra.forms.form(tuple(parts[p] for p in places), kinds).key
+            joint: set[int] = set()
+            for side in node:
+                within = _places(side)
+                inside = {i for p in within for i in parts[p][1]}
+                outside = {i for p, (_, ix) in enumerate(parts) if p not in within for i in ix}
+                joint |= {i for i in inside if i < rank or i in outside}
+            found.append((key, 2 * self.prices.volume(tuple(spaces[i] for i in joint))))
+            stack.extend(node)
+        return tuple(found)
+
+    def extra(self, product: Product, rank: int, paid: frozenset[object]) -> int:
+        """Flops of a term beyond the products that are paid for."""
+        if len(product[0]) == 1:
+            return self.prices.term(product, rank)
+        return sum(flops for key, flops in self.products(product, rank) if key not in paid)
+
+    def paid(self, sums: Iterable[Sum]) -> frozenset[object]:
+        """Keys of all products of some sums."""
+        return frozenset(
+            key
+            for total in sums
+            for term in total.terms
+            for key, _ in self.products(term, total.frame.rank)
+        )
+
+    def total(self, sums: Iterable[Sum]) -> int:
+        """Flops of some sums, contractions and additions."""
+        flops: dict[object, int] = {}
+        additions = 0
+        for one in sums:
+            rank = one.frame.rank
+            additions += (len(one.terms) - 1) * self.prices.volume(one.frame.spaces)
+            for term in one.terms:
+                flops.update(self.products(term, rank))
+        return sum(flops.values()) + additions
+
+
+def _places(node: object) -> tuple[int, ...]:
+    if isinstance(node, int):
+        return (node,)
+    assert isinstance(node, tuple)
+    return tuple(p for side in node for p in _places(side))

@@ -1,0 +1,341 @@
+"""Factoring by the distributive law: A*B + A*C = A*(B + C), over all sums at once.
+
+The search is greedy: the common factor that saves most is taken out, the sum of the cofactors
+becomes an array (one that is known already if it is equal up to order of axes and a number), and
+the new terms take part like the old ones, until nothing saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from random import Random
+
+from .canonical import Group
+from .prices import Ledger, Prices
+from .sums import Algebra, Frame, Product, Split, Sum, trivial
+
+FIRST_ARRAY = 100_000  # labels of arrays that the search makes
+_STAND_IN = 90_000  # labels of arrays not yet made, by rank
+
+
+@dataclass(slots=True)
+class Arrays:
+    """Names of the sums that became arrays.
+
+    An array's label claims no symmetry, so that what a reader may change about one array never
+    rests on the value of another.
+    """
+
+    algebra: Algebra
+    labels: dict[object, int] = field(default_factory=dict)
+    sums: dict[int, Sum] = field(default_factory=dict)
+
+    def intern(self, total: Sum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
+        """Label of the array, the left index on each of its axes, and the factor.
+
+        Args:
+            total: any sum.
+            copy: number of arrays of these terms that cannot be used.
+        """
+        terms, order, scale = self.algebra.canonical_sum(total.frame, total.terms)
+        spaces = tuple(total.frame.spaces[i] for i in order)
+        key = (spaces, terms, copy)
+        label = self.labels.get(key)
+        if label is None:
+            label = FIRST_ARRAY + len(self.labels)
+            self.labels[key] = label
+            frame = Frame(spaces, trivial(len(spaces)))
+            self.algebra.forms.add(label, frame.group, frame.rank)
+            self.sums[label] = Sum(frame, dict(terms))
+        return label, order, scale
+
+
+@dataclass(slots=True)
+class State:
+    """Targets and the arrays in use, each with its terms as factored so far.
+
+    Attributes:
+        sums: by label; the group of an array's frame is what its value may differ by from the
+            terms that it was made for, the trivial group before it is factored itself.
+        factored: arrays whose group has been widened once.
+    """
+
+    sums: dict[int, Sum]
+    targets: tuple[int, ...]
+    factored: set[int] = field(default_factory=set)
+
+    def copy(self) -> State:
+        """A state whose sums can be changed."""
+        sums = {n: Sum(s.frame, dict(s.terms)) for n, s in self.sums.items()}
+        return State(sums, self.targets, set(self.factored))
+
+
+@dataclass(slots=True)
+class Search:
+    """The greedy factoring of a set of targets.
+
+    Attributes:
+        noise: 0 takes the best factor each time; above, savings are blurred by a random number
+            to this power.
+        paid: products that other sums compute.
+        work: common factors weighed so far, the measure of effort.
+    """
+
+    algebra: Algebra
+    arrays: Arrays
+    prices: Prices
+    ledger: Ledger
+    random: Random
+    noise: float = 0.0
+    paid: frozenset[object] = frozenset()
+    work: int = 0
+
+    def start(self, targets: Mapping[int, Sum]) -> State:
+        """The targets with nothing factored."""
+        return State({n: Sum(s.frame, dict(s.terms)) for n, s in targets.items()}, tuple(targets))
+
+    def run(self, state: State, waiting: list[int]) -> None:
+        """Factor the sums that wait and every array made on the way."""
+        waiting = list(waiting)
+        while waiting:
+            label = waiting.pop(0)
+            if label not in state.targets:
+                self._widen(state, label)
+            rest = [s for n, s in state.sums.items() if n != label and n not in waiting]
+            self.paid = self.ledger.paid(rest)
+            self._factor(state, label, waiting)
+
+    def _widen(self, state: State, label: int) -> None:
+        """Let an array vary by what none of its readers sees."""
+        total = state.sums[label]
+        groups = [dict(g) for g in self._seen_through(state, label)]
+        if label in state.factored:
+            groups.append(dict(total.frame.group))
+        state.factored.add(label)
+        first, *others = groups or [dict(trivial(total.frame.rank))]
+        common = tuple(
+            sorted((p, s) for p, s in first.items() if all(g.get(p) == s for g in others))
+        )
+        frame = Frame(total.frame.spaces, common)
+        fresh = Sum(frame, {})
+        for term, coeff in total.terms.items():
+            normal, sign = self.algebra.normal(term, frame)
+            if sign:
+                fresh.add(normal, coeff * sign)
+        state.sums[label] = fresh
+
+    def _seen_through(self, state: State, label: int) -> list[Group]:
+        """For each place where an array is read, the signed group of its axes there."""
+        found: list[Group] = []
+        rank = state.sums[label].frame.rank
+        for total in state.sums.values():
+            for term in total.terms:
+                places = [n for n, (part, _) in enumerate(term[0]) if part == label]
+                found.extend(
+                    self._axes_group(term, total.frame, place, len(places), rank)
+                    for place in places
+                )
+        return found
+
+    def _axes_group(self, term: Product, frame: Frame, place: int, reads: int, rank: int) -> Group:
+        full = (1 << len(term[0])) - 1
+        held = term[0][place][1]
+        if reads > 1 or len(set(held)) < rank or full == 1:
+            # a lone array is seen through the group of the sum itself
+            if reads == 1 and full == 1 and len(held) == frame.rank == len(set(held)):
+                return _on_axes(frame.group, held)
+            return trivial(rank)
+        split = self.algebra.split(term, frame, full ^ (1 << place))
+        if split is None or len(split.rest[0]) != 1 or split.frame.rank != rank:
+            return trivial(rank)
+        return _on_axes(split.frame.group, split.rest[0][0][1])
+
+    def _factor(self, state: State, label: int, waiting: list[int]) -> None:
+        total = state.sums[label]
+        table: dict[tuple[object, ...], dict[Product, Split]] = {}
+        for term in sorted(total.terms):
+            self._enter(table, term, total.frame)
+        while True:
+            chosen = self._choose(table, total)
+            if chosen is None:
+                return
+            key, terms = chosen
+            group = table[key]
+            first = group[terms[0]]
+            inner = Sum(first.frame, {})
+            for term in terms:
+                split = group[term]
+                inner.add(split.rest, total.terms[term] * split.sign)
+            for term in terms:
+                self._remove(table, term, total)
+            if not inner.terms:
+                continue
+            array, axes, scale = self._array(state, inner, label, waiting)
+            joined = self.algebra.joined(first, array, axes)
+            normal, sign = self.algebra.normal(joined, total.frame)
+            if sign:
+                total.add(normal, sign * scale)
+                if normal in total.terms:
+                    self._enter(table, normal, total.frame)
+
+    def _array(
+        self, state: State, inner: Sum, reader: int, waiting: list[int]
+    ) -> tuple[int, tuple[int, ...], Fraction]:
+        """An array that ``reader`` may read in place of ``inner``."""
+        seen = dict(inner.frame.group)
+        copy = 0
+        while True:
+            label, axes, scale = self.arrays.intern(inner, copy)
+            known = state.sums.get(label)
+            if known is None:
+                raw = self.arrays.sums[label]
+                state.sums[label] = Sum(raw.frame, dict(raw.terms))
+                waiting.append(label)
+                return label, axes, scale
+            # position of the array's axes in the frame of the reader
+            place = {index: n for n, index in enumerate(axes)}
+            images = {
+                tuple(axes[perm[place[i]]] for i in range(len(axes))): sign
+                for perm, sign in known.frame.group
+            }
+            visible = all(seen.get(perm) == sign for perm, sign in images.items())
+            if visible and not _reads(state, label, reader):
+                return label, axes, scale
+            copy += 1
+
+    def _enter(
+        self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, frame: Frame
+    ) -> None:
+        count = len(term[0])
+        if count < 2:
+            return
+        for mask in range(1, (1 << count) - 1):
+            split = self.algebra.split(term, frame, mask)
+            if split is not None:
+                group = table.setdefault(split.key, {})
+                old = group.get(term)
+                if old is None or self._rest(split) < self._rest(old):
+                    group[term] = split
+
+    def _rest(self, split: Split) -> int:
+        return self.ledger.extra(split.rest, split.frame.rank, self.paid)
+
+    def _remove(
+        self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, total: Sum
+    ) -> None:
+        del total.terms[term]
+        for key in [k for k, group in table.items() if term in group]:
+            del table[key][term]
+            if not table[key]:
+                del table[key]
+
+    def _choose(
+        self, table: dict[tuple[object, ...], dict[Product, Split]], total: Sum
+    ) -> tuple[tuple[object, ...], list[Product]] | None:
+        best: tuple[float, tuple[object, ...], list[Product]] | None = None
+        rank = total.frame.rank
+        self.work += len(table)
+        for key, group in table.items():
+            if len(group) < 2:
+                continue
+            gains = []
+            for term, split in group.items():
+                gain = self.ledger.extra(term, rank, self.paid) - self._rest(split)
+                if gain > 0:
+                    gains.append((gain, term))
+            if len(gains) < 2:
+                continue
+            split = group[gains[0][1]]
+            saving: float = sum(g for g, _ in gains) - self._joined_cost(split, rank)
+            if saving <= 0:
+                continue
+            if self.noise:
+                saving *= self.random.random() ** self.noise
+            if best is None or (saving, key) > (best[0], best[1]):
+                best = (saving, key, [t for _, t in gains])
+        return None if best is None else (best[1], best[2])
+
+    def _joined_cost(self, split: Split, rank: int) -> int:
+        axes = tuple(range(split.frame.rank))
+        label = _STAND_IN + len(axes)
+        if label not in self.algebra.forms.groups:
+            self.algebra.forms.add(label, trivial(len(axes)), len(axes))
+        return self.ledger.extra(self.algebra.joined(split, label, axes), rank, self.paid)
+
+    def dissolve(self, state: State, label: int) -> list[int]:
+        """Write the terms of an array into its readers; returns the sums that changed."""
+        inner = state.sums[label]
+        changed = []
+        for reader, total in state.sums.items():
+            if not any(part == label for term in total.terms for part, _ in term[0]):
+                continue
+            changed.append(reader)
+            fresh = Sum(total.frame, {})
+            pending = list(total.terms.items())
+            while pending:
+                term, coeff = pending.pop()
+                place = next((n for n, (p, _) in enumerate(term[0]) if p == label), None)
+                if place is None:
+                    fresh.add(term, coeff)
+                    continue
+                for source, factor in inner.terms.items():
+                    product = _substituted(term, place, source)
+                    normal, sign = self.algebra.normal(product, total.frame)
+                    if sign:
+                        pending.append((normal, coeff * factor * sign))
+            state.sums[reader] = fresh
+        del state.sums[label]
+        state.factored.discard(label)
+        return changed
+
+
+def _reads(state: State, label: int, wanted: int) -> bool:
+    """True where an array is, or needs, the sum ``wanted``."""
+    waiting, done = [label], {label}
+    while waiting:
+        one = waiting.pop()
+        if one == wanted:
+            return True
+        for term in state.sums[one].terms:
+            for part, _ in term[0]:
+                if part in state.sums and part not in done:
+                    done.add(part)
+                    waiting.append(part)
+    return False
+
+
+def _on_axes(group: Group, held: tuple[int, ...]) -> Group:
+    """A group of indices as a group of the axes that hold them."""
+    axis = {index: n for n, index in enumerate(held)}
+    return tuple(sorted((tuple(axis[perm[i]] for i in held), sign) for perm, sign in group))
+
+
+def _substituted(term: Product, place: int, source: Product) -> Product:
+    """A term with the array at ``place`` replaced by one of its terms."""
+    parts, spaces = term
+    held = parts[place][1]
+    number = dict(enumerate(held))
+    extended = list(spaces)
+    for n in range(len(held), len(source[1])):
+        number[n] = len(extended)
+        extended.append(source[1][n])
+    new = tuple((t, tuple(number[i] for i in ix)) for t, ix in source[0])
+    every = tuple(sorted((*parts[:place], *parts[place + 1 :], *new)))
+    return every, tuple(extended)
+
+
+def prune(state: State) -> None:
+    """Drop the arrays that no target needs."""
+    waiting = list(state.targets)
+    used = set(waiting)
+    while waiting:
+        for term in state.sums[waiting.pop()].terms:
+            for part, _ in term[0]:
+                if part in state.sums and part not in used:
+                    used.add(part)
+                    waiting.append(part)
+    for label in [n for n in state.sums if n not in used]:
+        del state.sums[label]
+        state.factored.discard(label)

@@ -1,0 +1,191 @@
+"""Factored sums as equations again: one named intermediate for each array of the search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import assert_never
+
+from ..ir.expr import Delta, expr_indices
+from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
+from ..ir.tensor import Index, Ref, Role, Space, Tensor
+from .canonical import Group
+from .expand import keep_needed
+from .lift import Lifted
+from .permute import new_name
+from .rename import fresh_index, rename_factor
+from .search import State
+from .sums import Product, Sum
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Equations written so far, in an order in which every array is defined before it is read."""
+
+    lifted: Lifted
+    state: State
+    taken: set[str]
+    names: dict[int, tuple[str, ...]]  # index names of each space
+    tensors: dict[int, Tensor] = field(default_factory=dict)
+    equations: list[Equation] = field(default_factory=list)
+
+    def array(self, label: int) -> None:
+        """Write the equation of an array after those that it reads."""
+        if label in self.tensors:
+            return
+        total = self.state.sums[label]
+        self.needed_by(total)
+        spaces = tuple(self.lifted.spaces[s] for s in total.frame.spaces)
+        tensor = Tensor(new_name("w", self.taken), spaces, Role.TEMP)
+        self.tensors[label] = self.define(Ref(tensor, self.left(total)), total)
+
+    def needed_by(self, total: Sum) -> None:
+        """Write the arrays that a sum reads."""
+        for term in sorted(total.terms):
+            for part, _ in term[0]:
+                if part in self.state.sums:
+                    self.array(part)
+
+    def left(self, total: Sum) -> tuple[Index, ...]:
+        """Left indices with the letters that the user has for their spaces."""
+        return tuple(self.fresh(total.frame.spaces, ()))
+
+    def fresh(self, spaces: tuple[int, ...], held: tuple[Index, ...]) -> Iterator[Index]:
+        """``held`` and then one new index for each further space."""
+        taken = {i.name for i in held}
+        yield from held
+        for number in spaces[len(held) :]:
+            space = self.lifted.spaces[number]
+            letters = self.names[number]
+            name = next((x for x in letters if x not in taken), None)
+            index = Index(name, space) if name else fresh_index(Index(letters[0], space), taken)
+            taken.add(index.name)
+            yield index
+
+    def define(self, lhs: Ref, total: Sum) -> Tensor:
+        """Write ``lhs = total``; returns the tensor as it is known to readers."""
+        terms = tuple(self.term(lhs, p, c) for p, c in sorted(total.terms.items()))
+        return self.write(lhs, terms)
+
+    def write(self, lhs: Ref, terms: tuple[Term, ...]) -> Tensor:
+        """Append an equation, the volatility of an intermediate derived."""
+        tensor = lhs.tensor
+        if tensor.role is Role.TEMP:
+            tensor = replace(tensor, volatile=any(r.tensor.volatile for t in terms for r in t.refs))
+        self.equations.append(Equation(Ref(tensor, lhs.indices), terms))
+        return tensor
+
+    def term(self, lhs: Ref, product: Product, coeff: Fraction) -> Term:
+        """A product as a term under given left indices."""
+        parts, spaces = product
+        indices = tuple(self.fresh(spaces, lhs.indices))
+        factors = tuple(self.factor(p, tuple(indices[i] for i in held)) for p, held in parts)
+        return Term(coeff, factors, indices[len(lhs.indices) :])
+
+    def factor(self, label: int, indices: tuple[Index, ...]) -> Factor:
+        """A factor of the user with new indices, or a reference to an array."""
+        if label in self.tensors:
+            return Ref(self.tensors[label], indices)
+        known = self.lifted.atoms[label]
+        match known:
+            case Ref(tensor, _):
+                return Ref(tensor, indices)
+            case Delta():
+                return Delta(*indices)
+            case Apply():
+                axes = self.lifted.axes[label]
+                return rename_factor(known, dict(zip(axes, indices, strict=True)))
+            case _:
+                assert_never(known)
+
+    def target(self, label: int) -> None:
+        """Write the equation of a target; its symmetry is restored at the end."""
+        total = self.state.sums[label]
+        old = self.lifted.equations[label]
+        self.needed_by(total)
+        terms = tuple(self.term(old.lhs, p, c) for p, c in sorted(total.terms.items()))
+        rest = self.lifted.opaque[label]
+        stages = stages_of(total.frame.group)
+        for stage in stages:
+            name = new_name(f"{old.lhs.tensor.name}_w", self.taken)
+            bare = Tensor(name, old.lhs.tensor.spaces, Role.TEMP)
+            inner = self.write(Ref(bare, old.lhs.indices), terms)
+            terms = tuple(
+                Term(Fraction(sign), (Ref(inner, tuple(old.lhs.indices[n] for n in perm)),))
+                for perm, sign in stage
+            )
+        self.equations.append(replace(old, terms=(*terms, *rest)))
+
+
+def stages_of(group: Group) -> tuple[Group, ...]:
+    """Signed permutations to add one after the other, which together make the group.
+
+    Example:
+        >>> stages_of((((0, 1), 1), ((1, 0), -1)))
+        ((((0, 1), 1), ((1, 0), -1)),)
+    """
+    rank = len(group[0][0])
+    signs = dict(group)
+    have: set[tuple[int, ...]] = {tuple(range(rank))}
+    stages: list[Group] = []
+    while len(have) < len(signs):
+        larger = min(
+            (_closure(have, perm) for perm in sorted(signs) if perm not in have),
+            key=lambda g: (len(g), sorted(g)),
+        )
+        covered: set[tuple[int, ...]] = set()
+        chosen = []
+        for perm in sorted(larger):
+            if perm not in covered:
+                chosen.append((perm, signs[perm]))
+                covered.update(tuple(perm[n] for n in inner) for inner in have)
+        stages.append(tuple(chosen))
+        have = larger
+    return tuple(stages)
+
+
+def _closure(have: set[tuple[int, ...]], new: tuple[int, ...]) -> set[tuple[int, ...]]:
+    found = set(have) | {new}
+    while True:
+        more = {tuple(a[n] for n in b) for a in found for b in found} - found
+        if not more:
+            return found
+        found |= more
+
+
+def write_system(lifted: Lifted, state: State) -> System:
+    """The system with the factored equations in place of its own."""
+    system = lifted.system
+    writer = _Writer(
+        lifted,
+        state,
+        {t.name for t in system.tensors},
+        {n: _letters(lifted, space) for n, space in enumerate(lifted.spaces)},
+    )
+    for label in state.targets:
+        writer.target(label)
+    made = [e.lhs.tensor for e in writer.equations]
+    known = {t.name for t in system.tensors}
+    new = replace(
+        system,
+        tensors=(*system.tensors, *(t for t in made if t.name not in known)),
+        equations=tuple(writer.equations),
+    )
+    return keep_needed(new)
+
+
+def _letters(lifted: Lifted, space: Space) -> tuple[str, ...]:
+    """Names that the user has for indices of a space, sorted."""
+    found: dict[str, None] = {}
+    for equation in lifted.equations.values():
+        for index in equation.lhs.indices:
+            if index.space == space:
+                found[index.name] = None
+        for term in equation.terms:
+            for factor in term.factors:
+                held = expr_indices(factor.expr) if isinstance(factor, Apply) else ()
+                for index in (*held, *factor_indices(factor)):
+                    if index.space == space:
+                        found[index.name] = None
+    return tuple(sorted(found, key=lambda n: (len(n), n))) or (space.name[0],)

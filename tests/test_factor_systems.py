@@ -1,0 +1,163 @@
+"""Factoring across terms and targets: values, counts, any way of writing the terms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tcgen.algebra import form_sequence
+from tcgen.algebra.expand import keep_needed
+from tcgen.algebra.factor import factored
+from tcgen.algebra.rename import rename_factors
+from tcgen.algebra.symmetry import derive_symmetries
+from tcgen.algebra.write_sums import stages_of
+from tcgen.config import Options
+from tcgen.driver import read_system
+from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_program, evaluate_system
+from tcgen.ir.program import Contract, Program
+from tcgen.ir.system import Equation, System, Term, factor_indices
+from tcgen.ir.tensor import Index, Ref
+from tcgen.testing import assert_same_values, random_arrays, split_starts
+from tcgen.testing.strategies import extents_for, systems
+
+EQS = Path(__file__).parent / "data" / "eqs"
+HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d : v\n"
+LARGE = {"o": 20, "v": 100}
+
+
+def sequence(system: System, effort: int = 1) -> Program:
+    program = form_sequence(system, Options(extents=tuple(LARGE.items()), effort=effort))
+    program.verify()
+    return program
+
+
+def multiply_adds(program: Program) -> int:
+    total = 0
+    for step in program.steps:
+        if isinstance(step.op, Contract):
+            total += step.flops.value(LARGE) // 2
+    return total
+
+
+def same_values(system: System, other: System | Program, extents: dict[str, int]) -> None:
+    inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=3))
+    expected = evaluate_system(system, inputs, extents, out=starts)
+    evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
+    actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
+    assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("ccd_so", 6.0165e10), ("ccsd_so", 6.3817e10), ("rccd_sa", 1.018e11), ("rccsd_sa", 1.112e11)],
+)
+def test_counts_of_coupled_cluster(name: str, most: float) -> None:
+    system = read_system(EQS / f"{name}.sym.json")
+    program = sequence(system)
+    assert multiply_adds(program) <= most
+    same_values(system, program, {"o": 3, "v": 4})
+
+
+@pytest.mark.slow
+def test_counts_of_triples() -> None:
+    system = read_system(EQS / "ccsdt_so.sym.json")
+    program = sequence(system)
+    assert multiply_adds(program) <= 1.05e14
+    same_values(system, program, {"o": 5, "v": 6})
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(system=systems(), data=st.data())
+def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
+    extents = data.draw(extents_for(system))
+    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1)
+    found.verify()
+    same_values(system, found, extents)
+
+
+def shuffled(system: System, seed: int) -> System:
+    """Other order of terms and factors, other names of summed indices, other representatives."""
+    draw = Random(seed)
+    equations: list[Equation] = []
+    for equation in system.equations:
+        terms = [_rewritten(term, equation, draw) for term in equation.terms]
+        draw.shuffle(terms)
+        equations.append(replace(equation, terms=tuple(terms)))
+    return replace(system, equations=tuple(equations))
+
+
+def _rewritten(term: Term, equation: Equation, draw: Random) -> Term:
+    perm = draw.choice(term.perms) if term.perms else None
+    left = equation.lhs.indices
+    factors, coeff = term.factors, term.coeff
+    if perm is not None:  # another representative: the perms are a coset of the whole group
+        names = {left[k]: left[image] for k, image in enumerate(perm.images)}
+        factors, coeff = rename_factors(factors, names), coeff * perm.sign
+    names = {i: Index(f"{i.name}{draw.randint(10, 99)}", i.space) for i in term.sums}
+    while len({i.name for i in names.values()}) < len(names):
+        names = {i: Index(f"{i.name}{draw.randint(10, 99)}", i.space) for i in term.sums}
+    factors = rename_factors(factors, names)
+    swapped = []
+    for factor in factors:
+        if isinstance(factor, Ref) and factor.tensor.symmetry and draw.random() < 0.5:
+            symmetry = factor.tensor.symmetry[0]
+            factor = Ref(factor.tensor, tuple(factor.indices[p] for p in symmetry.perm))
+            coeff *= symmetry.sign
+        swapped.append(factor)
+    draw.shuffle(swapped)
+    held = {i for f in swapped for i in factor_indices(f)}
+    sums = tuple(names[i] for i in term.sums if names[i] in held)
+    return replace(term, coeff=coeff, factors=tuple(swapped), sums=sums)
+
+
+def test_the_way_of_writing_changes_nothing() -> None:
+    system = read_system(EQS / "ccd_so.json")
+    wanted = multiply_adds(sequence(system))
+    for seed in range(5):
+        other = shuffled(system, seed)
+        other.verify()
+        same_values(system, other, {"o": 3, "v": 4})
+        assert multiply_adds(sequence(other)) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_the_way_of_writing_changes_nothing_for_singles(seed: int) -> None:
+    system = read_system(EQS / "ccsd_so.json")
+    assert multiply_adds(sequence(shuffled(system, seed))) == multiply_adds(sequence(system))
+
+
+def test_common_factor_of_two_terms() -> None:
+    system = read_spec(
+        HEAD + "input v[v,v,v,v], t[v,v,o,o], u[v,o]\noutput r\n"
+        "r[a,b,i,j] = v[a,b,c,d]*t[c,d,i,j] + v[a,b,c,d]*u[c,i]*u[d,j]\n"
+    )
+    contractions = [s for s in sequence(system).steps if isinstance(s.op, Contract)]
+    assert len(contractions) == 2
+    same_values(system, factored(system, LARGE, False, 1), {"o": 3, "v": 4})
+
+
+def test_product_of_two_sums() -> None:
+    system = read_spec(
+        HEAD + "input p[o,v], q[o,v], x[v,o], y[v,o]\noutput r\n"
+        "r[i,j] = p[i,a]*x[a,j] + p[i,a]*y[a,j] + q[i,a]*x[a,j] + q[i,a]*y[a,j]\n"
+    )
+    assert sum(isinstance(s.op, Contract) for s in sequence(system).steps) == 1
+
+
+def test_stages_add_up_to_the_group() -> None:
+    cyclic = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+    odd = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
+    group = tuple(sorted([(p, 1) for p in cyclic] + [(p, -1) for p in odd]))
+    stages = stages_of(group)
+    assert [len(s) for s in stages] == [2, 3]
+    made = {
+        tuple(outer[n] for n in inner): s * t for outer, s in stages[1] for inner, t in stages[0]
+    }
+    assert made == dict(group)
