@@ -148,7 +148,7 @@ class _Search:
         for v in self.order:
             self.model.add_hint(self.x[v], v in self.best)
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = _solver(self.work)
+        solver = search_solver(self.work)
         status = solver.solve(self.model)
         self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -171,7 +171,8 @@ class _Search:
         return min(most, floor(solver.best_objective_bound + 0.5))
 
 
-def _solver(work: float) -> cp_model.CpSolver:
+def search_solver(work: float) -> cp_model.CpSolver:
+    """A solver that gives the same answer every time: one worker, work counted, not timed."""
     from ortools.sat.python import cp_model  # noqa: PLC0415
 
     solver = cp_model.CpSolver()
