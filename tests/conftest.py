@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 
 # How a skip's reason names each requirement.
-_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b"}
+_REASONS = {
+    "cc": r"\b(cc|C compiler)\b",
+    "pyscf": r"\bpyscf\b",
+    "chromium": r"\bchromium\b",
+}
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"
 
