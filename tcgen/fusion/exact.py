@@ -23,14 +23,12 @@ from ..errors import PlanError
 from ..ir.cost import extent_of
 from ..ir.tensor import Role
 from .ilp import search_solver
-from .sharing import Arrangement, Instance, Sharing, Walk, pairs_of
+from .sharing import Arrangement, Instance, Sharing, Walk, independent, pairs_of, rivals
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, CpSolver, IntVar
 
 _LARGEST = 2**58  # sums of units stay below int64
-_WORK = 12.0  # deterministic seconds at effort 1, for the least memory
-_TIDY = 4.0  # and for the fewest shared loops among equals
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ def solve_exact(
     found: Sharing,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
-    effort: int,
+    work: float,
     hint: Arrangement,
     *,
     peak: bool,
@@ -63,7 +61,7 @@ def solve_exact(
         found: what the program allows.
         weights: by position in ``found.instances``, what one element counts (1, or its bytes).
         extents: of the base spaces.
-        effort: scales the deterministic work.
+        work: deterministic seconds.
         hint: an arrangement to start from.
         peak: count what lives at one time; else everything.
 
@@ -72,7 +70,27 @@ def solve_exact(
     Raises:
         PlanError: the solver refuses the model.
     """
-    return _Model(found, weights, extents, hint, peak=peak).solve(effort)
+    return _Model(found, weights, extents, hint, peak=peak, ordered=True).solve(work)
+
+
+def solve_static(
+    found: Sharing, extents: Mapping[str, int], work: float, hint: Arrangement
+) -> tuple[tuple[tuple[Walk, ...], ...], bool, int]:
+    """Loops of least static sum without regard to the order of statements, part by part.
+
+    Returns:
+        The loops, whether no others take less, and a lower bound that holds in any case. Elements.
+    """
+    loops: list[tuple[Walk, ...]] = []
+    proven, bound = True, 0
+    for part in independent(found):
+        ones = dict.fromkeys(range(len(part.instances)), 1)
+        model = _Model(part, ones, extents, hint, peak=False, ordered=False)
+        best = model.solve(work)
+        work = max(0.0, work - model.spent)
+        proven, bound = proven and best.proven, bound + best.bound
+        loops += best.arrangement.loops if best.arrangement is not None else ()
+    return tuple(loops), proven, bound
 
 
 class _Model:
@@ -86,22 +104,26 @@ class _Model:
         hint: Arrangement,
         *,
         peak: bool,
+        ordered: bool,
     ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.found, self.hint = found, hint
+        self.spent = 0.0
         self.model = cp_model.CpModel()
         self.counted = {
             n: i for n, i in enumerate(found.instances) if i.array.role is not Role.OUTPUT
         }
         self.tables = {n: _table(i, weights[n], extents) for n, i in self.counted.items()}
+        self.ordered = ordered
         self.nodes = self._relevant(peak)
         self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
         self._share()
         self.pos: dict[int, IntVar] = {}
         self.before: dict[tuple[int, int], BoolVarT] = {}
-        self._order()
         self._nest()
+        if ordered:
+            self._order()
         self._keep_together()
         every = [size for table in self.tables.values() for _, size in table]
         self.unit = gcd(*every) if every else 1
@@ -121,18 +143,9 @@ class _Model:
         if peak:
             return tuple(n.id for n in self.found.graph.nodes)
         nodes = {node for group in self.found.walks for node, _ in group}
-        for first, last in self._rivals():
+        for first, last in rivals(self.found):
             nodes.update((*first, *last))
         return tuple(sorted(nodes))
-
-    def _rivals(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """Uses of one generated input by two readers: (produced, read) of each."""
-        made = [i for i in self.found.instances if i.reader is not None]
-        return [
-            ((a.producers[0], a.consumers[0]), (b.producers[0], b.consumers[0]))
-            for a, b in combinations(made, 2)
-            if a.array == b.array
-        ]
 
     def same(self, a: Walk, b: Walk) -> BoolVarT | None:
         """The variable that says that two walks are one loop; None where they never are."""
@@ -172,12 +185,18 @@ class _Model:
                 model.add(self.pos[u] < self.pos[v]).only_enforce_if(first)
                 model.add(self.pos[v] < self.pos[u]).only_enforce_if(~first)
                 self.before[u, v], self.before[v, u] = first, ~first
-        for (p, c), (q, d) in self._rivals():
-            model.add_bool_or(self._first(c, q), self._first(d, p))
+        for (p, c), (q, d) in rivals(self.found):
+            model.add_bool_or(self._before(c, q), self._before(d, p))
 
-    def _first(self, u: int, v: int) -> BoolVarT | bool:
+    def _before(self, u: int, v: int) -> BoolVarT | bool:
         """``u`` runs before ``v``."""
         return self.found.precedes(u, v) if (u, v) not in self.before else self.before[u, v]
+
+    def _first(self, u: int, v: int) -> BoolVarT | bool | None:
+        """``u`` runs before ``v``; None where that is left open."""
+        if self.ordered or self.found.precedes(u, v) or self.found.precedes(v, u):
+            return self._before(u, v)
+        return None
 
     def _nest(self) -> None:
         """Two loops that meet at a statement: one that has a member more is outside."""
@@ -200,24 +219,20 @@ class _Model:
 
     def _keep_together(self) -> None:
         """A loop is an interval of the order."""
-        walks: dict[int, list[Walk]] = {}
-        for group in self.found.walks:
-            for walk in group:
-                walks.setdefault(walk[0], []).append(walk)
+        members: dict[Walk, dict[int, list[BoolVarT]]] = {}
+        for (a, b), shared in self.z.items():
+            members.setdefault(a, {}).setdefault(b[0], []).append(shared)
+            members.setdefault(b, {}).setdefault(a[0], []).append(shared)
         for (a, b), shared in self.z.items():
             for w in self.nodes:
                 if w in (a[0], b[0]):
                     continue
                 one, two = self._first(w, a[0]), self._first(w, b[0])
-                if isinstance(one, bool) and isinstance(two, bool) and one == two:
+                if one is None or two is None or (one is two and isinstance(one, bool)):
                     continue
-                member = [s for s in (self.same(a, o) for o in walks.get(w, ())) if s is not None]
-                self.model.add_bool_or(
-                    ~shared, *member, ~one if not isinstance(one, bool) else not one, two
-                )
-                self.model.add_bool_or(
-                    ~shared, *member, one, ~two if not isinstance(two, bool) else not two
-                )
+                member = members[a].get(w, ())
+                self.model.add_bool_or(~shared, *member, _negated(one), two)
+                self.model.add_bool_or(~shared, *member, one, _negated(two))
 
     def _memory(self, n: int, instance: Instance) -> IntVar | int:
         """Units that an array takes: one literal for each set of axes that may be contracted."""
@@ -288,15 +303,16 @@ class _Model:
             return sum(least.values())
         return max((sum(least[n] for n in self._touched(u)) for u in self.nodes), default=0)
 
-    def solve(self, effort: int) -> Found:
-        """Least memory first, then the fewest shared pairs among equals."""
+    def solve(self, work: float) -> Found:
+        """Least memory first, then with what work is left the fewest shared pairs among equals."""
         from ortools.sat.python import cp_model  # noqa: PLC0415
 
-        if not self.nodes:
+        if not self.z and not self.nodes:
             return Found(Arrangement((), ()), True, self.least)
         self.model.minimize(self.goal)
-        solver = search_solver(_WORK * effort)
+        solver = search_solver(work)
         status = solver.solve(self.model)
+        self.spent = solver.response_proto.deterministic_time
         if status == cp_model.UNKNOWN:
             return Found(None, False, self.least)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -313,14 +329,13 @@ class _Model:
         if status == cp_model.OPTIMAL and self.z:
             self.model.add(self.goal <= solver.value(self.goal))
             self.model.clear_hints()  # type: ignore[no-untyped-call]
-            for shared in self.z.values():
-                self.model.add_hint(shared, solver.boolean_value(shared))
-            for place in self.pos.values():
-                self.model.add_hint(place, solver.value(place))
+            for number, value in enumerate(solver.response_proto.solution):
+                self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
             self.model.minimize(sum(self.z.values()))
-            tidy = search_solver(_TIDY * effort)
+            tidy = search_solver(max(0.0, work - self.spent) / 10)
             if tidy.solve(self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 arrangement = self._read(tidy)
+            self.spent += tidy.response_proto.deterministic_time
         return Found(arrangement, proven, bound)
 
     def _read(self, solver: CpSolver) -> Arrangement:
@@ -337,8 +352,12 @@ class _Model:
                 left = [w for w in left if w not in members]
                 if len(members) > 1:
                     loops.append(members)
-        order = sorted(self.nodes, key=lambda n: solver.value(self.pos[n]))
+        order = sorted(self.pos, key=lambda n: solver.value(self.pos[n]))
         return Arrangement(tuple(loops), tuple(order))
+
+
+def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
+    return not literal if isinstance(literal, bool) else ~literal
 
 
 def _table(

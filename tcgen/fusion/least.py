@@ -7,13 +7,15 @@ from dataclasses import replace
 from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
 from ..ir.tensor import Role, element_bytes
-from .exact import solve_exact
+from .exact import solve_exact, solve_static
 from .graph import FusionGraph
 from .memory import counted_lives, once_elements, peak_of
-from .nest import Placed, arrangement_of, place_arrangement
+from .nest import Placed, arrangement_of, in_order, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
+
+_WORK = 20.0  # deterministic seconds at effort 1
 
 
 def least_memory(
@@ -37,19 +39,27 @@ def least_memory(
     weights = {
         n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(found.instances)
     }
-    best = solve_exact(
-        found, weights, dict(extents), options.effort, arrangement_of(start), peak=peak
-    )
-    candidates = [start]
-    if best.arrangement is not None:
-        candidates.insert(0, place_arrangement(found, best.arrangement))
+    work, sizes = _WORK * options.effort, dict(extents)
+    candidates, hint = [start], arrangement_of(start)
+    # The least static sum is soon found without an order of the statements. If there is an order,
+    # it is the answer for ``memory``, and for ``peak`` a good start.
+    loops, proven, bound = solve_static(found, sizes, work / 2, hint)
+    arrangement = in_order(found, loops)
+    if arrangement is not None:
+        candidates.insert(0, place_arrangement(found, arrangement))
+        hint = arrangement
+    if peak or arrangement is None:
+        best = solve_exact(found, weights, sizes, work / 2, hint, peak=peak)
+        proven, bound = best.proven, best.bound
+        if best.arrangement is not None:
+            candidates.insert(0, place_arrangement(found, best.arrangement))
     plans: list[tuple[int, int, FusionPlan]] = []
     for placed in candidates:
         axes = shared_axes(found, placed)
         plan = build_plan(graph, placed, axes, extents, dtype, Solve())
         plans.append((_value(plan, dtype, peak=peak), len(plans), plan))
-    value, chosen, plan = min(plans, key=lambda p: p[:2])
-    bound = value if best.proven and chosen == 0 else min(best.bound, value)
+    value, _, plan = min(plans, key=lambda p: p[:2])
+    bound = value if proven else min(bound, value)
     solve = Solve(
         options.objective,
         "dag" if graph.restricted else "tree",

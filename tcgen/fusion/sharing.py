@@ -10,7 +10,7 @@ consequences, so that what can never be shared is left out of every search.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
 from ..ir.program import Phase, Produce, Step
@@ -290,3 +290,40 @@ def pairs_of(found: Sharing) -> tuple[tuple[Walk, Walk], ...]:
         for a, b in combinations(group, 2)
         if a[0] != b[0] and forced((a, b), found.carried, found.after) is not None
     )
+
+
+def rivals(found: Sharing) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Uses of one generated input by two readers: (produced, read) of each.
+
+    Only one instance of an input lives at a time, so that one use ends before the other begins.
+    """
+    made = [i for i in found.instances if i.reader is not None]
+    return [
+        ((a.producers[0], a.consumers[0]), (b.producers[0], b.consumers[0]))
+        for a, b in combinations(made, 2)
+        if a.array == b.array
+    ]
+
+
+def independent(found: Sharing) -> tuple[Sharing, ...]:
+    """The parts of a program that no statement connects, fewest walks first.
+
+    The static sum is the sum over the parts, and loops of two parts never meet at a statement.
+    """
+    clusters: list[tuple[set[int], list[tuple[Walk, ...]]]] = []
+    for group in found.walks:
+        nodes, groups = {n for n, _ in group}, [group]
+        for other in [c for c in clusters if not c[0].isdisjoint(nodes)]:
+            clusters.remove(other)
+            nodes, groups = nodes | other[0], other[1] + groups
+        clusters.append((nodes, groups))
+    parts = [
+        replace(
+            found,
+            walks=tuple(groups),
+            instances=tuple(i for i in found.instances if i.axes and i.producers[0] in nodes),
+        )
+        for nodes, groups in clusters
+    ]
+    whole = replace(found, walks=(), instances=tuple(i for i in found.instances if not i.axes))
+    return (whole, *sorted(parts, key=lambda part: sum(map(len, part.walks))))
