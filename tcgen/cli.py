@@ -145,24 +145,58 @@ def compile_command(
 @main.command("report")
 @click.argument("source", type=click.Path(path_type=Path))
 @_planning
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report as one page that needs no network.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the page's drawings as SVG files.",
+)
 @_json
 @click.pass_context
-def report_command(ctx: click.Context, /, source: Path, as_json: bool, **planning: Any) -> None:
+def report_command(
+    ctx: click.Context,
+    /,
+    source: Path,
+    html: Path | None,
+    figures: Path | None,
+    as_json: bool,
+    **planning: Any,
+) -> None:
     """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
-    from .report import print_report, report_json  # noqa: PLC0415
+    from .report import figures as draw_figures  # noqa: PLC0415
+    from .report import print_report, report_html, report_json  # noqa: PLC0415
 
     if is_artifact(source):
         artifact = load_artifact(source)
-        plan = read_plan(artifact)
-        report = report_json(plan, artifact.manifest, _extents_for(plan, planning["extents"]))
+        system, plan = read_artifact_system(artifact), read_plan(artifact)
+        extents = _extents_for(plan, planning["extents"])
+        report = report_json(plan, artifact.manifest, extents)
     else:
         system = read_system(source)
         _warn(ctx, system)
-        report = _report_of(_compile(ctx, system, planning))
+        result = _compile(ctx, system, planning)
+        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extent_of)
+        report = _report_of(result)
+    files: dict[Path, str] = {}
+    if html is not None:
+        files[html] = report_html(system, plan, artifact.manifest, extents)
+    if figures is not None:
+        figures.mkdir(parents=True, exist_ok=True)
+        drawn = draw_figures(plan, artifact.manifest, extents)
+        files |= {figures / name: text for name, text in drawn.items()}
+    for path, text in files.items():
+        _write(path, text)
     if as_json:
         _print_json(report)
-    else:
-        print_report(report, _console())
+        return
+    print_report(report, _console())
+    if not ctx.obj["quiet"]:
+        for path in files:
+            click.echo(f"wrote {path}")
 
 
 @main.command("explain")

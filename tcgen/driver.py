@@ -167,7 +167,7 @@ def read_artifact_system(artifact: Artifact) -> System:
 
 def _with_documents(artifact: Artifact, system: System, plan: FusionPlan) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
-    from .report import explain_text, report_json  # noqa: PLC0415
+    from .report import explain_text, report_html, report_json  # noqa: PLC0415
 
     extents = plan.extent_of
     manifest = artifact.manifest
@@ -186,6 +186,7 @@ def _with_documents(artifact: Artifact, system: System, plan: FusionPlan) -> Art
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
+        ("report.html", report_html(system, plan, manifest, extents)),
         ("explain.txt", explain_text(plan, extents)),
     )
     return artifact.with_files(documents)

@@ -14,7 +14,12 @@ from typing import Any
 import pytest
 
 # How a skip's reason names each requirement.
-_REASONS = {"cc": r"\b(cc|C compiler)\b", "pyscf": r"\bpyscf\b", "ebcc": r"\bebcc\b"}
+_REASONS = {
+    "cc": r"\b(cc|C compiler)\b",
+    "pyscf": r"\bpyscf\b",
+    "ebcc": r"\bebcc\b",
+    "chromium": r"\bchromium\b",
+}
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"
 

@@ -151,7 +151,7 @@ def test_ctrl_c_stops_the_search(monkeypatch):
 
     solver = Endless()
     with pytest.raises(KeyboardInterrupt):
-        ilp._solve(solver, None)
+        ilp.interruptible_solve(solver, None)
     assert solver.stopped.is_set()
 
 

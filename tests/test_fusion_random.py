@@ -16,7 +16,8 @@ from tcgen.fusion.graph import fusion_graph
 from tcgen.fusion.ilp import savings, solve_linear
 from tcgen.fusion.legality import path_inequalities, variables
 from tcgen.fusion.memory import static_elements
-from tcgen.fusion.plan import build_plan
+from tcgen.fusion.nest import place_nodes
+from tcgen.fusion.plan import build_plan, fused_axes
 from tcgen.fusion.tiles import BUDGET
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Add, Contract, Produce
@@ -113,7 +114,8 @@ def test_every_legal_choice_becomes_a_plan_that_passes_the_checker(seed, leaves,
         fused = tuple(v for v in order if data.draw(st.booleans()))
         if all(r.holds(fused) for r in rules):
             sizes = (("o", 3), ("v", 4))
-            build_plan(graph, fused, sizes, "float64", Solve()).verify()
+            placed, axes = place_nodes(graph, fused), fused_axes(graph, fused)
+            build_plan(graph, placed, axes, sizes, "float64", Solve()).verify()
 
 
 def test_savings_beyond_int64_are_solved_with_a_bound():

@@ -10,8 +10,11 @@ from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
 from .graph import fusion_graph
 from .ilp import solve_linear
+from .least import least_memory
+from .legality import Variable
 from .memory import static_elements
-from .plan import build_plan
+from .nest import place_nodes
+from .plan import build_plan, fused_axes
 
 __all__ = ["plan_fusion"]
 
@@ -20,7 +23,9 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     """The fusion plan of a program under the options' planning extents.
 
     Objective ``none`` leaves every step by itself; ``linear`` fuses the loops that save most
-    elements by Eq. (10) of Allam et al. Generated inputs are held tile by tile under both.
+    elements by Eq. (10) of Allam et al. Objective ``memory`` takes the fewest elements in all by
+    Eq. (6), ``peak`` the fewest bytes at one time, on any program, element by element. Generated
+    inputs are held tile by tile wherever they share no loop.
 
     Args:
         program: a formula sequence.
@@ -47,14 +52,23 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     extents = _extents(program, options)
     graph = fusion_graph(program)
     model = "tree-restricted" if graph.restricted else "tree"
+
+    def fuse(fused: tuple[Variable, ...], solve: Solve) -> FusionPlan:
+        placed = place_nodes(graph, fused)
+        axes = fused_axes(graph, fused)
+        return build_plan(graph, placed, axes, extents, options.dtype, solve)
+
     if options.objective == "none":
-        plan = build_plan(graph, (), extents, options.dtype, Solve("none", model))
+        plan = fuse((), Solve("none", model))
         value = static_elements(plan)
         return replace(plan, solve=replace(plan.solve, value=value, bound=value))
     found = solve_linear(graph, dict(extents), options.effort)
     status = "OPTIMAL" if found.value == found.bound else "FEASIBLE"
-    solve = Solve("linear", model, status, found.value, found.bound, "saved_elements")
-    return build_plan(graph, found.fused, extents, options.dtype, solve)
+    if options.objective == "linear":
+        solve = Solve("linear", model, status, found.value, found.bound, "saved_elements")
+        return fuse(found.fused, solve)
+    start = place_nodes(graph, found.fused)
+    return least_memory(graph, start, extents, options)
 
 
 def _extents(program: Program, options: Options) -> tuple[tuple[str, int], ...]:

@@ -150,8 +150,8 @@ class _Search:
         for v in self.order:
             self.model.add_hint(self.x[v], v in self.best)
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = _solver(self.work)
-        status = _solve(solver, self.model)
+        solver = search_solver(self.work)
+        status = interruptible_solve(solver, self.model)
         self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
@@ -173,7 +173,8 @@ class _Search:
         return min(most, floor(solver.best_objective_bound + 0.5))
 
 
-def _solver(work: float) -> cp_model.CpSolver:
+def search_solver(work: float) -> cp_model.CpSolver:
+    """A solver that gives the same answer every time: one worker, work counted, not timed."""
     from ortools.sat.python import cp_model  # noqa: PLC0415
 
     solver = cp_model.CpSolver()
@@ -188,7 +189,7 @@ def _solver(work: float) -> cp_model.CpSolver:
     return solver
 
 
-def _solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
+def interruptible_solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
     """Solve on another thread, so that Ctrl-C reaches this one and stops the search."""
     status: Future[cp_model.CpSolverStatus] = Future()
 

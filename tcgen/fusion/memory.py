@@ -50,6 +50,66 @@ def static_elements(plan: FusionPlan) -> int:
     )
 
 
+def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
+    """First and last visit during which an instance holds memory, inclusive.
+
+    In the body of its home, from the start of the item (a visit or an inner loop) that holds its
+    first use to the end of the item that holds its last one.
+    """
+    loops = plan.visits[array.live[0]].loops
+    depth = 0 if array.home is None else loops.index(array.home) + 1
+
+    def same_item(one: int, other: int) -> bool:
+        inner = plan.visits[one].loops[: depth + 1]
+        return len(inner) > depth and plan.visits[other].loops[: depth + 1] == inner
+
+    first, last = array.live
+    while first > 0 and same_item(first, first - 1):
+        first -= 1
+    while last + 1 < len(plan.visits) and same_item(last, last + 1):
+        last += 1
+    return first, last
+
+
+def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
+    """Intermediates and generated inputs with their lives; kept constants live all the time."""
+    program, found = plan.program, []
+    for array in plan.arrays:
+        if array.tensor.role is Role.OUTPUT:
+            continue
+        steps = [*program.producers(array.tensor), *program.consumers(array.tensor)]
+        phases = {s.phase for s in steps}
+        kept = array.tensor.role is Role.TEMP and len(phases) > 1
+        found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
+    return tuple(found)
+
+
+def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
+    """Greatest sum of what lives during one visit."""
+    lives = counted_lives(plan)
+    return max(
+        (
+            sum(amounts[a] for a, (first, last) in lives if first <= n <= last)
+            for n in range(len(plan.visits))
+        ),
+        default=0,
+    )
+
+
+def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
+    """Elements of each instance if every generated input is produced once.
+
+    One that shares no loop is fetched in tiles, again and again where it must be; here it counts
+    in full, as in the paper.
+    """
+    return {
+        a: whole_elements(a.tensor, plan.extent_of)
+        if any(loop.tile for _, loop in a.contracted)
+        else array_elements(a, plan.extent_of)
+        for a in plan.arrays
+    }
+
+
 def unfused_elements(program: Program, extents: Mapping[str, int]) -> int:
     """Sum over the intermediates and generated inputs, each in full."""
     return sum(whole_elements(t, extents) for t in _counted(program))

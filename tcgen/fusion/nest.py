@@ -14,6 +14,7 @@ from ..ir.program import Phase
 from ..ir.tensor import Index, Space
 from .graph import FusionGraph
 from .legality import Variable
+from .sharing import Arrangement, Sharing, Walk, phase_of, rivals
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
     """Nodes in order of execution, constant ones first, in numbered loops."""
     ordered = sorted(chains(graph, fused), key=lambda c: -len(c.nodes))
     placed: list[Placed] = []
-    phases = _phases(graph)
+    phases = [phase_of(graph, n.id) is Phase.VOLATILE for n in graph.nodes]
     count = 0
 
     def place(nodes: tuple[int, ...], rest: list[Chain], outside: tuple[LoopId, ...]) -> None:
@@ -94,9 +95,95 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
     return tuple(placed)
 
 
-def _phases(graph: FusionGraph) -> list[bool]:
-    """For each node, True where it runs in the volatile phase; fetches run with their reader."""
-    steps = graph.program.steps
-    return [
-        steps[n.step if n.reader is None else n.reader].phase is Phase.VOLATILE for n in graph.nodes
-    ]
+def place_arrangement(found: Sharing, arrangement: Arrangement) -> tuple[Placed, ...]:
+    """Statements in the order that a search found; those without loops before what needs them."""
+    by_members = sorted(arrangement.loops, key=lambda loop: -len(loop))  # stable: outer first
+    inside: dict[int, list[tuple[Index, int]]] = {}
+    for number, members in enumerate(by_members):
+        for node, index in members:
+            inside.setdefault(node, []).append((index, number))
+    order: list[int] = []
+    free = [n.id for n in found.graph.nodes if n.id not in arrangement.order]
+    free.sort(key=lambda n: (phase_of(found.graph, n) is Phase.VOLATILE, n))
+
+    def add_free(last: int | None) -> None:
+        """The statements without loops that ``last``, or else anything, needs."""
+        for node in tuple(free):
+            if last is None or found.precedes(node, last):
+                order.append(node)
+                free.remove(node)
+
+    open_loop: int | None = None
+    for position, node in enumerate(arrangement.order):
+        outer = inside[node][0][1] if node in inside else None
+        if outer is None or outer != open_loop:  # a loop begins: what any member needs comes first
+            for other in arrangement.order[position:]:
+                if other == node or (
+                    outer is not None and inside.get(other, [(None, None)])[0][1] == outer
+                ):
+                    add_free(other)
+        open_loop = outer
+        order.append(node)
+    add_free(None)
+    loops: dict[int, LoopId] = {}
+    placed: list[Placed] = []
+    for node in order:
+        bind = []
+        for index, number in inside.get(node, ()):
+            loop = loops.setdefault(number, LoopId(len(loops), index.space))
+            bind.append((index, loop))
+        placed.append(Placed(node, tuple(bind)))
+    return tuple(placed)
+
+
+def in_order(found: Sharing, loops: tuple[tuple[Walk, ...], ...]) -> Arrangement | None:
+    """Some order of all statements in which every loop is an interval; None where it has none.
+
+    Nested loops on a program with several users of an array may need each other's results.
+    """
+    sets = sorted((frozenset(n for n, _ in walks) for walks in loops), key=len, reverse=True)
+
+    def body(nodes: frozenset[int], rest: list[frozenset[int]]) -> list[int] | None:
+        free, items = nodes, list[frozenset[int]]()
+        for members in rest:
+            if members <= free:
+                items.append(members)
+                free -= members
+        items += [frozenset((n,)) for n in free]
+        items.sort(key=min)
+        order: list[int] = []
+        while items:
+            ready = next((i for i in items if not any(_needs(found, i, o) for o in items)), None)
+            if ready is None:
+                return None
+            items.remove(ready)
+            inner = list(ready)
+            if ready in rest:
+                within = [r for n, r in enumerate(rest) if r <= ready and n != rest.index(ready)]
+                found_inner = body(ready, within)
+                if found_inner is None:
+                    return None
+                inner = found_inner
+            order += inner
+        return order
+
+    order = body(frozenset(n.id for n in found.graph.nodes), sets)
+    if order is None or any(
+        order.index(p) < order.index(d) and order.index(q) < order.index(c)
+        for (p, c), (q, d) in rivals(found)
+    ):
+        return None
+    return Arrangement(loops, tuple(order))
+
+
+def _needs(found: Sharing, item: frozenset[int], other: frozenset[int]) -> bool:
+    return item != other and any(found.precedes(o, i) for o in other for i in item)
+
+
+def arrangement_of(placed: tuple[Placed, ...]) -> Arrangement:
+    """The loops and the order of placed statements."""
+    loops: dict[LoopId, list[Walk]] = {}
+    for place in placed:
+        for index, loop in place.bind:
+            loops.setdefault(loop, []).append((place.node, index))
+    return Arrangement(tuple(map(tuple, loops.values())), tuple(p.node for p in placed))

@@ -8,12 +8,16 @@ from itertools import groupby
 
 from ..ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
 from ..ir.program import Contract, Produce, Program
-from ..ir.tensor import Role, Tensor
-from .graph import Edge, FusionGraph, Node
+from ..ir.tensor import Index, Role, Tensor
+from .graph import FusionGraph, Node
 from .legality import Variable
 from .memory import array_bytes
-from .nest import Placed, place_nodes
+from .nest import Placed
+from .sharing import Sharing
 from .tiles import fetch_tiles
+
+# Contracted axes of the array that a node writes first, each with the node's index, by node.
+Axes = Mapping[int, tuple[tuple[int, Index], ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +29,57 @@ class _Visited:
     contracted: tuple[tuple[int, LoopId], ...] = ()
 
 
+def fused_axes(graph: FusionGraph, fused: tuple[Variable, ...]) -> Axes:
+    """What a choice of fused edges contracts."""
+    return {
+        edge.producer: tuple(
+            (c.axis, c.made) for c in edge.candidates if (edge.id, c.loop) in fused
+        )
+        for edge in graph.edges
+    }
+
+
+def shared_axes(found: Sharing, placed: tuple[Placed, ...]) -> Axes:
+    """What an arrangement contracts: the axes whose walks are all one loop."""
+    loop_of = {(p.node, index): loop for p in placed for index, loop in p.bind}
+    first = {p.node: n for n, p in enumerate(placed)}
+    axes: dict[int, tuple[tuple[int, Index], ...]] = {}
+    for instance in found.instances:
+        if instance.producers:
+            maker = min(instance.producers, key=lambda n: first[n])
+            axes[maker] = tuple(
+                (axis, next(index for node, index in walks if node == maker))
+                for axis, walks in instance.axes
+                if walks[0] in loop_of and len({loop_of.get(w) for w in walks}) == 1
+            )
+    return axes
+
+
 def build_plan(
     graph: FusionGraph,
-    fused: tuple[Variable, ...],
+    placed: tuple[Placed, ...],
+    axes: Axes,
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
 ) -> FusionPlan:
-    """The plan in which exactly the given loops are fused, and tiles of generated inputs.
+    """The plan in which exactly the given loops are shared, and tiles of generated inputs.
 
     Args:
         graph: fusion graph of the program.
-        fused: a legal choice of fused loops.
+        placed: its nodes in order, in their loops.
+        axes: what each node's array is contracted in, by node.
         extents: planning extents by name, sorted.
         dtype: of the program.
         solve: what the solver says.
     """
-    visited = _visits(graph, place_nodes(graph, fused), dict(extents), dtype)
+    visited = _visits(graph, placed, dict(extents), dtype)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
     groups = _groups(graph.program, visits)
     arrays = tuple(
         replace(a, bytes=array_bytes(a, dict(extents), dtype))
-        for a in _arrays(graph, fused, visited, groups)
+        for a in _arrays(graph, axes, visited, groups)
     )
     return FusionPlan(
         graph.program,
@@ -138,19 +170,18 @@ def _groups(program: Program, visits: tuple[Visit, ...]) -> tuple[KernelGroup, .
 
 def _arrays(
     graph: FusionGraph,
-    fused: tuple[Variable, ...],
+    axes: Axes,
     visited: list[_Visited],
     groups: tuple[KernelGroup, ...],
 ) -> list[ArrayPlan]:
     """Instances in order of their first visit."""
     steps = graph.program.steps
-    edges = {e.producer: e for e in graph.edges}
     found: dict[tuple[Tensor, int | None], ArrayPlan] = {}
     for position, place in enumerate(visited):
         step = steps[place.node.step]
         made = (step.out.tensor, place.node.reader)
         if made not in found:
-            contracted = place.contracted or _contracted(edges.get(place.node.id), fused, place)
+            contracted = place.contracted or _contracted(axes.get(place.node.id, ()), place)
             home = next(
                 (o for o in reversed(place.visit.loops) if any(o == c for _, c in contracted)), None
             )
@@ -171,13 +202,10 @@ def _arrays(
 
 
 def _contracted(
-    edge: Edge | None, fused: tuple[Variable, ...], place: _Visited
+    axes: tuple[tuple[int, Index], ...], place: _Visited
 ) -> tuple[tuple[int, LoopId], ...]:
-    """Axes of an array that are fused between its producer and its consumer."""
-    if edge is None:
-        return ()
     loops = dict(place.visit.bind)
-    return tuple((c.axis, loops[c.made]) for c in edge.candidates if (edge.id, c.loop) in fused)
+    return tuple((axis, loops[index]) for axis, index in axes)
 
 
 def _place(array: ArrayPlan, groups: tuple[KernelGroup, ...]) -> Place:

@@ -1,7 +1,8 @@
-"""What a plan costs: operations, memory, arrays, steps, kernels; as JSON, text and tables."""
+"""What a plan costs: operations, memory, arrays, steps, kernels; as JSON, text, tables, a page."""
 
 from .contents import report_json
 from .explain import explain_text
+from .page import figures, report_html
 from .tables import print_report
 
-__all__ = ["explain_text", "print_report", "report_json"]
+__all__ = ["explain_text", "figures", "print_report", "report_html", "report_json"]

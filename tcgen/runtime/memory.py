@@ -9,7 +9,7 @@ from ..arena import Block, Layout, aligned, place
 from ..artifact import BufferEntry, HostEntry, LaunchEntry, LoopEntry, Manifest, TensorEntry
 from ..errors import MemoryLimitError
 
-_ITEM = {"float64": 8, "float32": 4, "complex128": 16}
+ITEM_BYTES = {"float64": 8, "float32": 4, "complex128": 16}
 PHASES = ("constant", "volatile")
 
 
@@ -57,7 +57,7 @@ def array_bytes(
     entry: TensorEntry | BufferEntry, manifest: Manifest, extents: Mapping[str, int]
 ) -> int:
     """Bytes of a tensor's array or of a buffer."""
-    count = _ITEM[entry.dtype]
+    count = ITEM_BYTES[entry.dtype]
     for n in stored_shape(entry, manifest, extents):
         count *= n
     return count

@@ -1,0 +1,100 @@
+"""Counts that a page can evaluate at other extents: polynomials and products as plain lists.
+
+Whoever holds the lists needs no tcgen: `templates/report/page.js` evaluates them in exact integers,
+and :func:`product_value` and :func:`polynomial_value` are the same rules in Python.
+
+A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
+``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
+sign)/2 of a packed triangle where ``sign`` is not 0. A polynomial is ``[denominator, [[coefficient,
+[[space, power], ...]], ...]]`` in whole numbers as text, divided at the end, rounded towards zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import lcm
+from typing import Any
+
+from ..artifact import BufferEntry, Manifest, TensorEntry
+from ..ir.cost import Poly
+from ..ir.plan import ArrayPlan
+from ..ir.tensor import Space, Tensor
+
+Factor = list[Any]
+
+
+def polynomial(poly: Poly) -> list[Any]:
+    """A cost polynomial as plain data.
+
+    Example:
+        >>> polynomial(Poly.of(2, (Space("o"), Space("v"))))
+        ['1', [['2', [['o', 1], ['v', 1]]]]]
+    """
+    denominator = lcm(*(c.denominator for _, c in poly.terms))
+    return [
+        str(denominator),
+        [[str(int(c * denominator)), [list(p) for p in powers]] for powers, c in poly.terms],
+    ]
+
+
+def polynomial_value(data: list[Any], extents: Mapping[str, int]) -> int:
+    """The number at given extents.
+
+    Example:
+        >>> polynomial_value(['2', [['1', [['o', 2]]], ['1', [['o', 1]]]]], {"o": 5})
+        15
+    """
+    denominator, terms = data
+    total = 0
+    for coefficient, powers in terms:
+        product = int(coefficient)
+        for name, power in powers:
+            product *= extents[name] ** power
+        total += product
+    sign = -1 if total < 0 else 1
+    return sign * (abs(total) // int(denominator))
+
+
+def product_value(factors: list[Factor], extents: Mapping[str, int]) -> int:
+    """The product of the factors at given extents.
+
+    Example:
+        >>> product_value([[["o", "v"], None, 0], [["v"], 4, 0]], {"o": 3, "v": 9})
+        48
+    """
+    total = 1
+    for spaces, fixed, sign in factors:
+        n = sum(extents[s] for s in spaces)
+        if fixed is not None:
+            n = min(n, fixed)
+        total *= n * (n + sign) // 2 if sign else n
+    return total
+
+
+def whole_product(tensor: Tensor) -> list[Factor]:
+    """Elements of a tensor in full."""
+    return [_axis(space) for space in tensor.spaces]
+
+
+def array_product(array: ArrayPlan) -> list[Factor]:
+    """Elements of an instance under fusion: a contracted axis counts 1, or its tile."""
+    factors = []
+    for axis, space in enumerate(array.tensor.spaces):
+        loop = array.loop_of(axis)
+        factors.append(_axis(space, None if loop is None else loop.tile or 1))
+    return factors
+
+
+def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list[Factor]:
+    """Elements of an array in memory: a packed pair is one axis of its triangle."""
+    factors: list[Factor] = []
+    lengths = entry.lengths if isinstance(entry, BufferEntry) else (None,) * len(entry.spaces)
+    for axis, pair in entry.stored():
+        sign = 0 if pair is None else -1 if pair.antisymmetric else 1
+        bases = list(manifest.bases_of(entry.spaces[axis]))
+        factors.append([bases, lengths[axis], sign])
+    return factors
+
+
+def _axis(space: Space, fixed: int | None = None) -> Factor:
+    return [[base.name for base in space.bases], fixed, 0]

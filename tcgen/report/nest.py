@@ -1,0 +1,173 @@
+"""The loop nest of a plan as indented code, with one letter for a loop wherever it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import assert_never
+
+from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit
+from ..ir.program import Add, Contract, Map, Produce, Step, pretty_step
+from ..ir.tensor import Index, Ref, Role, Tensor
+
+Letters = Mapping[LoopId, str]
+
+
+def loop_letters(plan: FusionPlan) -> dict[LoopId, str]:
+    """A letter for each shared loop: one that nothing else inside the loop is called.
+
+    The letter of the last step in the loop is preferred, which is nearest to the equations.
+    """
+    letters: dict[LoopId, str] = {}
+    for loop in plan.loops:
+        inside = [v for v in plan.visits if loop in v.loops]
+        bound = [i.name for v in inside for i, o in v.bind if o == loop]
+        around = dict.fromkeys(o for v in inside for o in v.loops)
+        taken = {letters[o] for o in around if o in letters}
+        taken |= {i.name for v in inside for i in _local(plan, v)}
+        wanted = list(dict.fromkeys(reversed(bound))) or [loop.space.name.lower()]
+        numbered = (f"{wanted[0]}{n}" for n in range(1, len(plan.loops) + len(taken) + 2))
+        letters[loop] = next(w for w in (*wanted, *numbered) if w not in taken)
+    return letters
+
+
+def nest_text(plan: FusionPlan) -> str:
+    """The loop nest: shared loops, statements inside them, arrays as they are stored.
+
+    An axis that holds one element at a time is left out of its array, a sum that runs over a
+    shared loop becomes ``+=``, and ``X = 0`` stands where an array starts afresh.
+
+    Example: two steps that share the loops j and i::
+
+        for j in o:
+            f1 = 0
+            for i in o:
+                f1 += A[i,j]
+            W += f1 * f2[j]
+    """
+    letters = loop_letters(plan)
+    starts = _starts(plan, letters)
+    heads = {g.visits[0]: g for g in plan.groups}
+    lines: list[str] = []
+    open_loops: tuple[LoopId, ...] = ()
+    for position, visit in enumerate(plan.visits):
+        shared = _common(open_loops, visit.loops)
+        if position in heads:
+            group = heads[position]
+            lines.append("    " * shared + f"# {group.name} ({group.kind.value})")
+        for depth in range(shared, len(visit.loops) + 1):
+            lines += ["    " * depth + text for level, text in starts[position] if level == depth]
+            if depth < len(visit.loops):
+                lines.append("    " * depth + _loop_line(visit.loops[depth], letters))
+        lines.append("    " * len(visit.loops) + _statement(plan, position, letters))
+        open_loops = visit.loops
+    return "\n".join(lines) + "\n"
+
+
+def _common(left: tuple[LoopId, ...], right: tuple[LoopId, ...]) -> int:
+    pairs = zip(left, right, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(left), len(right)))
+
+
+def _loop_line(loop: LoopId, letters: Letters) -> str:
+    letter = letters[loop]
+    if loop.tile is not None:
+        return f"for {letter} in {loop.space.name} by {loop.tile}:"
+    after = f" with {letter} <= {letters[loop.order_after]}" if loop.order_after else ""
+    return f"for {letter} in {loop.space.name}{after}:"
+
+
+def _local(plan: FusionPlan, visit: Visit) -> tuple[Index, ...]:
+    return tuple(i for i in plan.program.steps[visit.step].indices if visit.loop_of(i) is None)
+
+
+def _carried(plan: FusionPlan, visit: Visit) -> bool:
+    """True where a step sums over a shared loop, so that its statement accumulates."""
+    return any(visit.loop_of(i) is not None for i in plan.program.steps[visit.step].sums)
+
+
+def _starts(plan: FusionPlan, letters: Letters) -> list[list[tuple[int, str]]]:
+    """For each visit, what is zeroed before it: the depth and the text."""
+    starts: list[list[tuple[int, str]]] = [[] for _ in plan.visits]
+    for array in plan.arrays:
+        writes = [
+            n
+            for n in range(array.live[0], array.live[1] + 1)
+            if plan.program.steps[plan.visits[n].step].out.tensor == array.tensor
+        ]
+        if not writes or array.tensor.accumulate or not _carried(plan, plan.visits[writes[0]]):
+            continue
+        first = writes[0]
+        loops = plan.visits[first].loops
+        depth = loops.index(array.home) + 1 if array.home in loops else 0
+        # The loop inside the array's home may have been opened by an earlier step.
+        while first and _common(plan.visits[first - 1].loops, loops) > depth:
+            first -= 1
+        whole = tuple(s.name for a, s in enumerate(array.tensor.spaces) if _kept(array, a))
+        name = array.tensor.name + (f"[{','.join(whole)}]" if whole else "")
+        starts[first].append((depth, f"{name} = 0"))
+    return starts
+
+
+def _kept(array: ArrayPlan | None, axis: int) -> bool:
+    """True unless the array holds one element of the axis at a time."""
+    loop = array.loop_of(axis) if array else None
+    return loop is None or loop.tile is not None
+
+
+def _statement(plan: FusionPlan, position: int, letters: Letters) -> str:
+    """A step inside its shared loops, in the letters of the loops."""
+    visit = plan.visits[position]
+    step = plan.program.steps[visit.step]
+    names = {i: Index(letters[o], i.space) for i, o in visit.bind}
+
+    def stored(ref: Ref) -> Ref:
+        array = plan.instance(ref.tensor, position)
+        axes = [a for a in range(ref.tensor.rank) if _kept(array, a)]
+        return Ref(
+            _bare(ref.tensor, axes), tuple(names.get(ref.indices[a], ref.indices[a]) for a in axes)
+        )
+
+    def leaf(found: Ref | Access | Delta | Equal) -> Expr:
+        match found:
+            case Ref():
+                return stored(found)
+            case Delta(left, right):
+                return Delta(names.get(left, left), names.get(right, right))
+            case _:
+                return found  # leaves of level 4 do not occur in a program
+
+    match step.op:
+        case Produce(tensor):
+            indices = ",".join(names.get(i, i).name for i in step.out.indices)
+            return f"s{step.id}: {stored(step.out)} = generate {tensor.name}({indices})"
+        case Contract(a, b):
+            inner: Step = replace(step, op=Contract(stored(a), stored(b)))
+        case Add(a):
+            inner = replace(step, op=Add(stored(a)))
+        case Map(expr):
+            inner = replace(step, op=Map(map_leaves(expr, leaf)))
+        case _:
+            assert_never(step.op)
+    return pretty_step(
+        replace(
+            inner,
+            out=stored(step.out),
+            accumulate=step.accumulate or _carried(plan, visit),
+            sums=tuple(i for i in step.sums if visit.loop_of(i) is None),
+        )
+    )
+
+
+def _bare(tensor: Tensor, axes: list[int]) -> Tensor:
+    """A name for printing: the tensor with only these axes, and no promises about them."""
+    return Tensor(tensor.name, tuple(tensor.spaces[a] for a in axes), Role.TEMP)
+
+
+def shared_visits(plan: FusionPlan) -> Iterator[int]:
+    """Positions of the visits that share a loop with another visit."""
+    for position, visit in enumerate(plan.visits):
+        others = (v for n, v in enumerate(plan.visits) if n != position)
+        if visit.loops and any(visit.loops[0] == o for v in others for o in v.loops[:1]):
+            yield position

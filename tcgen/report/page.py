@@ -1,0 +1,302 @@
+"""The report as one page of HTML that needs no network, and its figures as files.
+
+The page holds every number as text, at the extents it was made for, and the polynomials and
+products behind them, so that its script can evaluate them at others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from ..artifact import Manifest
+from ..emit.text import fill, template_text
+from ..ir.plan import ArrayPlan, FusionPlan
+from ..ir.program import Add, Contract, Map, pretty_step
+from ..ir.system import System
+from ..ir.tensor import Role, element_bytes
+from ..runtime.memory import ITEM_BYTES
+from .contents import report_json
+from .counts import array_product, polynomial, stored_product, whole_product
+from .fusion_graph import figure_graph, graph_note, graph_svg
+from .nest import nest_text
+from .peak import peak_data
+from .svg import as_file
+from .tables import readable_bytes
+from .timeline import NAMED, after_fusion, before_fusion, colours, timeline_svg
+
+EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
+
+
+def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, str]:
+    """Drawings by file name: the fusion graph (if there is one to draw), memory before and after.
+
+    Args:
+        plan: of the program.
+        manifest: of its artifact.
+        extents: of the base spaces.
+    """
+    graph = graph_svg(plan)
+    found = {} if graph is None else {"fusion-graph.svg": graph}
+    before, after = _timelines(plan, manifest, extents)
+    found |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
+    return {name: as_file(svg) for name, svg in found.items()}
+
+
+def report_html(
+    system: System, plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
+) -> str:
+    """The page.
+
+    Args:
+        system: the equations.
+        plan: what was made of them.
+        manifest: of the artifact.
+        extents: of the base spaces, at which the page opens.
+    """
+    report = report_json(plan, manifest, extents)
+    numbers = _Numbers()
+    graph = graph_svg(plan)
+    before, after = _timelines(plan, manifest, extents)
+    peaks = (
+        before_fusion(plan.program, manifest.dtype).peak(extents),
+        after_fusion(plan, manifest.dtype).peak(extents),
+    )
+    note = graph_note(figure_graph(plan))
+    places = {
+        "title": escape(system.name),
+        "facts": escape(f"{manifest.dtype}, target {manifest.target}"),
+        "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
+        "operations": _operations(plan, report, numbers),
+        "memory": _memory(plan, manifest, report, numbers),
+        "equations": escape(system.pretty().rstrip()),
+        "steps": _steps(plan, report, numbers),
+        "graph": graph or "",
+        "graph_note": escape(note),
+        "fusion": escape(_fusion(report)),
+        "nest": escape(nest_text(plan).rstrip()),
+        "before": before,
+        "after": after,
+        "before_peak": numbers.held("before", peaks[0]),
+        "after_peak": numbers.held("after", peaks[1]),
+        "legend": _legend(plan, manifest.dtype),
+        "arrays": _arrays(plan, manifest, report, numbers),
+    }
+    data = {
+        "extents": dict(sorted(extents.items())),
+        "numbers": numbers.sources,
+        "before": before_fusion(plan.program, manifest.dtype).data(),
+        "after": after_fusion(plan, manifest.dtype).data(),
+        "peak": peak_data(manifest),
+    }
+    return fill(
+        "report/page.html",
+        **places,
+        style=template_text("report/figures.css") + template_text("report/page.css"),
+        data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
+        script=template_text("report/page.js"),
+    )
+
+
+class _Numbers:
+    """Numbers of the page and where each comes from; ``sources`` is read by its script."""
+
+    def __init__(self) -> None:
+        self.sources: list[dict[str, Any]] = []
+
+    def cell(self, value: int, source: dict[str, Any], *, largest: bool = False) -> str:
+        """A cell of a table; ``largest``: with a bar that shows its part of the column's sum."""
+        text = self.text(value, source)
+        bar = ' class="number share"' if largest else ' class="number"'
+        return f"<td{bar}>{text}</td>"
+
+    def text(self, value: int, source: dict[str, Any], unit: str = "") -> str:
+        """The number with its thousands apart, or as readable bytes where ``unit`` says so."""
+        self.sources.append(source)
+        shown = readable_bytes(value) if unit == "bytes" else f"{value:,}"
+        kind = f' data-unit="{unit}"' if unit else ""
+        return (
+            f'<span data-number="{len(self.sources) - 1}"{kind} data-value="{value}">{shown}</span>'
+        )
+
+    def held(self, drawing: str, value: int) -> str:
+        return self.text(value, {"held": drawing}, "bytes")
+
+
+def _timelines(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> tuple[str, str]:
+    """Memory before and after fusion, on one scale."""
+    before = before_fusion(plan.program, manifest.dtype)
+    after = after_fusion(plan, manifest.dtype)
+    colour = colours(plan, manifest.dtype)
+    top = max(1, before.peak(extents), after.peak(extents))
+    name = plan.program.name
+    return (
+        timeline_svg(
+            before, extents, colour, title=f"Memory of {name} over its steps, unfused", top=top
+        ),
+        timeline_svg(
+            after, extents, colour, title=f"Memory of {name} over its steps, fused", top=top
+        ),
+    )
+
+
+def _control(plan: FusionPlan, name: str, extent: int) -> str:
+    space = next(s for s in plan.program.spaces if s.name == name)
+    kind = f' <span class="soft">{escape(space.kind)}</span>' if space.kind else ""
+    safe, top = escape(name), max(20, EXTENTS_SHOWN * extent)
+    return (
+        f'<div class="extent"><label for="number-{safe}"><b>{safe}</b>{kind}</label>'
+        f'<input type="range" min="1" max="{top}" value="{extent}" data-space="{safe}" '
+        f'aria-label="extent of {safe}"><input type="number" id="number-{safe}" min="0" '
+        f'step="1" value="{extent}" data-space="{safe}"></div>'
+    )
+
+
+def _row(*cells: str) -> str:
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _text(text: str, kind: str = "") -> str:
+    shown = escape(text)
+    return f'<td class="{kind}">{shown}</td>' if kind else f"<td>{shown}</td>"
+
+
+def _name(text: str) -> str:
+    return f'<th scope="row">{escape(text)}</th>'
+
+
+def _operations(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
+    program, counted = plan.program, report["operations"]
+    rows = (
+        ("as written", "naive", program.naive),
+        ("formula sequence", "sequence", program.flops()),
+        ("of these contractions", "contractions", program.flops(Contract)),
+        ("additions", "additions", program.flops(Add)),
+        ("maps", "maps", program.flops(Map)),
+    )
+    return "".join(
+        _row(_name(name), numbers.cell(counted[key], {"poly": polynomial(poly)}))
+        for name, key, poly in rows
+    )
+
+
+def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], numbers: _Numbers) -> str:
+    program, dtype, memory = plan.program, manifest.dtype, report["memory"]
+    counted = (Role.TEMP, Role.GENERATED)
+
+    def stored(role: Role) -> dict[str, Any]:
+        entries = (t for t in manifest.tensors if t.role == role.value)
+        return {"sum": [[stored_product(t, manifest), ITEM_BYTES[t.dtype]] for t in entries]}
+
+    whole = [
+        [whole_product(t), element_bytes(t, dtype)] for t in program.tensors if t.role in counted
+    ]
+    planned = [
+        [array_product(a), element_bytes(a.tensor, dtype)]
+        for a in plan.arrays
+        if a.tensor.role in counted
+    ]
+    rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
+        ("inputs", "inputs_bytes", stored(Role.INPUT)),
+        ("results", "outputs_bytes", stored(Role.OUTPUT)),
+        ("intermediates, unfused", "intermediates_unfused_bytes", {"sum": whole}),
+        ("intermediates, as planned", "intermediates_static_bytes", {"sum": planned}),
+        ("peak of a call, one thread", "peak_bytes", {"peak": True}),
+    )
+    shown = [
+        _row(
+            _name(name),
+            numbers.cell(memory[key], source),
+            f'<td class="number">{numbers.text(memory[key], source, "bytes")}</td>',
+        )
+        for name, key, source in rows
+    ]
+    if memory["limit_bytes"] is not None:
+        limit = memory["limit_bytes"]
+        shown.append(
+            _row(
+                _name("limit"),
+                _text(f"{limit:,}", "number"),
+                _text(readable_bytes(limit), "number"),
+            )
+        )
+    return "".join(shown)
+
+
+def _steps(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
+    rows = []
+    kernels: dict[int, list[str]] = {}
+    for group in plan.groups:
+        for visit in group.visits:
+            kernels.setdefault(plan.visits[visit].step, []).append(group.name)
+    for step, row in zip(plan.program.steps, report["steps"], strict=True):
+        text = pretty_step(step).partition(": ")[2]
+        rows.append(
+            _row(
+                _name(f"s{step.id}"),
+                f"<td><code>{escape(text)}</code></td>",
+                f'<td class="cost">{_powers(str(step.flops))}</td>',
+                numbers.cell(row["flops"], {"poly": polynomial(step.flops)}, largest=True),
+                _text(", ".join(dict.fromkeys(kernels[step.id])), "soft"),
+            )
+        )
+    return "".join(rows)
+
+
+def _powers(text: str) -> str:
+    """A polynomial with its powers raised."""
+    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", escape(text))
+
+
+def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], numbers: _Numbers) -> str:
+    stored = {t.name: t for t in manifest.tensors}
+    instances: Iterable[ArrayPlan] = (
+        array
+        for tensor in plan.program.tensors
+        for array in [a for a in plan.arrays if a.tensor == tensor] or [ArrayPlan(tensor)]
+    )
+    rows = []
+    for array, row in zip(instances, report["arrays"], strict=True):
+        tensor = array.tensor
+        item = element_bytes(tensor, manifest.dtype)
+        whole = (
+            stored_product(stored[tensor.name], manifest)
+            if tensor.name in stored
+            else whole_product(tensor)
+        )
+        held = array_product(array) if array.contracted else whole
+        fused = ", ".join(
+            i if row["tile"][i] == 1 else f"{i} by {row['tile'][i]}" for i in row["fused"]
+        )
+        indices = ", ".join(row["indices"])
+        rows.append(
+            _row(
+                _name(tensor.name),
+                _text(row["kind"]),
+                _text(indices, "letters"),
+                _text(fused, "letters"),
+                numbers.cell(row["elements_unfused"], {"sum": [[whole, 1]]}),
+                numbers.cell(row["elements"], {"sum": [[held, 1]]}),
+                numbers.cell(row["bytes"], {"sum": [[held, item]]}, largest=True),
+                _text(" ".join(f"s{c}" for c in row["consumers"]), "soft"),
+            )
+        )
+    return "".join(rows)
+
+
+def _fusion(report: dict[str, Any]) -> str:
+    fusion = report["fusion"]
+    value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
+    value = value.replace("_", " ")
+    return f"Objective {fusion['objective']}, model {fusion['model']}, {fusion['status']}{value}."
+
+
+def _legend(plan: FusionPlan, dtype: str) -> str:
+    colour = colours(plan, dtype)
+    named = [(name, kind) for name, kind in colour.items() if kind != "other"]
+    if len(colour) > NAMED:
+        named.append((f"{len(colour) - NAMED} smaller arrays", "other"))
+    return "".join(f'<li><i class="chip {kind}"></i>{escape(n)}</li>' for n, kind in named)

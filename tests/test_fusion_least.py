@@ -1,0 +1,242 @@
+"""Objectives memory and peak: exact on every small program, right as code, and checked apart."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tcgen.fusion.exact as exact
+import tcgen.fusion.sharing as sharing
+from tcgen.config import Options
+from tcgen.emit import emit_artifact
+from tcgen.errors import VerifyError
+from tcgen.fusion import plan_fusion
+from tcgen.fusion.memory import counted_lives, once_elements
+from tcgen.fusion.offsets import Interval, pack
+from tcgen.interp import evaluate_program, run_module
+from tcgen.ir.program import Contract, Program
+from tcgen.ir.tensor import Role
+from tcgen.lower import lower_plan
+from tcgen.runtime.program import Program as Compiled
+
+
+def _load(name: str):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+brute, programs = _load("brute_force"), _load("random_programs")
+seeds = st.integers(0, 2**32)
+
+
+def few(count: int):
+    return settings(derandomize=True, deadline=None, max_examples=count)
+
+
+def planned(program: Program, extents, objective: str):
+    plan = plan_fusion(program, Options(extents=extents, objective=objective))
+    plan.verify()
+    assert plan.solve.objective == objective
+    return plan
+
+
+def arrays(program: Program, extents, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    sizes = dict(extents)
+    return {
+        t.name: rng.random([sum(sizes[b.name] for b in s.bases) for s in t.spaces])
+        for t in program.inputs
+    }
+
+
+def check_optimum(seed: int, statements: int, limit: int) -> None:
+    program = brute.small_dag(seed, statements)
+    if brute.count(program, limit) >= limit:
+        return
+    rng = random.Random(seed)
+    extents = (("o", rng.randint(2, 3000)), ("v", rng.randint(2, 3000)))
+    static, peak = brute.least(program, extents)
+    for objective, least, count in (
+        ("memory", static, brute.static_sum),
+        ("peak", peak, brute.greatest_sum),
+    ):
+        plan = planned(program, extents, objective)
+        assert plan.solve.status == "OPTIMAL", seed
+        assert plan.solve.value == plan.solve.bound == least == count(plan), (seed, objective)
+
+
+def check_values(program: Program, seed: int) -> None:
+    extents = (("o", 3), ("v", 4))
+    given_arrays = arrays(program, extents, seed)
+    wanted = evaluate_program(program, given_arrays, dict(extents))
+    for objective in ("memory", "peak"):
+        module = lower_plan(planned(program, extents, objective), Options())
+        module.verify()
+        found = run_module(module, given_arrays, dict(extents))
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-10, err_msg=f"{seed} {name}")
+
+
+@few(60)
+@given(seeds, st.integers(2, 4))
+def test_optimum_is_that_of_all_loop_programs(seed, statements):
+    check_optimum(seed, statements, 3000)
+
+
+@few(30)
+@given(seeds, st.integers(1, 6))
+def test_plans_of_dags_compute_the_program(seed, length):
+    check_values(programs.random_dag(seed, length), seed)
+
+
+@few(20)
+@given(seeds, st.integers(3, 7))
+def test_plans_of_shared_arrays_compute_the_program(seed, statements):
+    check_values(brute.small_dag(seed, statements, 0.8, 0.5), seed)
+
+
+@few(25)
+@given(seeds, st.integers(2, 6))
+def test_trees_take_no_more_than_the_linear_plan(seed, leaves):
+    program = programs.random_tree(seed, leaves)
+    extents = (("o", 7), ("v", 30))
+
+    def taken(plan) -> int:
+        counted = once_elements(plan).items()
+        return sum(n for a, n in counted if a.tensor.role is not Role.OUTPUT)
+
+    least, peak = (planned(program, extents, o) for o in ("memory", "peak"))
+    assert least.solve.value == taken(least) <= taken(planned(program, extents, "linear"))
+    assert peak.solve.value <= 8 * least.solve.value
+    assert peak.arena <= peak.solve.value
+    lives = [(a, life) for a, life in counted_lives(peak) if a.offset is not None]
+    for n, (a, one) in enumerate(lives):
+        for b, two in lives[:n]:
+            if one[0] <= two[1] and two[0] <= one[1]:
+                assert a.offset + a.bytes <= b.offset or b.offset + b.bytes <= a.offset
+
+
+@pytest.mark.parametrize("objective", ["memory", "peak"])
+@pytest.mark.parametrize("seed", range(0, 40, 8))
+def test_generated_c_is_right(seed, objective):
+    program = brute.small_dag(seed, 5, 0.8, 0.5)
+    extents = (("o", 3), ("v", 4))
+    plan = planned(program, extents, objective)
+    module = lower_plan(plan, Options())
+    compiled = Compiled(emit_artifact(module, target="cpu", planning_extents=plan.extents))
+    given_arrays = arrays(program, extents, seed)
+    found = compiled(**given_arrays)
+    for name, value in evaluate_program(program, given_arrays, dict(extents)).items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-10)
+
+
+def test_every_loop_program_that_the_checker_accepts_is_right():
+    """Loop programs of some DAGs, executed where the checker accepts them; it refuses many."""
+    right = wrong = 0
+    extents = (("o", 2), ("v", 3))
+    for seed in range(30):
+        program = brute.small_dag(seed, 3, 0.8, 0.5)
+        given_arrays = arrays(program, extents, seed)
+        wanted = evaluate_program(program, given_arrays, dict(extents))
+        for plan in islice(brute.programs(program, extents), 60):
+            if brute.legal(plan):
+                module = lower_plan(plan, Options())
+                found = run_module(module, given_arrays, dict(extents))
+                for name, value in wanted.items():
+                    np.testing.assert_allclose(found[name], value, rtol=1e-10, err_msg=str(seed))
+                right += 1
+            else:
+                wrong += 1
+    assert right > 200
+    assert wrong > 50
+
+
+def _all_pairs(maker, reader):
+    return frozenset((i, j) for i in maker.indices for j in reader.indices if i.space == j.space)
+
+
+@pytest.mark.parametrize("rule", ["carried", "nested"])
+def test_the_checker_notices_a_dropped_rule(rule, monkeypatch):
+    if rule == "carried":
+        monkeypatch.setattr(sharing, "_allowed", _all_pairs)
+        monkeypatch.setattr(exact, "pairs_of", _any_pairs)
+    else:
+        monkeypatch.setattr(exact._Model, "_nest", lambda self: None)
+    refused = 0
+    for seed in range(60):
+        program = (
+            programs.random_tree(seed, 4) if rule == "nested" else brute.small_dag(seed, 4, 0.8)
+        )
+        try:
+            planned(program, (("o", 20), ("v", 30)), "memory")
+        except VerifyError:
+            refused += 1
+    assert refused > 0
+
+
+def _any_pairs(found):
+    groups = found.walks
+    return tuple(
+        (a, b)
+        for group in groups
+        for n, a in enumerate(group)
+        for b in group[n + 1 :]
+        if a[0] != b[0]
+    )
+
+
+def test_an_array_read_with_exchanged_indices_stays_whole(hand_plans):
+    """x[i,j]*x[j,i] needs every element before the first product is done."""
+    h = hand_plans
+    b, x = h.tensor("b", h.P, h.I), h.tensor("x", h.I, h.I, role=Role.TEMP)
+    e = h.tensor("e", role=Role.OUTPUT)
+    program = h.program(
+        "exchange",
+        (b,),
+        (h.at(x, h.i, h.i2), Contract(h.at(b, h.p, h.i), h.at(b, h.p, h.i2)), (h.p,)),
+        (h.at(e), Contract(h.at(x, h.i, h.i2), h.at(x, h.i2, h.i)), (h.i, h.i2)),
+    )
+    plan = planned(program, (("i", 5), ("p", 3)), "memory")
+    assert (plan.solve.value, plan.solve.model, plan.loops) == (25, "dag", ())
+
+
+def test_sums_beyond_53_bits_are_exact():
+    extents = (("o", 300_000_007), ("v", 100_000_007))
+    for seed in range(12):
+        program = brute.small_dag(seed, 3)
+        static, peak = brute.least(program, extents)
+        assert planned(program, extents, "memory").solve.value == static
+        assert planned(program, extents, "peak").solve.value == peak
+
+
+def test_offsets_reach_the_peak_where_first_fit_does_not():
+    rng = random.Random(3)
+    for _ in range(20):
+        rows = []
+        for _ in range(14):
+            first = rng.randint(0, 10)
+            rows.append(Interval(8 * rng.randint(1, 60), first, rng.randint(first, 12)))
+        found = pack(tuple(rows))
+        for n, (a, at) in enumerate(zip(rows, found.offsets, strict=True)):
+            assert at + a.bytes <= found.total
+            for b, to in zip(rows[:n], found.offsets[:n], strict=True):
+                assert not a.meets(b) or at + a.bytes <= to or to + b.bytes <= at
+        peak = max(sum(a.bytes for a in rows if a.first <= t <= a.last) for t in range(13))
+        assert found.total == peak
+    assert pack(()).total == 0
+
+
+@pytest.mark.slow
+@few(300)
+@given(seeds, st.integers(3, 5))
+def test_optimum_is_that_of_all_loop_programs_many(seed, statements):
+    check_optimum(seed, statements, 40_000)
