@@ -52,7 +52,7 @@ def form_sequence(system: System, options: Options) -> Program:
     best: tuple[int, Program] | None = None
     candidates = _candidates(source, extents, complex_values)
     found = factored(source, extents, complex_values, options.effort)
-    for candidate in (*candidates, found):
+    for candidate in candidates if found is None else (*candidates, found):
         program = _program(candidate, Workspace(extents, complex_values, True), naive, False)
         flops = program.flops().value(extents)
         if best is None or flops < best[0]:

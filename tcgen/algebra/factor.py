@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import prod
 from random import Random
 
 from ..ir.system import Equation, System
@@ -19,12 +20,16 @@ _WORK = 150_000  # common factors weighed at effort 1
 _ROUNDS_FOR_AN_ARRAY = 80
 _BLUR = 6.0
 _HEAT = 0.03
+_MOST_SPLITS = 20_000  # of all terms into a common part and the rest, at the start
+_MOST_TERMS = 20_000  # multiplied out; nested products of sums grow without bound
 
 
 def factored(
     system: System, extents: Mapping[str, int], complex_values: bool, effort: int
-) -> System:
+) -> System | None:
     """The system with every bracket multiplied out and the sums factored anew.
+
+    None where there would be too many terms or factors: the user's own factoring stands then.
 
     Args:
         system: equations with derived symmetries.
@@ -32,7 +37,12 @@ def factored(
         complex_values: whether hermitian symmetries must be left alone.
         effort: amount of work; the result depends on it and on nothing random.
     """
+    if _terms_multiplied_out(system) > _MOST_TERMS:
+        return None
     lifted = lift(_multiplied_out(system), complex_values)
+    splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
+    if splits > _MOST_SPLITS:
+        return None
     prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces))
     algebra = lifted.algebra
     ledger = Ledger(algebra, prices)
@@ -41,6 +51,23 @@ def factored(
     search.run(state, list(state.targets))
     prune(state)
     return write_system(lifted, _improved(search, state, effort))
+
+
+def _terms_multiplied_out(system: System) -> int:
+    """Terms of all equations once intermediates are inlined and permutations written out."""
+    counts: dict[str, int] = {}
+    total = 0
+    for equation in system.equations:
+        count = 0
+        for term in equation.terms:
+            images = max(1, len(term.perms))
+            count += images * prod(counts.get(ref.tensor.name, 1) for ref in term.refs)
+        tensor = equation.lhs.tensor
+        if tensor.role is Role.TEMP and tensor.volatile:
+            counts[tensor.name] = count
+        else:
+            total += count
+    return total
 
 
 def _multiplied_out(system: System) -> System:

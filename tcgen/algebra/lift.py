@@ -16,6 +16,7 @@ from .sums import Algebra, Frame, Sum, trivial
 from .symmetry import output_symmetry
 
 _MOST_IMAGES = 600  # of a left side; with more its symmetry is not used
+_MOST_FACTORS = 8  # of a term; every subset of them is weighed as a common factor
 
 
 @dataclass(slots=True)
@@ -95,7 +96,8 @@ def _lift_equation(
     opaque = []
     for term in equation.terms:
         held = set(term.indices)
-        if not term.factors or not set(lhs.indices) <= held:
+        whole = set(lhs.indices) <= held
+        if not whole or not 0 < len(term.factors) <= _MOST_FACTORS:
             opaque.append(term)
             continue
         number: dict[Index, int] = {i: n for n, i in enumerate(lhs.indices)}
