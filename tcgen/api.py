@@ -39,7 +39,8 @@ def compile(
         target: "cpu" (C with OpenMP) or "numpy"; None takes cpu where a C compiler works.
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
-        objective: fusion plan: "none" or "linear" (Allam et al., Eq. 10).
+        objective: fusion plan: "none", "linear" (Allam et al., Eq. 10), "memory" (fewest elements
+            in all) or "peak" (fewest bytes at one time).
         optimize: False keeps the factoring as written.
         effort: deterministic search effort.
 

@@ -43,8 +43,8 @@ class Options:
         target: ``cpu`` (C with OpenMP) or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
-        objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory`` (fewest
-            elements in all) or ``peak`` (fewest bytes at one time).
+        objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``
+            (fewest elements in all) or ``peak`` (fewest bytes at one time).
         optimize: False keeps the user's own factoring.
         effort: deterministic search effort; 1 is the default amount of work.
     """

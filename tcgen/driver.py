@@ -123,14 +123,29 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     module = tracer.run("module", lambda: lower_plan(plan, options))
     tracer.progress("emit")
     start = time.perf_counter()
-    artifact = emit_artifact(
-        module,
-        target=options.target,
-        planning_extents=options.extents,
-        memory_limit=options.memory_limit,
-        extra_files=(),
-    )
-    artifact = _with_documents(artifact, system, plan)
+
+    def emitted(of: Module) -> Artifact:
+        return emit_artifact(
+            of,
+            target=options.target,
+            planning_extents=options.extents,
+            memory_limit=options.memory_limit,
+            extra_files=(),
+        )
+
+    def least_bytes() -> int | None:
+        """What a call needs under the objective ``peak``; None where this is that objective."""
+        from .report import report_json  # noqa: PLC0415
+
+        if options.objective == "peak":
+            return None
+        wish = replace(options, objective="peak")
+        least = plan_fusion(program, wish)
+        manifest = emitted(lower_plan(least, wish)).manifest
+        needed: int = report_json(least, manifest, least.extent_of)["memory"]["peak_bytes"]
+        return needed
+
+    artifact = _with_documents(emitted(module), system, plan, least_bytes)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
 
@@ -165,7 +180,12 @@ def read_artifact_system(artifact: Artifact) -> System:
     return decode(artifact.text("system.json"), System)
 
 
-def _with_documents(artifact: Artifact, system: System, plan: FusionPlan) -> Artifact:
+def _with_documents(
+    artifact: Artifact,
+    system: System,
+    plan: FusionPlan,
+    least_bytes: Callable[[], int | None],
+) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
     from .report import explain_text, report_html, report_json  # noqa: PLC0415
 
@@ -177,10 +197,14 @@ def _with_documents(artifact: Artifact, system: System, plan: FusionPlan) -> Art
     if limit is not None and peak > limit:
         rows = sorted(report["arrays"], key=lambda a: -a["bytes"])
         largest = [f"{a['name']} {a['bytes']:,}" for a in rows if a["kind"] != "input"][:4]
+        least = least_bytes()
+        if least is not None and least < peak:
+            advice = f"or use --objective peak, which fuses loops and needs {least:,} bytes"
+        else:
+            advice = "since no fusion that tcgen finds needs less"
         raise MemoryLimitError(
             f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
-            f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, or try "
-            f"--objective linear, which fuses loops to shrink intermediates"
+            f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, {advice}"
         )
     documents = (
         ("system.json", encode(system)),

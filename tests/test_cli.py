@@ -200,6 +200,7 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
     )
     assert result.exit_code == 3
     assert "the memory limit is 1,048,576" in result.stderr
+    assert "use --objective peak, which fuses loops and needs" in " ".join(result.stderr.split())
     assert not folder.exists()
 
 

@@ -189,7 +189,9 @@ def search_solver(work: float) -> cp_model.CpSolver:
     return solver
 
 
-def interruptible_solve(solver: cp_model.CpSolver, model: cp_model.CpModel) -> cp_model.CpSolverStatus:
+def interruptible_solve(
+    solver: cp_model.CpSolver, model: cp_model.CpModel
+) -> cp_model.CpSolverStatus:
     """Solve on another thread, so that Ctrl-C reaches this one and stops the search."""
     status: Future[cp_model.CpSolverStatus] = Future()
 

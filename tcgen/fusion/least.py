@@ -15,7 +15,7 @@ from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
 
-_WORK = 20.0  # deterministic seconds at effort 1
+_WORK = 12.0  # deterministic seconds at effort 1
 
 
 def least_memory(

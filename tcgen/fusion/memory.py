@@ -104,7 +104,7 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     """
     return {
         a: whole_elements(a.tensor, plan.extent_of)
-        if any(loop.tile for _, loop in a.contracted)
+        if plan.visits[a.live[0]].redundant or any(loop.tile for _, loop in a.contracted)
         else array_elements(a, plan.extent_of)
         for a in plan.arrays
     }

@@ -141,9 +141,9 @@ class Solve:
     """What the solver says of the plan.
 
     Attributes:
-        objective: ``none`` or ``linear``.
+        objective: ``none``, ``linear``, ``memory`` or ``peak``.
         model: ``tree`` (exactly the paper's), ``tree-restricted`` (arrays with several producers or
-            consumers were left unfused) or ``hand`` (written by a person).
+            consumers were left unfused), ``dag`` (they were not) or ``hand`` (written by a person).
         status: ``OPTIMAL`` or ``FEASIBLE``.
         value: of the objective, recomputed in exact integers; None for hand-written plans.
         bound: proven bound on the objective, or None.

@@ -1,0 +1,146 @@
+"""Trees: four ways to say which fusions are legal agree, and two ways to find the least memory."""
+
+from __future__ import annotations
+
+import importlib.util
+from functools import cache
+from itertools import combinations, permutations, product
+from math import prod
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcgen.config import Options
+from tcgen.fusion import plan_fusion
+from tcgen.fusion.graph import FusionGraph, fusion_graph
+from tcgen.fusion.legality import path_inequalities, variables
+from tcgen.ir.cost import extent_of
+
+_spec = importlib.util.spec_from_file_location(
+    "random_programs", Path(__file__).with_name("random_programs.py")
+)
+programs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(programs)
+
+seeds = st.integers(0, 2**32)
+few = settings(derandomize=True, deadline=None, max_examples=30)
+
+
+def fused_on(fused, edge: int) -> frozenset[int]:
+    return frozenset(loop for e, loop in fused if e == edge)
+
+
+def touching(graph: FusionGraph, node: int) -> list[int]:
+    return [e.id for e in graph.edges if node in (e.producer, e.consumer)]
+
+
+def order_bits(graph: FusionGraph, part, fused) -> bool:
+    """The compact model: a bit at each node for each pair of loops says which one is outside.
+
+    An edge fused in one loop of the pair fixes the bits at its ends; fused in both, equates them.
+    """
+    loops = sorted({loop for _, loop in fused})
+    nodes = {n for e in part for n in (graph.edges[e].producer, graph.edges[e].consumer)}
+    for j, k in combinations(loops, 2):
+        bits: dict[int, bool] = {}
+        same = {n: {n} for n in nodes}
+        for e in part:
+            edge, on = graph.edges[e], fused_on(fused, e)
+            if {j, k} <= on:
+                joined = same[edge.producer] | same[edge.consumer]
+                same.update(dict.fromkeys(joined, joined))
+        for e in part:
+            edge, on = graph.edges[e], fused_on(fused, e)
+            if len({j, k} & on) == 1:
+                for node in (edge.producer, edge.consumer):
+                    if bits.setdefault(min(same[node]), j in on) != (j in on):
+                        return False
+    return True
+
+
+def common_prefixes(graph: FusionGraph, part, fused) -> bool:
+    """Every node has a loop order with each edge's fused loops as a prefix, equal at both ends.
+
+    Root first: a node's order goes on from the one that its own edge to the root has.
+    """
+    below: dict[int, list[int]] = {}
+    for e in part:
+        below.setdefault(graph.edges[e].consumer, []).append(e)
+
+    def fits(node: int, prefix: tuple[int, ...]) -> bool:
+        edges = below.get(node, [])
+        more = sorted({loop for e in edges for loop in fused_on(fused, e)} - set(prefix))
+        return any(
+            all(
+                set(order[: len(fused_on(fused, e))]) == fused_on(fused, e)
+                and fits(graph.edges[e].producer, order[: len(fused_on(fused, e))])
+                for e in edges
+            )
+            for order in ((*prefix, *rest) for rest in permutations(more))
+        )
+
+    return fits(graph.edges[part[-1]].consumer, ())
+
+
+def least_by_prefixes(graph: FusionGraph, part, extents) -> int:
+    """Dynamic program: the state is the ordered fused prefix on the edge to the root."""
+    below: dict[int, list[int]] = {}
+    for e in part:
+        below.setdefault(graph.edges[e].consumer, []).append(e)
+
+    def size(e: int, held: tuple[int, ...]) -> int:
+        edge = graph.edges[e]
+        return prod(
+            extent_of(edge.array.spaces[c.axis], extents)
+            for c in edge.candidates
+            if c.loop not in held
+        )
+
+    @cache
+    def best(node: int, prefix: tuple[int, ...]) -> int:
+        edges = below.get(node, [])
+        more = sorted({loop for e in edges for loop in graph.edges[e].loops} - set(prefix))
+        return min(
+            sum(
+                min(
+                    size(e, order[:n]) + best(graph.edges[e].producer, order[:n])
+                    for n in range(len(order) + 1)
+                    if set(order[:n]) <= set(graph.edges[e].loops)
+                )
+                for e in edges
+            )
+            for order in ((*prefix, *rest) for rest in permutations(more))
+        )
+
+    return best(graph.edges[part[-1]].consumer, ())
+
+
+@few
+@given(seeds, st.integers(2, 4))
+def test_inequalities_order_bits_and_prefixes_agree(seed, leaves):
+    graph = fusion_graph(programs.random_tree(seed, leaves))
+    for part in graph.parts:
+        order = variables(graph, part)
+        if len(order) > 9:
+            continue
+        rules = path_inequalities(graph, part)
+        for choice in product((0, 1), repeat=len(order)):
+            fused = tuple(v for v, on in zip(order, choice, strict=True) if on)
+            legal = all(rule.holds(fused) for rule in rules)
+            assert legal == order_bits(graph, part, fused) == common_prefixes(graph, part, fused)
+
+
+@few
+@given(seeds, st.integers(2, 7), st.integers(2, 3000), st.integers(2, 3000))
+def test_least_memory_of_trees_is_that_of_the_dynamic_program(seed, leaves, o, v):
+    program = programs.random_tree(seed, leaves, generated=0.7)
+    graph = fusion_graph(program)
+    plan = plan_fusion(program, Options(extents=(("o", o), ("v", v)), objective="memory"))
+    assert plan.solve.status == "OPTIMAL"
+    if not graph.restricted:
+        extents = {"o": o, "v": v}
+        assert plan.solve.model == "tree"
+        scalars = sum(t.rank == 0 for t in program.intermediates)  # no loops: no edges of the graph
+        trees = sum(least_by_prefixes(graph, p, extents) for p in graph.parts)
+        assert plan.solve.value == trees + scalars
