@@ -76,6 +76,8 @@ def before_fusion(program: Program, dtype: str) -> Timeline:
         if tensor.role is Role.INPUT:
             continue
         uses = [s.id for s in (*program.producers(tensor), *program.consumers(tensor))]
+        if not uses:  # a generated input that no step reads
+            continue
         end = last if _stays(program, tensor) else max(uses)
         bands.append(
             Band(
