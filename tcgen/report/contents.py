@@ -16,6 +16,7 @@ from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.program import Add, Contract, Map, Program, pretty_step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..runtime.memory import array_bytes, memory_use
+from .nest import nest_text
 
 SCHEMA = 1
 
@@ -52,6 +53,7 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             "unit": plan.solve.unit,
         },
         "arrays": _arrays(plan, manifest, extents),
+        "nest": nest_text(plan),
         "steps": [
             {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
             for s in program.steps

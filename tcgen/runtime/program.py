@@ -23,6 +23,7 @@ from .cpu import CpuBackend
 from .host import Values, fetch_tile
 from .memory import MemoryUse, check_limit, launches, memory_use, stored_shape
 from .numpy_ import NumpyBackend
+from .report import Report
 from .results import Results
 from .store import Store, allocate
 from .symmetry import SAMPLES, check_symmetry
@@ -90,10 +91,9 @@ class Program:
         return self.artifact.text(_SOURCES[self.manifest.target])
 
     @property
-    def report(self) -> dict[str, Any]:
-        """Operations, memory and kernels at the planning extents, as ``tcgen report --json``."""
-        report: dict[str, Any] = json.loads(self.artifact.text("report.json"))
-        return report
+    def report(self) -> Report:
+        """Operations, memory, arrays and loops at the planning extents: ``tcgen report --json``."""
+        return Report(json.loads(self.artifact.text("report.json")))
 
     def explain(self) -> str:
         """The formula sequence with the cost of each line."""

@@ -1,0 +1,95 @@
+"""The report of a program in Python: a dictionary that prints itself, also in notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+_TOTALS = (
+    ("inputs", "inputs_bytes"),
+    ("outputs", "outputs_bytes"),
+    ("intermediates, unfused", "intermediates_unfused_bytes"),
+    ("intermediates, as planned", "intermediates_static_bytes"),
+    ("peak (all that a call allocates)", "peak_bytes"),
+    ("limit", "limit_bytes"),
+)
+_LARGEST = 8  # arrays that the text names
+
+
+class Report(dict[str, Any]):
+    """What a program costs at the extents it was planned for: the object of ``report --json``.
+
+    Units: flops (multiply and add are 2), elements, bytes.
+
+    Example: ``program.report["memory"]["peak_bytes"]``, ``print(program.report.nest)``
+    """
+
+    @property
+    def arrays(self) -> list[dict[str, Any]]:
+        """A row for each array: name, kind, indices, what is fused, elements, bytes, readers."""
+        rows: list[dict[str, Any]] = self["arrays"]
+        return rows
+
+    @property
+    def nest(self) -> str:
+        """The loop nest as indented text, arrays as they are stored."""
+        text: str = self["nest"]
+        return text
+
+    def __repr__(self) -> str:
+        rows = [
+            *((name, f"{count:,} bytes") for name, count in self._totals()),
+            ("operations", f"{self['operations']['sequence']:,} flops"),
+        ]
+        width = max(len(name) for name, _ in rows)
+        right = max(len(value) for _, value in rows)
+        lines = [self._title(), *(f"  {n:<{width}}  {v:>{right}}" for n, v in rows)]
+        largest = ", ".join(f"{a['name']} {a['bytes']:,}" for a in self._largest()[:_LARGEST])
+        lines += [f"  {self._fusion()}", f"  largest arrays, bytes: {largest or 'none'}"]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """Tables and the loop nest for a notebook; no script, no style of its own."""
+        totals = "".join(
+            f"<tr><td>{escape(name)}</td><td>{count:,}</td></tr>" for name, count in self._totals()
+        )
+        rows = "".join(
+            f"<tr><td>{escape(a['name'])}</td><td>{escape(a['kind'])}</td>"
+            f"<td>{escape(','.join(a['indices']))}</td><td>{escape(_fused(a))}</td>"
+            f"<td>{a['elements_unfused']:,}</td><td>{a['elements']:,}</td><td>{a['bytes']:,}</td>"
+            "</tr>"
+            for a in self._largest()
+        )
+        heads = ("name", "kind", "indices", "fused", "elements unfused", "elements", "bytes")
+        head = "".join(f"<th>{h}</th>" for h in heads)
+        return (
+            f"<p><b>{escape(self._title())}</b><br>{escape(self._fusion())}; "
+            f"{self['operations']['sequence']:,} flops</p>"
+            f"<table><thead><tr><th>memory</th><th>bytes</th></tr></thead>"
+            f"<tbody>{totals}</tbody></table>"
+            f"<details><summary>arrays</summary><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{rows}</tbody></table></details>"
+            f"<details><summary>loop nest</summary><pre>{escape(self.nest)}</pre></details>"
+        )
+
+    def _title(self) -> str:
+        extents = ", ".join(f"{n} = {e}" for n, e in self["extents"].items())
+        return f"{self['spec']} at {extents or 'no extents'}, {self['dtype']}, {self['target']}"
+
+    def _totals(self) -> list[tuple[str, int]]:
+        memory = self["memory"]
+        return [(name, memory[key]) for name, key in _TOTALS if memory[key] is not None]
+
+    def _fusion(self) -> str:
+        fusion = self["fusion"]
+        value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
+        return f"fusion: objective {fusion['objective']}, {fusion['status']}{value}"
+
+    def _largest(self) -> list[dict[str, Any]]:
+        return sorted(self.arrays, key=lambda a: -a["bytes"])
+
+
+def _fused(array: dict[str, Any]) -> str:
+    """Fused indices, each with its tile where it is more than one element."""
+    tile = array["tile"]
+    return ",".join(i if tile[i] == 1 else f"{i}:{tile[i]}" for i in array["fused"])
