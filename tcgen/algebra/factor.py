@@ -9,6 +9,7 @@ from random import Random
 
 from ..ir.system import Equation, System
 from ..ir.tensor import Role
+from .basis import apply_change, changes
 from .expand import inline_all, keep_needed
 from .lift import lift
 from .prices import Ledger, Prices
@@ -47,10 +48,35 @@ def factored(
     algebra = lifted.algebra
     ledger = Ledger(algebra, prices)
     search = Search(algebra, Arrays(algebra), prices, ledger, Random(0))
-    state = search.start(lifted.targets)
-    search.run(state, list(state.targets))
+    return write_system(lifted, _improved(search, _started(search, lifted.targets), effort))
+
+
+def _started(search: Search, targets: Mapping[int, Sum]) -> State:
+    """The targets factored greedily, after those changes of basis that make this cheaper."""
+    raw = search.start(targets)
+    made: list[int] = []  # arrays of the changes, not factored
+    best, least = _factored_from(search, raw, made)
+    waiting = list(raw.targets)
+    for label in waiting:  # grows
+        if label not in raw.targets:
+            search.widen(raw, label)
+        for change in changes(search, raw, label):
+            trial = raw.copy()
+            new = apply_change(search, trial, change)
+            state, flops = _factored_from(search, trial, [*made, *new])
+            if flops < least:
+                best, least, raw = state, flops, trial
+                made += [n for n in new if n not in made]
+                waiting += [label, *new]
+                break
+    return best
+
+
+def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, int]:
+    state = raw.copy()
+    search.run(state, [*state.targets, *made])
     prune(state)
-    return write_system(lifted, _improved(search, state, effort))
+    return state, search.ledger.total(state.sums.values())
 
 
 def _terms_multiplied_out(system: System) -> int:

@@ -102,12 +102,12 @@ class Search:
         while waiting:
             label = waiting.pop(0)
             if label not in state.targets:
-                self._widen(state, label)
+                self.widen(state, label)
             rest = [s for n, s in state.sums.items() if n != label and n not in waiting]
             self.paid = self.ledger.paid(rest)
             self._factor(state, label, waiting)
 
-    def _widen(self, state: State, label: int) -> None:
+    def widen(self, state: State, label: int) -> None:
         """Let an array vary by what none of its readers sees."""
         total = state.sums[label]
         groups = [dict(g) for g in self._seen_through(state, label)]
@@ -172,7 +172,7 @@ class Search:
                 self._remove(table, term, total)
             if not inner.terms:
                 continue
-            array, axes, scale = self._array(state, inner, label, waiting)
+            array, axes, scale = self.array(state, inner, label, waiting)
             joined = self.algebra.joined(first, array, axes)
             normal, sign = self.algebra.normal(joined, total.frame)
             if sign:
@@ -180,7 +180,7 @@ class Search:
                 if normal in total.terms:
                     self._enter(table, normal, total.frame)
 
-    def _array(
+    def array(
         self, state: State, inner: Sum, reader: int, waiting: list[int]
     ) -> tuple[int, tuple[int, ...], Fraction]:
         """An array that ``reader`` may read in place of ``inner``."""

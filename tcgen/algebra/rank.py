@@ -1,0 +1,246 @@
+"""Sums of products as few products of sums: rank-one decompositions over the rationals.
+
+Reads matrices of fractions and knows nothing of tensors. A family of p x q matrices ``C[r]`` (one
+for each right factor r, rows for the images of the left side, columns for the left factors) is
+written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least n is the tensor rank,
+at least the dimension d of the span of the matrices; d is reached exactly where the span has a
+basis of matrices of rank one (Kruskal, Linear Algebra Appl. 18 (1977) 95; for two matrices these
+are the roots of the pencil).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import gcd, isqrt, lcm
+from typing import TypeAlias
+
+Vector: TypeAlias = tuple[Fraction, ...]
+
+_MOST_PAIRS = 300  # of matrices whose combinations are looked through for rank one
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """The matrix ``outer(row, column)``."""
+
+    row: Vector
+    column: Vector
+
+    @property
+    def flat(self) -> Vector:
+        """Its elements, row by row."""
+        return tuple(x * y for x in self.row for y in self.column)
+
+    @property
+    def terms(self) -> int:
+        """How many elements of both vectors are not zero."""
+        return sum(map(bool, self.row)) + sum(map(bool, self.column))
+
+
+def decomposed(
+    matrices: Sequence[Vector], rows: int
+) -> tuple[tuple[Pair, ...], tuple[Vector, ...]]:
+    """Pairs whose span holds every matrix, and the coefficients of each matrix in them.
+
+    Args:
+        matrices: elements row by row, all of one shape.
+        rows: of each matrix.
+
+    Example:
+        2 TJ - TK - XJ directly and -XK with the left side exchanged are two products:
+
+        >>> one = tuple(map(Fraction, (2, -1, 0, 0)))   # J: rows direct, exchanged; columns T, X
+        >>> two = tuple(map(Fraction, (-1, 0, 0, -1)))  # K
+        >>> pairs, _ = decomposed((one, two), 2)
+        >>> len(pairs)
+        2
+    """
+    basis = reduced(matrices)
+    found = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows)
+    chosen: list[Pair] = []
+    span: list[Vector] = []
+    for pair in sorted(found, key=lambda p: (p.terms, _size(p.flat), p.flat)):
+        grown = reduced((*span, pair.flat))
+        if len(grown) > len(span):
+            chosen.append(pair)
+            span = grown
+    # what no pair in the span reaches is covered element by element
+    columns = len(matrices[0]) // rows
+    for vector in basis:
+        rest = remainder(vector, span)
+        for place, value in enumerate(rest):
+            if value:
+                pair = Pair(_unit(place // columns, rows), _unit(place % columns, columns))
+                grown = reduced((*span, pair.flat))
+                if len(grown) > len(span):
+                    chosen.append(pair)
+                    span = grown
+    flats = [p.flat for p in chosen]
+    return tuple(chosen), tuple(coordinates(m, flats) for m in matrices)
+
+
+def reduced(vectors: Iterable[Vector]) -> list[Vector]:
+    """The reduced row echelon form, zero rows left out."""
+    basis: list[Vector] = []
+    for vector in vectors:
+        rest = remainder(vector, basis)
+        lead = next((n for n, x in enumerate(rest) if x), None)
+        if lead is None:
+            continue
+        new = tuple(x / rest[lead] for x in rest)
+        basis = [
+            tuple(x - old[lead] * y for x, y in zip(old, new, strict=True)) for old in basis
+        ]
+        basis.append(new)
+    return sorted(basis, reverse=True)
+
+
+def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
+    """What is left of a vector after a basis in reduced row echelon form."""
+    for row in basis:
+        lead = next(n for n, x in enumerate(row) if x)
+        if vector[lead]:
+            factor = vector[lead]
+            vector = tuple(x - factor * y for x, y in zip(vector, row, strict=True))
+    return vector
+
+
+def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
+    """Coefficients of a vector in independent vectors whose span holds it."""
+    count = len(basis)
+    rows = [tuple(b[n] for b in basis) + (vector[n],) for n in range(len(vector))]
+    solved = reduced(rows)
+    result = [Fraction(0)] * count
+    for row in solved:
+        lead = next(n for n, x in enumerate(row) if x)
+        assert lead < count, "the vector lies outside the span"
+        result[lead] = row[count]
+    return tuple(result)
+
+
+def _rank_one_elements(
+    basis: tuple[Vector, ...], members: tuple[Vector, ...], rows: int
+) -> list[Pair]:
+    """Matrices of rank one in a span: members, roots of pencils, and those of a known column."""
+    found: dict[Pair, None] = {}
+    pool = tuple(dict.fromkeys((*basis, *members)))
+    for vector in pool:
+        pair = _as_pair(vector, rows)
+        if pair is not None:
+            found[pair] = None
+    for one, two in list(combinations(pool, 2))[:_MOST_PAIRS]:
+        for root in _pencil_roots(one, two, rows):
+            combined = tuple(x - root * y for x, y in zip(one, two, strict=True))
+            pair = _as_pair(combined, rows)
+            if pair is not None:
+                found[pair] = None
+    columns = len(pool[0]) // rows
+    lines = [_unit(n, columns) for n in range(columns)]
+    lines += [_normal(v[n * columns : (n + 1) * columns]) for v in pool for n in range(rows)]
+    lines += [p.column for p in found]
+    for line in dict.fromkeys(x for x in lines if any(x)):
+        for row in _rows_with(line, basis, rows):
+            found[Pair(row, line)] = None
+    return list(found)
+
+
+def _rows_with(column: Vector, basis: tuple[Vector, ...], rows: int) -> list[Vector]:
+    """A basis of the rows u for which ``outer(u, column)`` lies in the span."""
+    # u is right where every vector orthogonal to the span is orthogonal to outer(u, column)
+    width = len(column)
+    conditions = [
+        tuple(
+            sum((v[n * width + k] * column[k] for k in range(width)), Fraction(0))
+            for n in range(rows)
+        )
+        for v in kernel(basis, rows * width)
+    ]
+    return [_normal(u) for u in kernel(reduced(conditions), rows)]
+
+
+def kernel(basis: Sequence[Vector], width: int) -> list[Vector]:
+    """Vectors orthogonal to every row of a reduced row echelon form."""
+    leads = [next(n for n, x in enumerate(row) if x) for row in basis]
+    result = []
+    for free in range(width):
+        if free in leads:
+            continue
+        vector = [Fraction(0)] * width
+        vector[free] = Fraction(1)
+        for lead, row in zip(leads, basis, strict=True):
+            vector[lead] = -row[free]
+        result.append(tuple(vector))
+    return result
+
+
+def _pencil_roots(one: Vector, two: Vector, rows: int) -> list[Fraction]:
+    """Rational x for which every 2 x 2 minor of ``one - x * two`` vanishes."""
+    columns = len(one) // rows
+    roots: list[Fraction] | None = None
+    for top, bottom in combinations(range(rows), 2):
+        for left, right in combinations(range(columns), 2):
+            a, d = top * columns + left, bottom * columns + right
+            b, c = top * columns + right, bottom * columns + left
+            square = two[a] * two[d] - two[b] * two[c]
+            linear = one[b] * two[c] + two[b] * one[c] - one[a] * two[d] - two[a] * one[d]
+            constant = one[a] * one[d] - one[b] * one[c]
+            if not (square or linear or constant):
+                continue
+            here = _quadratic_roots(square, linear, constant)
+            roots = here if roots is None else [x for x in roots if x in here]
+            if not roots:
+                return []
+    return roots or []
+
+
+def _quadratic_roots(square: Fraction, linear: Fraction, constant: Fraction) -> list[Fraction]:
+    """Rational roots of ``square*x**2 + linear*x + constant``."""
+    if not square:
+        return [-constant / linear] if linear else []
+    under = linear * linear - 4 * square * constant
+    if under < 0:
+        return []
+    top, bottom = isqrt(under.numerator), isqrt(under.denominator)
+    if top * top != under.numerator or bottom * bottom != under.denominator:
+        return []
+    root = Fraction(top, bottom)
+    return sorted({(-linear - root) / (2 * square), (-linear + root) / (2 * square)})
+
+
+def _as_pair(vector: Vector, rows: int) -> Pair | None:
+    """The matrix as one product; None where its rank is not one."""
+    columns = len(vector) // rows
+    lines = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
+    first = next((line for line in lines if any(line)), None)
+    if first is None:
+        return None
+    column = _normal(first)
+    lead = next(n for n, x in enumerate(column) if x)
+    row = tuple(line[lead] / column[lead] for line in lines)
+    pair = Pair(_normal(row), column)
+    flat = tuple(x * y for x in row for y in column)
+    return pair if flat == vector else None
+
+
+def _normal(vector: Vector) -> Vector:
+    """The vector times a number: whole, without common divisor, the first element positive."""
+    if not any(vector):
+        return vector
+    scale = lcm(*(x.denominator for x in vector))
+    whole = [int(x * scale) for x in vector]
+    divisor = gcd(*whole)
+    lead = next(x for x in whole if x)
+    divisor = divisor if lead > 0 else -divisor
+    return tuple(Fraction(x // divisor) for x in whole)
+
+
+def _unit(place: int, width: int) -> Vector:
+    return tuple(Fraction(n == place) for n in range(width))
+
+
+def _size(vector: Vector) -> int:
+    """Sum of the sizes of the numbers: smaller ones are easier to read."""
+    return sum(abs(x.numerator) + x.denominator for x in vector if x)
