@@ -6,7 +6,8 @@ The terms of a sum that contract some tensor T with anything, over one iteration
 
 where ``left`` runs over the orders in which the indices stand on T, ``out`` over the orders of the
 sum's own indices, and B over the products of the other factors. A decomposition of C of rank n
-needs n contractions, of sums of T with its permuted copies, whose results are added in n_out orders.
+needs n contractions, of sums of T with its permuted copies, whose results are added in several
+orders.
 For closed-shell equations these are the singlet and triplet combinations 2T - T' and T' of the
 ring terms (Scuseria, Janssen, Schaefer, J. Chem. Phys. 89 (1988) 7382), read off C and not known
 beforehand.
@@ -17,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import permutations, product as choices
+from itertools import permutations
+from itertools import product as choices
 from typing import TypeAlias, TypeVar
 
 from .canonical import Group
@@ -26,7 +28,9 @@ from .rank import Vector, decomposed
 from .search import Search, State
 from .sums import Frame, Product, Sum, trivial
 
-Out: TypeAlias = tuple[int, ...]  # left index of the sum at each slot: left's own, right's own, both's
+Out: TypeAlias = tuple[
+    int, ...
+]  # left index of the sum at each slot: left's own, right's own, both's
 Shape: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 _T = TypeVar("_T")

@@ -10,6 +10,7 @@ from random import Random
 from ..ir.system import Equation, System
 from ..ir.tensor import Role
 from .basis import apply_change, changes
+from .complete import completed
 from .expand import inline_all, keep_needed
 from .lift import lift
 from .prices import Ledger, Prices
@@ -111,7 +112,7 @@ def _multiplied_out(system: System) -> System:
 
 def _improved(search: Search, state: State, effort: int) -> State:
     """Arrays dissolved at random and their readers factored anew, kept where that is cheaper."""
-    best, least = state, search.ledger.total(state.sums.values())
+    best, least = completed(search, state)
     current, cost = best, least
     arrays = len(state.sums) - len(state.targets)
     rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
@@ -129,7 +130,9 @@ def _improved(search: Search, state: State, effort: int) -> State:
         if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
             current, cost = fresh, flops
         if flops < least:
+            fresh, flops = completed(search, fresh)
             best, least = fresh, flops
+            current, cost = fresh, flops
     return best
 
 

@@ -91,9 +91,7 @@ def reduced(vectors: Iterable[Vector]) -> list[Vector]:
         if lead is None:
             continue
         new = tuple(x / rest[lead] for x in rest)
-        basis = [
-            tuple(x - old[lead] * y for x, y in zip(old, new, strict=True)) for old in basis
-        ]
+        basis = [tuple(x - old[lead] * y for x, y in zip(old, new, strict=True)) for old in basis]
         basis.append(new)
     return sorted(basis, reverse=True)
 
@@ -111,7 +109,7 @@ def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
 def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
     """Coefficients of a vector in independent vectors whose span holds it."""
     count = len(basis)
-    rows = [tuple(b[n] for b in basis) + (vector[n],) for n in range(len(vector))]
+    rows = [(*tuple(b[n] for b in basis), vector[n]) for n in range(len(vector))]
     solved = reduced(rows)
     result = [Fraction(0)] * count
     for row in solved:

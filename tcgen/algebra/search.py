@@ -7,7 +7,7 @@ the new terms take part like the old ones, until nothing saves.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
@@ -108,16 +108,35 @@ class Search:
             self._factor(state, label, waiting)
 
     def widen(self, state: State, label: int) -> None:
-        """Let an array vary by what none of its readers sees."""
+        """Let an array vary by what none of its readers sees.
+
+        Readers may have changed since the groups above were found: those are narrowed first.
+        """
+        readers: dict[int, list[int]] = {}
+        for reader, total in state.sums.items():
+            for part in dict.fromkeys(p for term in total.terms for p, _ in term[0]):
+                if part in state.sums:
+                    readers.setdefault(part, []).append(reader)
+        self._regroup(state, label, readers, set(state.targets))
+        state.factored.add(label)
+
+    def _regroup(
+        self, state: State, label: int, readers: Mapping[int, list[int]], done: set[int]
+    ) -> None:
+        done.add(label)
+        for reader in readers.get(label, ()):
+            if reader not in done and reader in state.factored:
+                self._regroup(state, reader, readers, done)
         total = state.sums[label]
-        groups = [dict(g) for g in self._seen_through(state, label)]
+        groups = [dict(g) for g in self._seen_through(state, label, readers.get(label, ()))]
         if label in state.factored:
             groups.append(dict(total.frame.group))
-        state.factored.add(label)
         first, *others = groups or [dict(trivial(total.frame.rank))]
         common = tuple(
             sorted((p, s) for p, s in first.items() if all(g.get(p) == s for g in others))
         )
+        if common == total.frame.group:
+            return
         frame = Frame(total.frame.spaces, common)
         fresh = Sum(frame, {})
         for term, coeff in total.terms.items():
@@ -126,11 +145,11 @@ class Search:
                 fresh.add(normal, coeff * sign)
         state.sums[label] = fresh
 
-    def _seen_through(self, state: State, label: int) -> list[Group]:
+    def _seen_through(self, state: State, label: int, readers: Iterable[int]) -> list[Group]:
         """For each place where an array is read, the signed group of its axes there."""
         found: list[Group] = []
         rank = state.sums[label].frame.rank
-        for total in state.sums.values():
+        for total in (state.sums[n] for n in readers):
             for term in total.terms:
                 places = [n for n, (part, _) in enumerate(term[0]) if part == label]
                 found.extend(
@@ -236,19 +255,24 @@ class Search:
     ) -> tuple[tuple[object, ...], list[Product]] | None:
         best: tuple[float, tuple[object, ...], list[Product]] | None = None
         rank = total.frame.rank
+        outer = self.prices.volume(total.frame.spaces)
         self.work += len(table)
         for key, group in table.items():
             if len(group) < 2:
                 continue
             gains = []
             for term, split in group.items():
-                gain = self.ledger.extra(term, rank, self.paid) - self._rest(split)
+                gain = outer + self.ledger.extra(term, rank, self.paid) - self._rest(split)
+                if len(split.rest[0]) > 1:
+                    gain -= self.prices.volume(split.frame.spaces)
                 if gain > 0:
                     gains.append((gain, term))
             if len(gains) < 2:
                 continue
             split = group[gains[0][1]]
+            # n terms are n - 1 additions, within the sum and within the array
             saving: float = sum(g for g, _ in gains) - self._joined_cost(split, rank)
+            saving += self.prices.volume(split.frame.spaces) - outer
             if saving <= 0:
                 continue
             if self.noise:
@@ -281,7 +305,7 @@ class Search:
                     fresh.add(term, coeff)
                     continue
                 for source, factor in inner.terms.items():
-                    product = _substituted(term, place, source)
+                    product = substituted(term, place, source)
                     normal, sign = self.algebra.normal(product, total.frame)
                     if sign:
                         pending.append((normal, coeff * factor * sign))
@@ -312,7 +336,7 @@ def _on_axes(group: Group, held: tuple[int, ...]) -> Group:
     return tuple(sorted((tuple(axis[perm[i]] for i in held), sign) for perm, sign in group))
 
 
-def _substituted(term: Product, place: int, source: Product) -> Product:
+def substituted(term: Product, place: int, source: Product) -> Product:
     """A term with the array at ``place`` replaced by one of its terms."""
     parts, spaces = term
     held = parts[place][1]
