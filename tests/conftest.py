@@ -19,6 +19,7 @@ _REASONS = {
     "pyscf": r"\bpyscf\b",
     "ebcc": r"\bebcc\b",
     "chromium": r"\bchromium\b",
+    "nvrtc": r"\bnvrtc\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"

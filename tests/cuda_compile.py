@@ -1,0 +1,152 @@
+"""CUDA C++ compiled for a device that need not be there: does it compile, and into what.
+
+NVRTC (the wheel nvidia-cuda-nvrtc, no driver needed) or else nvcc. Both let ptxas say how many
+registers and how much memory each kernel takes, in the same words.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tcgen.config import cache_dir
+
+MISSING = "no nvrtc: pip install nvidia-cuda-nvrtc, or put nvcc on the path"
+_OPTIONS = ("-std=c++17", "--ptxas-options=-v")
+_KERNEL = re.compile(
+    r"Compiling entry function '(?P<name>\w+)' for 'sm_\d+'.*?"
+    r"(?P<stack>\d+) bytes stack frame, (?P<stores>\d+) bytes spill stores, "
+    r"(?P<loads>\d+) bytes spill loads\s*"
+    r"ptxas info\s*: Used (?P<registers>\d+) registers(?P<rest>[^\n]*)",
+    re.DOTALL,
+)
+
+
+class CompileError(Exception):
+    """The text does not compile; the message is the compiler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelUse:
+    """What a compiled kernel takes, for each thread and for each block.
+
+    Attributes:
+        name: of the kernel.
+        registers: of 32 bits, for each thread.
+        stack: bytes of local memory for each thread, spills included.
+        spills: bytes of spill stores and loads in the code.
+        shared: bytes of static shared memory for each block.
+    """
+
+    name: str
+    registers: int
+    stack: int
+    spills: int
+    shared: int
+
+
+@cache
+def nvrtc_library() -> Path | None:
+    """NVRTC's library in the wheel, in one of the folders of sys.path; None without it."""
+    for folder in sys.path:
+        found = sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))
+        if found:
+            return found[-1]
+    return None
+
+
+def can_compile() -> bool:
+    """True if this machine has NVRTC or nvcc."""
+    return nvrtc_library() is not None or shutil.which("nvcc") is not None
+
+
+def compile_cuda(code: str, arch: int) -> tuple[KernelUse, ...]:
+    """What the kernels of a text take when compiled for sm_<arch>.
+
+    Raises:
+        CompileError: the text does not compile.
+    """
+    library = nvrtc_library()
+    compiler = _nvrtc_version(library) if library else _nvcc_version()
+    key = "\0".join((code, str(arch), compiler, *_OPTIONS))
+    kept = cache_dir() / "cuda_compile" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.log"
+    if kept.exists():
+        return kernel_uses(kept.read_text())
+    log = _by_nvrtc(library, code, arch) if library else compile_by_nvcc(code, arch)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as made:
+        made.write(log)
+    Path(made.name).replace(kept)
+    return kernel_uses(log)
+
+
+def kernel_uses(log: str) -> tuple[KernelUse, ...]:
+    """Kernels in what ``ptxas -v`` says, by name."""
+    found = []
+    for match in _KERNEL.finditer(log):
+        shared = re.search(r"(\d+) bytes smem", match["rest"])
+        found.append(
+            KernelUse(
+                match["name"],
+                int(match["registers"]),
+                int(match["stack"]),
+                int(match["stores"]) + int(match["loads"]),
+                int(shared.group(1)) if shared else 0,
+            )
+        )
+    return tuple(sorted(found, key=lambda use: use.name))
+
+
+def _by_nvrtc(path: Path, code: str, arch: int) -> str:
+    library = ctypes.CDLL(str(path))
+    program = ctypes.c_void_p()
+    text = code.encode()
+    if library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None):
+        raise CompileError("nvrtcCreateProgram failed")
+    options = (f"--gpu-architecture=sm_{arch}", *_OPTIONS)
+    passed = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    failed = library.nvrtcCompileProgram(program, len(options), passed)
+    size = ctypes.c_size_t()
+    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    library.nvrtcGetProgramLog(program, log)
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    if failed:
+        raise CompileError(log.value.decode())
+    return log.value.decode()
+
+
+def compile_by_nvcc(code: str, arch: int) -> str:
+    """What ptxas says of a text that nvcc compiles for sm_<arch>."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "kernels.cu")
+        source.write_text(code)
+        done = subprocess.run(
+            ["nvcc", f"-arch=sm_{arch}", *_OPTIONS, "-cubin", "-o", f"{source}.cubin", str(source)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise CompileError(done.stderr)
+    return done.stderr
+
+
+@cache
+def _nvrtc_version(path: Path) -> str:
+    major, minor = ctypes.c_int(), ctypes.c_int()
+    ctypes.CDLL(str(path)).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
+    return f"NVRTC {major.value}.{minor.value}"
+
+
+@cache
+def _nvcc_version() -> str:
+    return subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout
