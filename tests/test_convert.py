@@ -50,6 +50,16 @@ def test_files_round_trip(path: Path) -> None:
         check_same(system, again, {name: 2 + n % 2 for n, name in enumerate(bases)})
 
 
+def test_cosets_of_triples_are_operators() -> None:
+    """The list has P(i/jk) as cyclic permutations, which differ by an exchange that t3 knows."""
+    system = read(ROOT / "data" / "eqs" / "ccsdt_so.sym.json")
+    text = spec_text(system)
+    lines = [line for line in text.splitlines() if "= " in line]
+    assert len(lines) == sum(len(e.terms) for e in system.equations)
+    assert sum("P(a/bc) P(i/jk)" in line for line in lines) == 9
+    check_same(system, read_spec(text, "ccsdt_so.spec"), {"o": 3, "v": 4})
+
+
 def draw_system(data: st.DataObject) -> System:
     """A random system that the language can say: generated inputs have no stored layout."""
     system = data.draw(systems())

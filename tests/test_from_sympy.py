@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import sympy as sp
@@ -12,6 +17,7 @@ from tcgen.errors import SpecError, TcgenError
 from tcgen.interp import evaluate_system
 from tcgen.testing import assert_same_values, random_arrays
 
+ROOT = Path(__file__).parents[1]
 N, M = sp.symbols("n m", integer=True)
 i, j, k = (sp.Idx(x, N) for x in "ijk")
 a, b = (sp.Idx(x, M) for x in "ab")
@@ -139,6 +145,50 @@ def test_second_quantisation_terms() -> None:
     wanted = part - part.transpose(0, 1, 3, 2)
     wanted = wanted + np.einsum("abkl,klij->abij", t2, arrays["v_oooo"]) / 2
     assert_same_values(evaluate_system(system, arrays, extents)["r2"], wanted)
+
+
+def test_second_quantisation_is_written_in_one_way() -> None:
+    """SymPy's choice of dummies and of the copy behind P hangs on the hash seed; ours does not."""
+    i, j, a, b, k, l, c = fermions()
+    m, n = sp.symbols("m n", below_fermi=True, cls=sp.Dummy)
+    d, e = sp.symbols("d e", above_fermi=True, cls=sp.Dummy)
+
+    def pair(sign: int, x: sp.Symbol, y: sp.Symbol, sums: tuple[sp.Symbol, ...]) -> sp.Expr:
+        p, q, r, s = sums
+        one = AntiSymmetricTensor("t", (a, r), (x, p)) * AntiSymmetricTensor("t", (b, s), (y, q))
+        return sign * one * AntiSymmetricTensor("v", (p, q), (r, s)) * PermutationOperator(a, b)
+
+    hole = AntiSymmetricTensor("t", (a, b), (k, l)) * AntiSymmetricTensor("v", (k, l), (i, j)) / 2
+    hole = hole + AntiSymmetricTensor("t", (a, b), (n, m)) * AntiSymmetricTensor(
+        "v", (m, n), (i, j)
+    )
+    texts = {
+        tcgen.from_sympy({"r2(a,b,i,j)": pair(*chosen) + hole}, real=True).pretty()
+        for chosen in ((1, i, j, (k, l, c, d)), (-1, j, i, (m, k, e, d)), (1, i, j, (n, m, e, c)))
+    }
+    assert len(texts) == 1
+    assert "-1/2*t2[a,b,k,l]*v_oooo[i,j,k,l]" in texts.pop()
+
+
+@pytest.mark.slow
+def test_sympys_ccd_does_not_depend_on_the_hash_seed() -> None:
+    code = (
+        "import sympy_ccd, tcgen\n"
+        "energy, residual = sympy_ccd.ccd()\n"
+        "print(tcgen.from_sympy({'e': energy, 'r2(a,b,i,j)': residual}).pretty())\n"
+    )
+    path = f"{ROOT}{os.pathsep}{ROOT / 'examples'}"
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "2")
+    }
+    assert len(texts) == 1
+    assert b"r2[a,b,i,j] = " in texts.pop()
 
 
 def test_second_quantisation_messages() -> None:

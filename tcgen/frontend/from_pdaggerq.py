@@ -2,7 +2,7 @@
 
     ['-0.500', 'P(i,j)', '<j,k||b,i>', 't2(b,a,j,k)']
 
-P(i,j) X = X - X(i<->j). PP2, PP3 and PP6 exchange pairs (i,a), (j,b), (k,c): PP2 adds the
+P(i,j) X = X - X(i<->j). PP2, PP3 and PP6 exchange pairs of labels, PP3(i,a,j,b,k,c): PP2 adds the
 exchange, PP3 adds those of the first pair with the second and with the third, PP6 adds all six.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ..errors import SpecError
+from ..errors import Diagnostic, SpecError
 from ..ir.system import System
 from .listed import amplitudes_symmetry, integrals, rational, refuse
 from .pdaggerq_ir import read_ir
@@ -24,15 +24,18 @@ from .terms import read_term_data
 String: TypeAlias = Sequence[str]
 """One term: coefficient, permutation operators, factors."""
 
-_INTEGRAL = re.compile(r"<([^|>]+)\|\|([^|>]+)>(?:_([ab]+))?")
-_FACTOR = re.compile(r"([A-Za-z]\w*?)(?:_([ab]+))?(?:\(([^()]*)\))?")
-_OPERATOR = re.compile(r"(P|PP2|PP3|PP6)\(([^()]*)\)")
+_INTEGRAL = re.compile(r"<(\w+,\w+)\|\|(\w+,\w+)>(?:_([ab]+|[01]+))?")
+_FACTOR = re.compile(r"(d[+-]|[A-Za-z]\w*?)(?:_([ab]+|[01]+))?(?:\(([\w,]+)\))?")
+_OPERATOR = re.compile(r"(P|PP2|PP3|PP6)\(([\w,]+)\)")
+_PAIRS = {"P": 1, "PP2": 2, "PP3": 3, "PP6": 3}
 _HEADING = re.compile(r"\s*([A-Za-z]\w*(?:\([^()]*\))?)\s*\+?[=:]\s*")
 _OCCUPIED, _VIRTUAL = "ijklmno", "abcdefgh"
+_DIPOLE = "dp"
+_BY_BLOCKS = {"f": 2, "h": 2, _DIPOLE: 2, "v": 4, "g": 4}
 
 
 def from_pdaggerq(
-    source: str | Sequence[String] | Mapping[str, Sequence[String]],
+    source: str | Sequence[String] | Sequence[str] | Mapping[str, Sequence[String]],
     *,
     name: str = "pdaggerq",
     real: bool = False,
@@ -43,16 +46,17 @@ def from_pdaggerq(
     Args:
         source: the lists of one projection (the target is then e, r1, r2, ... after its free
             indices); ``{"r2(a,b,i,j)": pq.strings(), ...}`` for several; their printed text, with a
-            line ``r2(a,b,i,j) =`` before each target; or the JSON lines of
-            ``pq_graph.to_strings("ir")``.
+            line ``r2(a,b,i,j) =`` before each target; or the JSON lines that
+            ``pq_graph.to_strings("ir")`` returns, as text or as they are.
         name: of the system.
-        real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged.
+        real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged. JSON lines
+            have an array for each block that they name, and this changes nothing in them.
         filename: for messages.
 
     Returns:
         Inputs are f_oo, v_oovv = <ij||ab>, ... and the amplitudes with their axes as written,
-        t2[a,b,i,j]. Beta indices of spin-blocked strings get upper case letters and the spaces
-        O and V.
+        t2[a,b,i,j]. In strings blocked by spin the indices of beta orbitals get upper case letters
+        and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
 
     Raises:
         SpecError: what cannot be understood.
@@ -63,6 +67,8 @@ def from_pdaggerq(
         e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t2[a,b,i,j]
           + sum(i,a) f_ov[i,a]*t1[a,i]
     """
+    if not isinstance(source, str | Mapping) and source and isinstance(source[0], str):
+        source = "\n".join(map(str, source))
     if isinstance(source, str):
         if is_ir(source):
             return read_ir(source, name, filename)
@@ -71,27 +77,31 @@ def from_pdaggerq(
         groups = {key: _numbered(value) for key, value in source.items()}
     else:
         groups = {"": _numbered(source)}
-    problems: list[Any] = []
+    problems: list[Diagnostic] = []
+    letters = _Letters()
     targets, tensors = [], dict[str, Any]()
     for heading, strings in groups.items():
         terms = []
         for number, string in strings:
             try:
-                terms.append(_term(string))
+                term = _term(string, letters)
+                terms.append(term)
+                tensors.update(term.tensors)
             except ValueError as error:
                 advice = "terms are lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
                 problems += refuse(filename, number, str(string), str(error), advice).diagnostics
-        for term in terms:
-            tensors.update(term.tensors)
-        targets.append(_target(heading, terms))
+        try:
+            targets.append(_target(heading, terms))
+        except ValueError as error:
+            advice = "write r2(a,b,i,j) with the free labels of its terms"
+            problems += refuse(filename, strings[0][0], heading, str(error), advice).diagnostics
     if problems:
         raise SpecError(tuple(problems))
-    beta = {"O": list(_OCCUPIED.upper()), "V": list(_VIRTUAL.upper())}
-    ranges = {"o": list(_OCCUPIED), "v": list(_VIRTUAL), **beta}
+    upper = {"O": list(_OCCUPIED.upper()), "V": list(_VIRTUAL.upper())}
     data = {
         "name": name,
-        "ranges": ranges,
-        "tensors": {**tensors, **integrals(real=real)},
+        "ranges": {"o": list(_OCCUPIED), "v": list(_VIRTUAL), **upper},
+        "tensors": {**tensors, **_declared(real)},
         "targets": targets,
     }
     return read_term_data(data, filename)
@@ -99,26 +109,62 @@ def from_pdaggerq(
 
 def is_ir(text: str) -> bool:
     """True for JSON lines: the first line that is no comment starts with a brace."""
-    return next((x for x in _lines(text)), "").startswith("{")
+    lines = (line.strip() for line in text.split("\n"))
+    return next((x for x in lines if x and not x.startswith("#")), "").startswith("{")
+
+
+def _declared(real: bool) -> dict[str, Any]:
+    """Constants that are given by blocks: integrals, and the dipole integrals of d+ and d-."""
+    found = integrals(real=real)
+    one_body: dict[str, Any] = found["f"]
+    return {**found, "h": one_body, _DIPOLE: one_body, "g": {"constant": True}}
 
 
 @dataclass(frozen=True, slots=True)
 class _Term:
-    """A term, its indices in the letters of their spaces (beta in upper case)."""
+    """A term, its indices in the letters of their spaces.
+
+    Attributes:
+        letters: name of each label.
+    """
 
     coeff: str
     factors: tuple[str, ...]
-    letters: tuple[str, ...]
+    free: tuple[str, ...]
+    letters: dict[str, str]
     operators: tuple[tuple[str, tuple[str, ...]], ...]
     tensors: dict[str, Any]
 
 
-def _lines(text: str) -> list[str]:
-    found = (line.strip() for line in text.split("\n"))
-    return [line for line in found if line and not line.startswith("#")]
+class _Letters:
+    """Names of indices: upper case belongs to the spaces O and V, numbers make names unique."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, bool], str] = {}
+        self._taken: set[str] = set()
+
+    def name(self, label: str, block: str) -> str:
+        """Index name of a label whose spin or range is ``block``, "" where nothing says it."""
+        upper = block in ("b", "1")
+        if (label, upper) not in self._names:
+            stem, number = label, itertools.count(1)
+            if not label[0].islower() or not label.isalpha():
+                stem = _letter(label)
+            wanted = name = stem.upper() if upper else stem
+            while name in self._taken or (stem != label and name == wanted):
+                name = f"{wanted}{next(number)}"
+            self._taken.add(name)
+            self._names[label, upper] = name
+        return self._names[label, upper]
 
 
-def _numbered(strings: Iterable[String]) -> list[tuple[int, String]]:
+def _letter(label: str) -> str:
+    """The lower case letter whose space a label has: I is occupied, o1 and v1 are too long."""
+    first = label[0].lower()
+    return "a" if first == "v" else first
+
+
+def _numbered(strings: Iterable[Any]) -> list[tuple[int, String]]:
     return list(enumerate(strings, 1))
 
 
@@ -145,12 +191,22 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
             )
             raise refuse(filename, number, line, "neither a target nor a list of texts", advice)
         groups.setdefault(heading, []).append((number, value))
-    if not groups:
+    if not any(groups.values()):
         raise refuse(filename, 1, "", "no terms", "print the lists that strings() returns into it")
-    return groups
+    return {heading: found for heading, found in groups.items() if found}
 
 
-def _term(string: String) -> _Term:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A factor: name, spins or ranges of its labels, labels, how many of them come first."""
+
+    name: str
+    block: str
+    labels: tuple[str, ...]
+    upper: int
+
+
+def _term(string: String, letters: _Letters) -> _Term:
     """Reads one list.
 
     Raises:
@@ -163,82 +219,122 @@ def _term(string: String) -> _Term:
     except (ValueError, ZeroDivisionError):
         raise ValueError(f"the coefficient {string[0]!r} is no number") from None
     operators: list[tuple[str, tuple[str, ...]]] = []
-    parts: list[tuple[str, str, tuple[str, ...], int]] = []
+    parts: list[_Part] = []
     for text in string[1:]:
         operator = _OPERATOR.fullmatch(text)
         if operator:
-            operators.append((operator[1], _letters(operator[2].replace(";", ","))))
-            continue
-        integral, factor = _INTEGRAL.fullmatch(text), _FACTOR.fullmatch(text)
-        if integral:
-            bra, ket = _letters(integral[1]), _letters(integral[2])
-            parts.append(("v", integral[3] or "", (*bra, *ket), len(bra)))
-        elif factor:
-            letters = _letters(factor[3] or "")
-            parts.append((factor[1], factor[2] or "", letters, len(letters) // 2))
+            held = tuple(operator[2].split(","))
+            if len(held) != 2 * _PAIRS[operator[1]]:
+                raise ValueError(f"{text} has {len(held)} labels, not {2 * _PAIRS[operator[1]]}")
+            operators.append((operator[1], held))
         else:
-            raise ValueError(f"{text!r} is neither a tensor nor a permutation operator")
-    for letter in (x for _, _, held, _ in parts for x in held):
-        _space(letter)
-    spins = _spins(parts)
-    cased = {x: x.upper() if spins.get(x) == "b" else x for _, _, held, _ in parts for x in held}
+            parts.append(_part(text))
+    blocks = _blocks(parts)
+    names = {label: letters.name(label, block) for label, block in blocks.items()}
     factors, tensors = [], dict[str, Any]()
-    for name, spin, held, upper in parts:
-        letters = tuple(cased[x] for x in held)
-        if name not in ("v", "f", "d"):
-            name = f"{name}_{spin}" if spin else name
-            symmetry = amplitudes_symmetry(upper, len(letters) - upper)
-            same = [g for g in symmetry["antisym"] if len({_space(letters[k]) for k in g}) == 1]
-            tensors[name] = {"axes": [_space(x) for x in letters], "antisym": same}
-        name = "delta" if name == "d" else name
-        factors.append(f"{name}[{','.join(letters)}]" if letters else name)
-    named = tuple((kind, tuple(cased.get(x, x) for x in held)) for kind, held in operators)
-    order = tuple(dict.fromkeys(cased[x] for _, _, held, _ in parts for x in held))
-    return _Term(str(coeff), tuple(factors), order, named, tensors)
+    for part in parts:
+        written = [names[x] for x in part.labels]
+        name = part.name
+        if name == "d":
+            name = "delta"
+        elif name not in _BY_BLOCKS:
+            name = f"{name}_{part.block}" if part.block else name
+            spaces = [_space(x) for x in written]
+            symmetry = amplitudes_symmetry(part.upper, len(written) - part.upper)
+            same = [g for g in symmetry["antisym"] if len({spaces[k] for k in g}) == 1]
+            tensors[name] = {"axes": spaces, "antisym": same}
+        factors.append(f"{name}[{','.join(written)}]" if written else name)
+    for _, held in operators:
+        for label in held:
+            if label not in names:
+                raise ValueError(f"the label {label} of an operator is on no tensor")
+    named = tuple((kind, tuple(names[x] for x in held)) for kind, held in operators)
+    every = [x for part in parts for x in part.labels]
+    moved = [x for _, held in operators for x in held]
+    free = tuple(names[x] for x in dict.fromkeys((*every, *moved)) if every.count(x) == 1)
+    return _Term(str(coeff), tuple(factors), free, names, named, tensors)
 
 
-def _spins(parts: Iterable[tuple[str, str, tuple[str, ...], int]]) -> dict[str, str]:
-    spins: dict[str, str] = {}
-    for name, spin, held, _ in parts:
-        if spin and len(spin) != len(held):
-            raise ValueError(f"the spin block {spin} does not fit {name}({','.join(held)})")
-        for letter, one in zip(held, spin, strict=False):
-            if spins.setdefault(letter, one) != one:
-                raise ValueError(f"index {letter} has both spins")
-    return spins
+def _part(text: str) -> _Part:
+    integral, factor = _INTEGRAL.fullmatch(text), _FACTOR.fullmatch(text)
+    if integral:
+        labels = (*integral[1].split(","), *integral[2].split(","))
+        part = _Part("v", integral[3] or "", labels, 2)
+    elif factor:
+        labels = tuple(factor[3].split(",")) if factor[3] else ()
+        name = _DIPOLE if factor[1] in ("d+", "d-") else factor[1]
+        part = _Part(name, factor[2] or "", labels, len(labels) // 2)
+    elif re.fullmatch(r"(a\*?\(\w+\)|B[+-]?\*?)", text):
+        raise ValueError(f"{text!r} is an operator that is left over: project it out first")
+    else:
+        raise ValueError(f"{text!r} is neither a tensor nor a permutation operator")
+    if part.block and len(part.block) != len(part.labels):
+        raise ValueError(f"the block {part.block} does not fit {text}")
+    for label in part.labels:
+        _space(label)
+    rank = _BY_BLOCKS.get(part.name)
+    if rank is not None and len(part.labels) != rank:
+        raise ValueError(f"{text} has {len(part.labels)} labels, not {rank}")
+    return part
 
 
-def _letters(text: str) -> tuple[str, ...]:
-    return tuple(x.strip() for x in text.split(",") if x.strip())
+def _blocks(parts: Iterable[_Part]) -> dict[str, str]:
+    """Spin or range of each label, "" where nothing says it."""
+    blocks: dict[str, str] = {}
+    for part in parts:
+        for label, one in zip(part.labels, part.block or [""] * len(part.labels), strict=True):
+            if blocks.setdefault(label, one) != one:
+                both = {"a", "b"} == {blocks[label], one}
+                kind = "both spins" if both else "two blocks"
+                raise ValueError(f"index {label} has {kind}")
+    return blocks
 
 
-def _space(letter: str) -> str:
+def _space(label: str) -> str:
+    """Space of a label, or of the index named after it."""
+    if re.fullmatch(r"n[a-zA-Z]\w*", label):
+        raise ValueError(
+            f"{label} is the label of a nucleus: of multicomponent theories tcgen reads the JSON "
+            "lines, whose classes tell the particles apart"
+        )
     for space, letters in (("o", _OCCUPIED), ("v", _VIRTUAL)):
-        if letter[0].lower() in letters:
-            return space if letter[0].islower() else space.upper()
-    raise ValueError(f"index {letter} is neither occupied (i to o) nor virtual (a to h)")
+        if _letter(label) in letters:
+            return space if label[0].islower() else space.upper()
+    raise ValueError(f"index {label} is neither occupied (i to o) nor virtual (a to h)")
 
 
 def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
-    """A target of the term list: free indices occur once in a term, or are exchanged."""
+    """A target of the term list; its indices are those that occur once in a term.
+
+    Raises:
+        ValueError: the heading names other labels.
+    """
     name, _, inside = heading.partition("(")
-    written = _letters(inside.rstrip(")"))
-    free: dict[str, None] = {}
-    for term in terms:
-        every = [x for f in term.factors for x in re.findall(r"[\w]+", f.partition("[")[2])]
-        free.update({x: None for x in every if every.count(x) == 1})
-        free.update({x: None for _, held in term.operators for x in held})
-    found = sorted(free, key=lambda x: (_space(x).lower() == "o", x.lower(), x))
+    written = tuple(x.strip() for x in inside.rstrip(")").split(",") if x.strip())
+    found = sorted(
+        dict.fromkeys(x for term in terms for x in term.free),
+        key=lambda x: (_space(x).lower() == "o", x.lower(), x),
+    )
+    left = found
     if written:
-        left = [next((x for x in found if x.lower() == w.lower()), w) for w in written]
-    else:
-        left = found
+        left = [_named(label, terms) for label in written]
+        if set(found) - set(left):
+            extra = ", ".join(x for x in found if x not in left)
+            raise ValueError(f"{heading} lacks the free labels {extra}")
     name = name or (f"r{len(left) // 2}" if left else "e")
     made = [
         {"coef": t.coeff, "factors": list(t.factors), "perms": signed_letters(t.operators, left)}
         for t in terms
     ]
     return {"out": f"{name}[{','.join(left)}]", "terms": made}
+
+
+def _named(label: str, terms: Sequence[_Term]) -> str:
+    """The index of a label of a heading; in all terms it is the same."""
+    names = dict.fromkeys(t.letters[label] for t in terms if label in t.letters)
+    if len(names) > 1:
+        raise ValueError(f"label {label} of the heading is of two spins or ranges in its terms")
+    return next(iter(names), label)
 
 
 def signed_letters(
@@ -268,7 +364,7 @@ def _images(kind: str, held: tuple[str, ...]) -> list[tuple[int, dict[str, str]]
     """Terms of one operator: sign and renaming."""
     if kind == "P":
         return [(1, {}), (-1, dict(zip(held, reversed(held), strict=True)))]
-    pairs = pairs_of(held)
+    pairs = list(zip(held[::2], held[1::2], strict=True))
     orders = list(itertools.permutations(range(len(pairs))))
     if kind == "PP3":
         orders = [(0, 1, 2), (1, 0, 2), (2, 1, 0)]
@@ -276,16 +372,3 @@ def _images(kind: str, held: tuple[str, ...]) -> list[tuple[int, dict[str, str]]
         (1, {a: b for k, m in enumerate(o) for a, b in zip(pairs[k], pairs[m], strict=True)})
         for o in orders
     ]
-
-
-def pairs_of(held: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Pairs of an operator that is written (i,a,j,b) or (i,j,a,b).
-
-    Example:
-        >>> pairs_of(("i", "j", "a", "b")) == pairs_of(("i", "a", "j", "b"))
-        True
-    """
-    if _space(held[0]).lower() == _space(held[1]).lower():
-        half = len(held) // 2
-        return list(zip(held[:half], held[half:], strict=True))
-    return list(zip(held[::2], held[1::2], strict=True))

@@ -22,6 +22,7 @@ from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from .assemble import assemble, find_cycle
 from .listed import integrals, refuse
+from .one_way import one_way
 from .rewrite import fresh_index, resolve_deltas, to_letters
 from .sympy_fermions import fermion_targets
 from .term_header import exact
@@ -82,10 +83,10 @@ def from_sympy(
         data = {
             "name": name,
             "ranges": {"o": list("ijklmn"), "v": list("abcdefgh")},
-            "tensors": {**tensors, **integrals(real=real)},
+            "tensors": {**dict(sorted(tensors.items())), **integrals(real=real)},
             "targets": targets,
         }
-        return read_term_data(data, "<sympy>")
+        return one_way(read_term_data(data, "<sympy>"))
     return _Reader(spaces or {}).system(name, [left for left, _ in pairs], whole)
 
 

@@ -44,6 +44,22 @@ def rational(text: str) -> Fraction:
     return written
 
 
+def nearest_ratio(value: float) -> Fraction:
+    """The ratio of small factorials that a computed coefficient stands for, within 1e-12.
+
+    A value that is none of these is taken as it is.
+
+    Example:
+        >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.3)]
+        ['1/4', '-1', '1/36', '3/10']
+    """
+    for denominator in _SMOOTH:
+        near = Fraction(round(value * denominator), denominator)
+        if abs(float(near) - value) <= 1e-12 and (near or not value):
+            return near
+    return Fraction(value)
+
+
 def integrals(*, real: bool) -> dict[str, Any]:
     """Declarations of f and of v = <pq||rs> for a term list: constant, antisymmetric as printed.
 

@@ -15,7 +15,7 @@ from ..ir.expr import Const, Delta, Expr, Pow, Prod, Quot, format_expr
 from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from .declarations import RESERVED
-from .operator_text import operator_text
+from .operator_text import kept_by, operator_text
 from .rewrite import fresh_index, rename_term
 from .symmetry_text import symmetry_text
 
@@ -185,7 +185,7 @@ def _equation_lines(equation: Equation) -> list[str]:
 def _used(term: Term, lhs: Ref) -> tuple[Index, ...]:
     """Left indices that the written term names."""
     found = list(term.indices)
-    if term.perms and operator_text(term.perms, lhs.indices):
+    if term.perms and operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices)):
         return tuple(found)
     for perm in term.perms:
         names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
@@ -197,7 +197,7 @@ def _term_texts(term: Term, lhs: Ref) -> list[str]:
     """The term, or one text for each of its permutations where no operator says them."""
     if not term.perms:
         return [_term_text(term, "")]
-    operator = operator_text(term.perms, lhs.indices)
+    operator = operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices))
     if operator:
         return [_term_text(term, operator)]
     texts = []
