@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from .errors import ArtifactError, UnavailableError
 
-SCHEMA = 1
+SCHEMA = 2
 MANIFEST = "manifest.json"
 
 
@@ -78,7 +78,7 @@ class TensorEntry:
 
 @dataclass(frozen=True, slots=True)
 class BufferEntry:
-    """Memory; places and lives as the level of modules defines them.
+    """Memory; places, lives and ranks as the level of modules defines them.
 
     ``lengths`` has None for the whole extent of the axis, else 1 or the tile.
     """
@@ -93,6 +93,7 @@ class BufferEntry:
     packed: tuple[PackingEntry, ...]
     live: tuple[int, int]
     keep: bool
+    rank: int
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
@@ -123,9 +124,8 @@ class KernelEntry:
         spaces: base spaces whose extents it needs.
         reads: buffers it reads, of those that have an address outside the kernel.
         writes: buffers it writes, likewise.
-        shared: private buffers of which there is one for the launch.
-        private: private buffers of which there is one for each thread.
-        reduces: it sums over threads: one cache line for each thread beside the private buffers.
+        private: buffers of which there is one for each thread.
+        live: first and last position of its statements.
     """
 
     name: str
@@ -134,9 +134,8 @@ class KernelEntry:
     spaces: tuple[str, ...]
     reads: tuple[str, ...]
     writes: tuple[str, ...]
-    shared: tuple[str, ...]
     private: tuple[str, ...]
-    reduces: bool
+    live: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +188,8 @@ class Manifest:
         kernels: generated functions.
         host_constant: what runs once for a bound program.
         host_volatile: what runs at each call.
+        constant_positions: number of positions, in the lives of buffers, of the constant phase.
+        tight: arrays in an arena start at any element; else on cache lines.
     """
 
     name: str
@@ -203,6 +204,8 @@ class Manifest:
     kernels: tuple[KernelEntry, ...]
     host_constant: tuple[HostEntry, ...]
     host_volatile: tuple[HostEntry, ...]
+    constant_positions: int
+    tight: bool
 
     @property
     def bases(self) -> tuple[str, ...]:

@@ -141,13 +141,28 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
             return None
         wish = replace(options, objective="peak")
         least = plan_fusion(program, wish)
-        manifest = emitted(lower_plan(least, wish)).manifest
+        manifest = emitted(lower_plan(least, wish, scratch=False)).manifest
         needed: int = report_json(least, manifest, least.extent_of)["memory"]["peak_bytes"]
         return needed
 
-    artifact = _with_documents(emitted(module), system, plan, least_bytes)
+    first = emitted(module)
+    if _exceeds_promise(first, plan, options):
+        # Copies that fit into what lives at one time need not fit between the arrays of the arena.
+        module = tracer.run("module", lambda: lower_plan(plan, options, scratch=False))
+        first = emitted(module)
+    artifact = _with_documents(first, system, plan, least_bytes)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
+
+
+def _exceeds_promise(artifact: Artifact, plan: FusionPlan, options: Options) -> bool:
+    """True where a call at planning extents takes more than the plan or the limit allows."""
+    from .runtime.memory import memory_use  # noqa: PLC0415
+
+    use = memory_use(artifact.manifest, plan.extent_of, threads=1)
+    if options.memory_limit is not None and use.peak > options.memory_limit:
+        return True
+    return plan.solve.objective == "peak" and use.arenas > max(plan.arena, plan.solve.value or 0)
 
 
 def _with_line(diagnostic: Diagnostic) -> Diagnostic:

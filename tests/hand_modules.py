@@ -22,6 +22,7 @@ from tcgen.ir.loops import (
     Stmt,
     Zero,
 )
+from tcgen.ir.loops_query import positions
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Symmetry, Tensor, element_type
 
 O, V = Space("o"), Space("v")
@@ -72,7 +73,10 @@ def module(
     dtype: str = "float64",
     comment: str = "by hand",
 ) -> Module:
-    """A verified module that launches one kernel for each body, all at each call."""
+    """A verified module that launches one kernel for each body, all at each call.
+
+    Its own buffers live all the time.
+    """
     kernels = tuple(Kernel(f"{name}_{n}", (comment,), (), b) for n, b in enumerate(bodies))
     made = Module(
         name,
@@ -86,6 +90,13 @@ def module(
         kernels,
         (),
         tuple(Launch(k.name) for k in kernels),
+    )
+    last = max((n for uses in positions(made).uses.values() for n in uses), default=0)
+    made = replace(
+        made,
+        buffers=tuple(
+            b if b.place == "caller" else replace(b, live=(0, last)) for b in made.buffers
+        ),
     )
     made.verify()
     return made
@@ -307,7 +318,7 @@ def tiles(dtype: str = "float64") -> Module:
             ),
         ),
         buffers=(
-            local("g", Axis(O), Axis(O), place="arena", live=(0, 1)),
+            local("g", Axis(O), Axis(O), place="arena"),
             local("w", Axis(V, 3), Axis(O)),
             local("q", Axis(V, 3), Axis(O)),
             local("h", Axis(V, 3), Axis(O)),
@@ -520,7 +531,7 @@ def generated(dtype: str = "float64") -> Module:
         dtype,
         "arena",
         tensors[0],
-        live=(1, 1),
+        live=(2, 3),
     )
     made = Module(
         "made",
@@ -604,12 +615,12 @@ def phases(dtype: str = "float64") -> Module:
         (
             *(caller(t, dtype) for t in tensors),
             replace(
-                local("h", Axis(O), Axis(V), place="arena", live=(0, 2), keep=True), dtype=dtype
+                local("h", Axis(O), Axis(V), place="arena", live=(0, 3), keep=True), dtype=dtype
             ),
             replace(
-                local("w", Axis(O), Axis(O), place="arena", live=(1, 3), keep=True), dtype=dtype
+                local("w", Axis(O), Axis(O), place="arena", live=(2, 5), keep=True), dtype=dtype
             ),
-            replace(local("z", Axis(O), Axis(V), place="arena", live=(2, 2)), dtype=dtype),
+            replace(local("z", Axis(O), Axis(V), place="arena", live=(3, 4)), dtype=dtype),
         ),
         kernels,
         (Launch("half"), Launch("metric")),

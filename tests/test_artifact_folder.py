@@ -262,7 +262,8 @@ def test_arena_never_overlaps_and_reuses() -> None:
             (sum(aligned(b.bytes) for b in blocks if b.first <= t <= b.last) for t in range(6)),
             default=0,
         )
-        assert need <= layout.total <= sum(aligned(b.bytes) for b in blocks)
+        assert need <= layout.extent <= sum(aligned(b.bytes) for b in blocks)
+        assert layout.total == layout.extent + (48 if layout.extent else 0)
 
 
 def test_program_from_artifact_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:

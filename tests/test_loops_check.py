@@ -71,7 +71,7 @@ def module(*body: object, host_vars: tuple[LoopVar, ...] = ()) -> Module:
             caller(X),
             caller(Y),
             caller(R),
-            Buffer("t", (Axis(N, 1), Axis(N)), (0, 1), "float64", "private"),
+            Buffer("t", (Axis(N, 1), Axis(N)), (0, 1), "float64", "private", live=(0, 2)),
             Buffer("s", (), (), "float64", "register"),
         ),
         (Kernel("k", (), host_vars, body),),  # type: ignore[arg-type]
@@ -213,7 +213,10 @@ BAD_MODULES: list[tuple[Callable[[Module], Module], str]] = [
     (changed_buffer("X", order=(1, 0), packed=()), ""),
     (changed_buffer("X", dtype="float32"), "a matrix product of float64, float32, float64"),
     (changed_buffer("R", packed=(Packing(0),)), "R is packed"),
-    (changed_buffer("Y", place="arena", live=(1, 1)), "lives in launches 1..1 but is used in 0..0"),
+    (
+        changed_buffer("Y", place="arena", live=(1, 1)),
+        "lives at statements 1..1 but is used at 0..0",
+    ),
     (lambda m: replace(m, host_volatile=()), "does not launch every kernel once"),
     (lambda m: replace(m, host_volatile=(Launch("q"),)), "launch of q"),
     (lambda m: replace(m, host_volatile=(*m.host_volatile, *m.host_volatile)), "every kernel once"),

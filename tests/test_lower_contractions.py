@@ -214,12 +214,12 @@ def test_rows_and_columns_become_a_batch_where_the_copy_costs_more() -> None:
     assert len(statements(lower_plan(plan, Options()))) == 2
 
 
-def test_scratch_lives_for_one_launch() -> None:
+def test_scratch_lives_from_its_copy_to_its_last_use() -> None:
     module = check(contraction("iajb", "ikj", "abk"))
     scratch = [b for b in module.buffers if b.tensor is None]
     assert [b.name for b in scratch] == ["tmp1", "tmp2"]
     assert {b.place for b in scratch} == {"arena"}
-    assert {b.live for b in scratch} == {(0, 0)}
+    assert [b.live for b in scratch] == [(0, 1), (1, 2)]  # copy, product, copy
 
 
 def test_joined_slices() -> None:

@@ -30,14 +30,14 @@ from .c_gemm import gemm
 from .c_loops import assign, indented, loop_head
 from .comment import kernel_comment
 from .names import C_RESERVED, unique
-from .scope import Scope, make_scope, module_bases, reduces, statements
+from .scope import Scope, make_scope, module_bases, statements
 from .text import fill
 
 _SCALAR = {"d": "double", "s": "float", "z": "double complex"}
 _KIND = {"float64": "d", "float32": "s", "complex128": "z"}
 _SIGNATURE = (
     "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
-    "    char *tc_scratch, int tc_threads, void *const *tc_blas"
+    "    const int64_t *tc_strides, int tc_threads, void *const *tc_blas"
 )
 
 
@@ -67,8 +67,11 @@ def symbol(kernel: Kernel) -> str:
 
 
 def buffer_table(module: Module) -> tuple[str, ...]:
-    """Buffers with an address outside the kernels, in the order of the table they receive."""
-    return tuple(b.name for b in module.buffers if b.place in ("caller", "arena"))
+    """Buffers in memory, in the order of the table that kernels receive.
+
+    Of what each thread has its own, the table has the first thread's.
+    """
+    return tuple(b.name for b in module.buffers if b.place != "register")
 
 
 def has_fetch(host: tuple[Host, ...]) -> bool:
@@ -90,31 +93,18 @@ def _kernel(kernel: Kernel, module: Module) -> str:
         f"const int64_t {scope.variables[v.name]} = tc_host[{n}];"
         for n, v in enumerate(kernel.host_vars)
     ]
-    for name in scope.outside():
+    for name in scope.addressed():
         constant = "" if name in written else "const "
-        kind = f"{constant}{C_TYPES[scope.buffers[name].dtype]}"
-        lines.append(f"{kind} *restrict {scope.names[name]} = tc_buffers[{table.index(name)}];")
-    shared, private = scope.scratch()
-    # The same sums as the runtime's memory count: first what threads share, then each one's own.
-    for name in shared:
-        lines += [
-            _pointer(scope, name, "tc_scratch"),
-            f"tc_scratch += tc_aligned({_bytes(scope.buffers[name])});",
-        ]
+        lines.append(_pointer(scope, name, f"tc_buffers[{table.index(name)}]", constant))
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name not in scope.private:
             lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
-    reducing = any(isinstance(s, Assign) and reduces(s) for s, _ in statements(kernel.body))
-    if private or reducing:
-        own = [f"tc_aligned({_bytes(scope.buffers[n])})" for n in private]
-        lines.append("char *const tc_own = tc_scratch;")
-        lines.append(f"const int64_t tc_own_bytes = {' + '.join(['64'] * reducing + own)};")
     body: list[str] = []
     for stmt in kernel.body:
-        body += _statement(stmt, scope, module.dtype, reducing=reducing, threads=True)
+        body += _statement(stmt, scope, module.dtype, table, threads=True)
     head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
     text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
-    unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;"
+    unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
     text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
     return "\n".join([*text, "}", ""])
 
@@ -124,15 +114,19 @@ def _bytes(buffer: Buffer) -> str:
     return f"{count}*(int64_t)sizeof({C_TYPES[buffer.dtype]})"
 
 
-def _pointer(scope: Scope, name: str, start: str) -> str:
+def _pointer(scope: Scope, name: str, start: str, constant: str = "") -> str:
+    """Declaration of a pointer; what shares memory with another buffer makes no promise."""
     kind = C_TYPES[scope.buffers[name].dtype]
-    return f"{kind} *restrict {scope.names[name]} = ({kind} *)({start});"
+    promise = "" if name in scope.reused() else "restrict "
+    return f"{constant}{kind} *{promise}{scope.names[name]} = {start};"
 
 
-def _statement(stmt: Stmt, scope: Scope, dtype: str, *, reducing: bool, threads: bool) -> list[str]:
+def _statement(
+    stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
+) -> list[str]:
     match stmt:
         case Loop():
-            return _loop(stmt, scope, dtype, reducing=reducing, threads=threads)
+            return _loop(stmt, scope, dtype, table, threads=threads)
         case Zero(name):
             return _zero(scope, name, threads=threads)
         case Assign():
@@ -143,29 +137,30 @@ def _statement(stmt: Stmt, scope: Scope, dtype: str, *, reducing: bool, threads:
             assert_never(stmt)
 
 
-def _loop(stmt: Loop, scope: Scope, dtype: str, *, reducing: bool, threads: bool) -> list[str]:
+def _loop(
+    stmt: Loop, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
+) -> list[str]:
     parallel = stmt.parallel and threads
-    body = _own_memory(stmt, scope, reducing=reducing) if parallel else []
+    body = _own_memory(stmt, scope, table) if parallel else []
     for inner in stmt.body:
-        body += _statement(inner, scope, dtype, reducing=reducing, threads=threads and not parallel)
+        body += _statement(inner, scope, dtype, table, threads=threads and not parallel)
     lines = [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     if parallel:
         lines.insert(0, "#pragma omp parallel for schedule(dynamic) num_threads(tc_threads)")
     return lines
 
 
-def _own_memory(stmt: Loop, scope: Scope, *, reducing: bool) -> list[str]:
+def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:
     """Declarations of what each thread has for itself in a parallel loop."""
     used = {name for inner in stmt.body for name in used_buffers(inner)}
-    mine = [name for name in scope.scratch()[1] if name in used]
+    mine = [name for name in scope.owned() if name in used]
     lines = []
     if mine:
-        skip = " + 64" if reducing else ""
-        lines.append(f"char *tc_mine = tc_own + omp_get_thread_num()*tc_own_bytes{skip};")
-    for number, name in enumerate(mine):
-        if number:
-            lines.append(f"tc_mine += tc_aligned({_bytes(scope.buffers[mine[number - 1]])});")
-        lines.append(_pointer(scope, name, "tc_mine"))
+        stride = f"tc_strides[{scope.number}]"
+        lines.append(f"const int64_t tc_skip = omp_get_thread_num()*{stride};")
+    for name in mine:
+        start = f"(void *)((char *)tc_buffers[{table.index(name)}] + tc_skip)"
+        lines.append(_pointer(scope, name, start))
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name in scope.private and name in used:
             lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
@@ -203,7 +198,7 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
                     values = [words[v.name] for v in kernels[kernel].host_vars]
                     given = f"(const int64_t[]){{{', '.join(values)}}}" if values else "NULL"
                     text.append(f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},")
-                    text.append("    tc_scratch, tc_threads, tc_blas);")
+                    text.append("    tc_strides, tc_threads, tc_blas);")
                 case Fetch():
                     continue
                 case _:

@@ -251,11 +251,13 @@ def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     collapse = f" collapse({depth})" if depth > 1 else ""
     share = f"#pragma omp for{collapse} schedule(static) nowait"
     opening = _pragma(stmt, 1, "parallel", scope)
-    slot = f"*({kind} *)(tc_own + {{}}*tc_own_bytes)"
+    apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
+    slot = f"tc_parts[{{}}*{apart}]"
     return [
         "{",
         *indented(
             [
+                f"{kind} tc_parts[tc_threads*{apart}];",
                 f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = 0;",
                 opening,
                 "{",

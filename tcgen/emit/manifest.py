@@ -17,11 +17,12 @@ from ..artifact import (
     SymmetryEntry,
     TensorEntry,
 )
-from ..ir.loops import Assign, Buffer, Fetch, Host, HostLoop, Kernel, Launch, Module
+from ..ir.loops import Buffer, Fetch, Host, HostLoop, Kernel, Launch, Module
+from ..ir.loops_query import Positions, positions
 from ..ir.tensor import Packing, Space, Tensor, element_type
 from .c import symbol
 from .names import C_RESERVED
-from .scope import make_scope, reduces, statements
+from .scope import make_scope
 
 
 def make_manifest(
@@ -33,6 +34,7 @@ def make_manifest(
     memory_limit: int | None,
 ) -> Manifest:
     """The manifest of a verified module."""
+    found = positions(module)
     return Manifest(
         name=module.name,
         tcgen_version=version,
@@ -43,9 +45,11 @@ def make_manifest(
         spaces=_spaces(module),
         tensors=tuple(_tensor(t, module.dtype) for t in module.tensors),
         buffers=tuple(_buffer(b) for b in module.buffers),
-        kernels=tuple(_kernel(k, module) for k in module.kernels),
+        kernels=tuple(_kernel(k, module, found) for k in module.kernels),
         host_constant=_host(module.host_constant),
         host_volatile=_host(module.host_volatile),
+        constant_positions=found.constant,
+        tight=module.tight,
     )
 
 
@@ -94,13 +98,14 @@ def _buffer(buffer: Buffer) -> BufferEntry:
         packed=_packed(buffer.packed),
         live=buffer.live,
         keep=buffer.keep,
+        rank=buffer.rank,
     )
 
 
-def _kernel(kernel: Kernel, module: Module) -> KernelEntry:
+def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
     scope = make_scope(kernel, module, C_RESERVED)
     read, written, outside = scope.read(), scope.written(), scope.outside()
-    shared, private = scope.scratch()
+    first, end = found.kernels[kernel.name]
     return KernelEntry(
         name=kernel.name,
         symbol=symbol(kernel),
@@ -108,9 +113,8 @@ def _kernel(kernel: Kernel, module: Module) -> KernelEntry:
         spaces=tuple(s.name for s in scope.extents),
         reads=tuple(n for n in outside if n in read),
         writes=tuple(n for n in outside if n in written),
-        shared=shared,
-        private=private,
-        reduces=any(isinstance(s, Assign) and reduces(s) for s, _ in statements(kernel.body)),
+        private=scope.owned(),
+        live=(first, end - 1),
     )
 
 

@@ -44,7 +44,7 @@ def _kernel(kernel: Kernel, module: Module) -> str:
     lines += [f"{scope.variables[v.name]} = tc_host[{n}]" for n, v in enumerate(kernel.host_vars)]
     for name, buffer in scope.buffers.items():
         word = scope.names[name]
-        if buffer.place in ("caller", "arena"):
+        if buffer.place != "register":
             lines.append(f"{word} = tc_arrays[{name!r}]")
         else:
             shape = "".join(f"{n}, " for n in stored_lengths(buffer)).strip()

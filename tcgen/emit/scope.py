@@ -39,6 +39,7 @@ class Scope:
         variables: host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
         private: buffers of which each thread has its own.
+        number: of the kernel in the module.
     """
 
     kernel: Kernel
@@ -47,6 +48,7 @@ class Scope:
     variables: Mapping[str, str]
     bases: tuple[Space, ...]
     private: frozenset[str]
+    number: int
 
     @property
     def extents(self) -> tuple[Space, ...]:
@@ -54,17 +56,28 @@ class Scope:
         used = {b for s in _spaces(self.kernel, self.buffers) for b in s.bases}
         return tuple(b for b in self.bases if b in used)
 
-    def scratch(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Private buffers of which there is one for the launch, and one for each thread."""
-        names = [n for n, b in self.buffers.items() if b.place == "private"]
-        return (
-            tuple(n for n in names if n not in self.private),
-            tuple(n for n in names if n in self.private),
+    def owned(self) -> tuple[str, ...]:
+        """Buffers in memory of which each thread has its own."""
+        return tuple(
+            n for n, b in self.buffers.items() if b.place == "private" and n in self.private
+        )
+
+    def addressed(self) -> tuple[str, ...]:
+        """Buffers in memory of which there is one for the launch."""
+        return tuple(
+            n for n, b in self.buffers.items() if b.place != "register" and n not in self.owned()
         )
 
     def outside(self) -> tuple[str, ...]:
-        """Buffers with an address outside the kernel."""
+        """Buffers that live longer than the kernel, or whose memory is the caller's."""
         return tuple(n for n, b in self.buffers.items() if b.place in ("caller", "arena"))
+
+    def reused(self) -> frozenset[str]:
+        """Buffers that may share memory with another one of the kernel, at another time."""
+        held = [b for b in self.buffers.values() if b.place in ("arena", "private") and not b.keep]
+        return frozenset(
+            a.name for a in held for b in held if a.live[1] < b.live[0] or b.live[1] < a.live[0]
+        )
 
     def written(self) -> frozenset[str]:
         """Buffers that the kernel writes."""
@@ -94,6 +107,7 @@ def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scop
         dict(zip(variables, words, strict=False)),
         module_bases(module),
         private,
+        module.kernels.index(kernel),
     )
 
 

@@ -1,8 +1,9 @@
 """Meaning of a module: its loops one after another, its bands point by point.
 
 The oracle of lowering and of generated code. What a program may not rely on is filled with NaN:
-fresh buffers, private buffers at each launch and at each iteration of a parallel loop, arena
-buffers outside their lives. A missing zero or a life that is too short shows in the result.
+fresh buffers, private buffers at each launch and at each iteration of a parallel loop, and all
+that does not live while a statement runs. A missing zero or a life that is too short shows in the
+result.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import used_buffers
+from ..ir.loops_query import positions, used_buffers, written_buffers
 from ..ir.tensor import Role, Space, element_type
 from .elements import Array, evaluate_expr
 from .storage import (
@@ -91,7 +92,9 @@ class _Machine:
         self.extents = extents
         self.buffers = {b.name: b for b in module.buffers}
         self.kernels = {k.name: k for k in module.kernels}
-        self.position: dict[str, int] = {}
+        self.kernel_positions = positions(module).kernels
+        self.lengths: dict[int, int] = {}
+        self.written: dict[str, None] = {}
         self.memory: dict[str, Array] = {}
         for buffer in module.buffers:
             tensor = buffer.tensor
@@ -102,15 +105,6 @@ class _Machine:
             else:
                 shape = [a.length or extent_of(a.space, extents) for a in buffer.axes]
                 self.memory[buffer.name] = np.full(shape, np.nan, buffer.dtype)
-        self.number_launches(module.host_constant)
-        self.number_launches(module.host_volatile)
-
-    def number_launches(self, host: tuple[Host, ...]) -> None:
-        for item in host:
-            if isinstance(item, HostLoop):
-                self.number_launches(item.body)
-            elif isinstance(item, Launch):
-                self.position[item.kernel] = len(self.position)
 
     def host(self, items: tuple[Host, ...], env: dict[str, int]) -> None:
         for item in items:
@@ -126,15 +120,11 @@ class _Machine:
                     assert_never(item)
 
     def launch(self, name: str, env: dict[str, int]) -> None:
-        """Run a kernel; then the memory of dead buffers belongs to others."""
+        """Run a kernel."""
         kernel = self.kernels[name]
         self.forget(s for s in kernel.body)
-        for stmt in kernel.body:
-            self.run(stmt, {v.name: env[v.name] for v in kernel.host_vars})
-        for buffer in self.module.buffers:
-            alive = buffer.live[0] <= self.position[name] <= buffer.live[1]
-            if buffer.place == "arena" and not alive and not buffer.keep:
-                self.memory[buffer.name][...] = np.nan
+        given = {v.name: env[v.name] for v in kernel.host_vars}
+        self.run_body(kernel.body, given, self.kernel_positions[name][0])
 
     def fetch(self, name: str, ranges: tuple[LoopVar | None, ...], env: dict[str, int]) -> None:
         tensor = self.buffers[name].tensor
@@ -147,6 +137,7 @@ class _Machine:
         )
         memory = self.memory[name]
         memory[...] = np.nan
+        self.written[name] = None
         tile = read_block(tensor, self.sources[tensor.name], block, memory.dtype)
         memory[tuple(slice(0, n) for n in tile.shape)] = tile
 
@@ -157,14 +148,27 @@ class _Machine:
                 if self.buffers[name].place in ("private", "register"):
                     self.memory[name][...] = np.nan
 
-    def run(self, stmt: Stmt, env: dict[str, int]) -> None:
+    def run_body(self, body: tuple[Stmt, ...], env: dict[str, int], position: int) -> None:
+        for stmt in body:
+            self.run(stmt, env, position)
+            position += self.length(stmt)
+
+    def length(self, stmt: Stmt) -> int:
+        """How many positions a statement takes."""
+        if not isinstance(stmt, Loop):
+            return 1
+        if id(stmt) not in self.lengths:
+            self.lengths[id(stmt)] = sum(self.length(inner) for inner in stmt.body)
+        return self.lengths[id(stmt)]
+
+    def run(self, stmt: Stmt, env: dict[str, int], position: int) -> None:
         match stmt:
             case Loop(var, body, parallel):
                 for value in self.values(var, env):
                     if parallel:
                         self.forget(s for s in body)
-                    for inner in body:
-                        self.run(inner, {**env, var.name: value})
+                    self.run_body(body, {**env, var.name: value}, position)
+                return
             case Zero(buffer):
                 self.memory[buffer][...] = 0
             case Assign():
@@ -173,6 +177,19 @@ class _Machine:
                 self.multiply(stmt, env)
             case _:
                 assert_never(stmt)
+        self.written.update(dict.fromkeys(written_buffers(stmt)))
+        self.bury(position)
+
+    def bury(self, position: int) -> None:
+        """The memory of what does not live at a position belongs to others: fill it with NaN."""
+        for name in tuple(self.written):
+            buffer = self.buffers[name]
+            reused = buffer.place in ("arena", "private") and not buffer.keep
+            if not reused:
+                del self.written[name]
+            elif not buffer.live[0] <= position <= buffer.live[1]:
+                self.memory[name][...] = np.nan
+                del self.written[name]
 
     def assign(self, stmt: Assign, env: dict[str, int]) -> None:
         target = self.memory[stmt.out.buffer]

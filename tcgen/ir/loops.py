@@ -77,9 +77,11 @@ class Buffer:
             ``register`` (a scalar variable inside a kernel; its axes all have length 1).
         tensor: the tensor it holds, or None for scratch made by lowering.
         packed: pairs of axes stored as triangles (caller buffers only).
-        live: first and last position among the host program's launches (constant phase first) that
-            use it, inclusive; the arena reuses memory between disjoint lives.
+        live: first and last position (of statements and fetches, in the order of the text, constant
+            phase first; see :func:`~tcgen.ir.loops_query.positions`) at which it holds memory,
+            inclusive, over all of a loop that it outlives. Memory is reused between disjoint lives.
         keep: written in the constant phase and read in the volatile one: survives between calls.
+        rank: place in an order of layout that is good under the planning extents.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Buffer:
     packed: tuple[Packing, ...] = ()
     live: tuple[int, int] = (0, 0)
     keep: bool = False
+    rank: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +235,8 @@ class Module:
         kernels: generated functions.
         host_constant: what runs once for a bound program.
         host_volatile: what runs at each call.
+        tight: arrays in the arena start at any element, so that it takes no more bytes than they
+            do; else on cache lines.
     """
 
     name: str
@@ -242,6 +247,7 @@ class Module:
     kernels: tuple[Kernel, ...]
     host_constant: tuple[Host, ...]
     host_volatile: tuple[Host, ...]
+    tight: bool = False
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""

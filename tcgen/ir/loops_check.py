@@ -29,9 +29,8 @@ from .loops_query import (
     band_of,
     blocks_parallel,
     gemm_obstacle,
-    launches,
+    positions,
     private_to,
-    used_buffers,
 )
 from .loops_text import format_buffer, format_statement
 from .tensor import Ref, Space
@@ -59,26 +58,25 @@ def check_module(module: Module) -> None:
 
 
 def _check_lives(module: Module) -> None:
-    """Every buffer is alive at each launch that uses it."""
-    kernels = {k.name: k for k in module.kernels}
-    names = (*launches(module.host_constant), *launches(module.host_volatile))
-    constant = len(tuple(launches(module.host_constant)))
-    positions: dict[str, list[int]] = {b.name: [] for b in module.buffers}
-    for n, kernel in enumerate(names):
-        for name in dict.fromkeys(u for s in kernels[kernel].body for u in used_buffers(s)):
-            positions[name].append(n)
+    """Every buffer is alive at each statement that uses it."""
+    found = positions(module)
+    spans = found.kernels.values()
     for buffer in module.buffers:
-        uses = positions[buffer.name]
-        if buffer.place != "arena":
-            if len(uses) > 1 and buffer.place in ("private", "register"):
-                raise VerifyError(f"{buffer.place} buffer {buffer.name} is used in two launches")
+        uses = found.uses.get(buffer.name, ())
+        if not uses or buffer.place == "caller":
             continue
-        if uses and not (buffer.live[0] <= uses[0] and uses[-1] <= buffer.live[1]):
+        if buffer.place in ("private", "register"):
+            launched = sum(any(first <= n < end for n in uses) for first, end in spans)
+            if launched > 1:
+                raise VerifyError(f"{buffer.place} buffer {buffer.name} is used in two launches")
+        if buffer.place == "register":
+            continue
+        if not (buffer.live[0] <= uses[0] and uses[-1] <= buffer.live[1]):
             raise VerifyError(
-                f"buffer {buffer.name} lives in launches {buffer.live[0]}..{buffer.live[1]} "
-                f"but is used in {uses[0]}..{uses[-1]}"
+                f"buffer {buffer.name} lives at statements {buffer.live[0]}..{buffer.live[1]} "
+                f"but is used at {uses[0]}..{uses[-1]}"
             )
-        if uses and uses[0] < constant <= uses[-1] and not buffer.keep:
+        if uses[0] < found.constant <= uses[-1] and not buffer.keep:
             raise VerifyError(f"buffer {buffer.name} is used in both phases but is not kept")
 
 

@@ -6,6 +6,7 @@ The checker, lowering and emission all ask here, so that each rule is written on
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import assert_never
 
 from .expr import Access, leaves
@@ -20,6 +21,7 @@ from .loops import (
     Kernel,
     Launch,
     Loop,
+    Module,
     Stmt,
     Zero,
 )
@@ -131,6 +133,50 @@ def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> fro
         for name in used_buffers(s)
         if buffers[name].place in ("private", "register") and name not in outside
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where statements and fetches stand in the text of a module, counted from 0.
+
+    Attributes:
+        uses: of each buffer, all its positions in order.
+        kernels: first position of each kernel and the position behind its last one.
+        constant: number of positions in the constant phase.
+    """
+
+    uses: Mapping[str, tuple[int, ...]]
+    kernels: Mapping[str, tuple[int, int]]
+    constant: int
+
+
+def positions(module: Module) -> Positions:
+    """Number the statements and fetches: each statement that is no loop takes one position."""
+    bodies = {k.name: k.body for k in module.kernels}
+    uses: dict[str, list[int]] = {}
+    kernels: dict[str, tuple[int, int]] = {}
+    count = 0
+
+    def walk(items: tuple[Host | Stmt, ...]) -> None:
+        nonlocal count
+        for item in items:
+            match item:
+                case HostLoop(_, body) | Loop(_, body):
+                    walk(body)
+                case Launch(kernel):
+                    first = count
+                    walk(bodies[kernel])
+                    kernels[kernel] = (first, count)
+                case _:
+                    names = (item.buffer,) if isinstance(item, Fetch) else used_buffers(item)
+                    for name in names:
+                        uses.setdefault(name, []).append(count)
+                    count += 1
+
+    walk(module.host_constant)
+    constant = count
+    walk(module.host_volatile)
+    return Positions({name: tuple(found) for name, found in uses.items()}, kernels, constant)
 
 
 def launches(host: tuple[Host, ...]) -> Iterator[str]:

@@ -46,7 +46,7 @@ def format_buffer(buffer: Buffer) -> str:
         kind = "antisymmetric" if pair.antisymmetric else "packed"
         text += f" {kind} ({pair.first},{pair.first + 1})"
     if buffer.place == "arena":
-        text += f" launches {buffer.live[0]}..{buffer.live[1]}"
+        text += f" statements {buffer.live[0]}..{buffer.live[1]}"
     return text + (" keep" if buffer.keep else "")
 
 

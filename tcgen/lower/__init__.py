@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..config import Options
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
 from .bind_cpu import bind_packing, bind_statement
+from .budget import arena_budget, crowded
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .memory import Memory
 from .names import loop_variables
@@ -19,7 +22,7 @@ from .statements import make_fetch, make_statement
 __all__ = ["lower_plan"]
 
 
-def lower_plan(plan: FusionPlan, options: Options) -> Module:
+def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> Module:
     """Lower a verified plan.
 
     Stages:
@@ -31,12 +34,16 @@ def lower_plan(plan: FusionPlan, options: Options) -> Module:
         binding: statements become matrix products with their copies, or element loops.
         nest: visits are grouped by common loop prefixes; zeroes and packing are put in.
         host split: host loops, fetches and launches, of the constant and the volatile phase.
-        places and lives: private or arena memory, first and last launch.
+        places and lives: private or arena memory, first and last position.
         parallel loops: last, since legality depends on places.
+
+    A plan that promises its memory, or a memory limit, leaves only so much for copies: visits
+    whose copies do not fit are bound again without them.
 
     Args:
         plan: a legal plan.
-        options: ``dtype`` is used; extents are those of the plan.
+        options: ``dtype`` and ``memory_limit`` are used; extents are those of the plan.
+        scratch: False makes no copies at all.
 
     Returns:
         The module; the same bytes of text for the same plan and options.
@@ -44,6 +51,23 @@ def lower_plan(plan: FusionPlan, options: Options) -> Module:
     Raises:
         PlanError: a delta relates spaces in a way that has no single equality.
     """
+    if not scratch:
+        return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0))[0]
+    rooms: dict[int, int] = {}
+    while True:
+        module, memory = _lower(plan, options, rooms)
+        budget = arena_budget(plan, options, module)
+        if budget is None:
+            return module
+        tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
+        if not tight:
+            return module
+        # Where what is left did not do, another order of some array took it: then no copies.
+        rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
+
+
+def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tuple[Module, Memory]:
+    """One attempt, with the bytes that the scratch of some visits may take."""
     extents = plan.extent_of
     loops = loop_variables(plan)
     memory = Memory(plan, options.dtype)
@@ -61,7 +85,8 @@ def lower_plan(plan: FusionPlan, options: Options) -> Module:
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
-        leaves[position] = Leaf(position, bind_statement(statement, memory, extents))
+        body = bind_statement(statement, memory, extents, rooms.get(position))
+        leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
         if array.tensor.name in memory.dense:
@@ -74,7 +99,7 @@ def lower_plan(plan: FusionPlan, options: Options) -> Module:
     constant, volatile = (splitter.split(items) for items in split_phases(plan, nest))
     place_buffers(memory, on_host, splitter.kernels)
     set_lives(memory, splitter.kernels, loops, constant, volatile)
-    return Module(
+    module = Module(
         name=plan.program.name,
         dtype=options.dtype,
         spaces=plan.program.spaces,
@@ -83,4 +108,6 @@ def lower_plan(plan: FusionPlan, options: Options) -> Module:
         kernels=tuple(mark_parallel(k, memory.buffers, extents) for k in splitter.kernels),
         host_constant=constant,
         host_volatile=volatile,
+        tight=plan.solve.objective == "peak" or options.memory_limit is not None,
     )
+    return module, memory

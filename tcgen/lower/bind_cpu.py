@@ -12,20 +12,28 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ..ir.expr import Access, Expr, Subscript, leaves
+from ..ir.expr import Access, Subscript, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Stmt
-from ..ir.plan import LoopId
 from .layout import Band, Product, as_product, fastest, walked
 from .memory import Memory
 from .statements import Statement
 
 
 def bind_statement(
-    statement: Statement, memory: Memory, extents: Mapping[str, int]
+    statement: Statement, memory: Memory, extents: Mapping[str, int], room: int | None
 ) -> tuple[Stmt, ...]:
-    """The statements that execute one visit."""
+    """The statements that execute one visit.
+
+    Args:
+        statement: what it computes.
+        memory: all buffers; scratch is added to them.
+        extents: planning extents.
+        room: bytes that its scratch may take, or None for as many as it needs.
+    """
     product = as_product(statement, memory.buffers, extents)
     if product is None or not product.pays:
+        return (bind_assign(statement, memory.buffers),)
+    if room is not None and product.scratch_bytes > room:
         return (bind_assign(statement, memory.buffers),)
     return _bind_product(statement, product, memory)
 
@@ -117,7 +125,7 @@ def _bind_product(statement: Statement, product: Product, memory: Memory) -> tup
     out, accumulate = statement.out, statement.accumulate
     if product.copy_out:
         band = (*batch, *_columns_last(out, memory.buffers[out.buffer], (m, n)))
-        scratch = memory.scratch(band, product.dtype, statement.home)
+        scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
         out, accumulate = _place(scratch, band), False
         result = replace(
             statement,
@@ -143,15 +151,23 @@ def _copied(
     """An operand copied to scratch as [batch, rows, columns]; what only it holds is summed."""
     own = tuple(v for v in batch if v.name in access.variables)
     band = (*own, *_columns_last(access, memory.buffers[access.buffer], groups))
-    scratch = memory.scratch(band, dtype, statement.home)
+    scratch = memory.scratch(band, dtype, statement.home, statement.position)
     place = _place(scratch, band)
     elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
     alone = tuple(
         v for v in statement.band if v.name in access.variables and v.name not in elsewhere
     )
-    before.append(
-        bind_assign(_plain(place, access, (*band, *alone), statement.home), memory.buffers)
+    copy = replace(
+        statement,
+        out=place,
+        expr=access,
+        factors=(),
+        band=(*band, *alone),
+        coeff=Fraction(1),
+        accumulate=False,
+        orbit=(),
     )
+    before.append(bind_assign(copy, memory.buffers))
     return place
 
 
@@ -166,7 +182,3 @@ def _columns_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> 
 
 def _place(scratch: Buffer, band: Band) -> Access:
     return Access(scratch.name, tuple(Subscript(v.name, v.base) for v in band))
-
-
-def _plain(out: Access, expr: Expr, band: Band, home: LoopId | None) -> Statement:
-    return Statement(out, expr, (), band, Fraction(1), False, (), home)

@@ -169,56 +169,48 @@ def set_lives(
     constant: tuple[Host, ...],
     volatile: tuple[Host, ...],
 ) -> None:
-    """First and last launch of every buffer; over all of a host loop that it outlives."""
-    body = {k.name: k.body for k in kernels}
+    """First and last position of every buffer; over all of a loop that it outlives."""
+    bodies = {k.name: k.body for k in kernels}
     lives: dict[str, tuple[int, int]] = {}
-    fetched: dict[str, int] = {}
     position = 0
 
     def use(name: str, first: int, last: int) -> None:
         old = lives.get(name, (first, last))
         lives[name] = (min(old[0], first), max(old[1], last))
 
-    def walk(host: tuple[Host, ...]) -> dict[str, None]:
-        """Number the launches; returns the buffers used."""
+    def walk(items: tuple[Host | Stmt, ...]) -> tuple[dict[str, None], set[str]]:
+        """Number the statements; returns the buffers used, and the loops' variables."""
         nonlocal position
         used: dict[str, None] = {}
-        for item in host:
+        inside: set[str] = set()
+        for item in items:
             match item:
-                case HostLoop(var, inner):
+                case HostLoop(var, body) | Loop(var, body):
                     first = position
-                    held = walk(inner)
+                    held, within = walk(body)
+                    within.add(var.name)
                     for name in held:
                         home = memory.homes[name]
-                        if home is None or not _inside(home, var, inner, loops):
-                            use(name, first, max(first, position - 1))
+                        if home is None or loops[home].name not in within:
+                            use(name, first, position - 1)
                     used.update(held)
+                    inside |= within
                 case Launch(kernel):
-                    for name in (n for s in body[kernel] for n in used_buffers(s)):
-                        use(name, fetched.pop(name, position), position)
+                    held, within = walk(bodies[kernel])
+                    used.update(held)
+                    inside |= within
+                case _:
+                    names = (item.buffer,) if isinstance(item, Fetch) else used_buffers(item)
+                    for name in names:
+                        use(name, position, position)
                         used[name] = None
                     position += 1
-                case Fetch(name):
-                    fetched[name] = position
-                    used[name] = None
-                case _:
-                    assert_never(item)
-        return used
+        return used, inside
 
-    kept = walk(constant).keys() & walk(volatile).keys()
+    kept = walk(constant)[0].keys() & walk(volatile)[0].keys()
     for name, buffer in memory.buffers.items():
         keep = buffer.place == "arena" and name in kept
         memory.buffers[name] = replace(buffer, live=lives.get(name, (0, 0)), keep=keep)
-
-
-def _inside(
-    home: LoopId, var: LoopVar, body: tuple[Host, ...], loops: Mapping[LoopId, LoopVar]
-) -> bool:
-    """True where a home is a host loop or one that it encloses, kernels' loops included."""
-    if loops[home] == var:
-        return True
-    inner = [item for item in body if isinstance(item, HostLoop)]
-    return any(_inside(home, item.var, item.body, loops) for item in inner)
 
 
 def _is_volatile(plan: FusionPlan, item: Item) -> bool:

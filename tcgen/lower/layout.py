@@ -10,6 +10,7 @@ from ..ir.cost import extent_of
 from ..ir.expr import Access
 from ..ir.loops import BandVar, Buffer
 from ..ir.loops_query import gemm_obstacle
+from ..ir.tensor import BYTES_OF
 from .statements import Statement
 
 Band = tuple[BandVar, ...]
@@ -28,6 +29,7 @@ class Product:
         dtype: of the three operands of the product.
         elements: copied under the planning extents, and what the calls of a batch made of rows or
             columns cost, in elements.
+        scratch_bytes: of the copies under the planning extents.
     """
 
     batch: Band
@@ -39,6 +41,7 @@ class Product:
     copy_out: bool
     dtype: str
     elements: int
+    scratch_bytes: int
 
     @property
     def pays(self) -> bool:
@@ -164,7 +167,8 @@ def _cheapest(
             must[2] or gemm_obstacle(out.access, out.buffer, (m_now, n_now)) is not None,
         )
         cost = sum(elements(p, extents) for p, c in zip(parts, copies, strict=True) if c)
-        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost))
+        held = cost * BYTES_OF[dtype]
+        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost, held))
     return min(found, key=lambda product: product.elements)
 
 

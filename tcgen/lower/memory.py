@@ -17,6 +17,7 @@ class Memory:
         buffers: by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
         dense: packed outputs by name, and the dense buffer in which each is put together.
+        scratch_of: buffers that lowering adds, each with the visit it is for.
     """
 
     def __init__(self, plan: FusionPlan, dtype: str) -> None:
@@ -25,8 +26,10 @@ class Memory:
         self.buffers: dict[str, Buffer] = {}
         self.homes: dict[str, LoopId | None] = {}
         self.dense: dict[str, str] = {}
+        self.scratch_of: dict[str, int] = {}
         self._names: dict[ArrayPlan, str] = {}
         self._scratch = 0
+        self._ranks = _ranks(plan)
         for tensor in plan.program.tensors:
             if tensor.role in (Role.INPUT, Role.OUTPUT):
                 self._add_caller(tensor)
@@ -38,15 +41,19 @@ class Memory:
         array = self.plan.instance(tensor, position)
         return tensor.name if array is None else self._names[array]
 
-    def scratch(self, band: tuple[BandVar, ...], dtype: str, home: LoopId | None) -> Buffer:
-        """A new buffer with one axis for each variable, in this order."""
+    def scratch(
+        self, band: tuple[BandVar, ...], dtype: str, home: LoopId | None, position: int
+    ) -> Buffer:
+        """A new buffer for a visit, with one axis for each variable, in this order."""
         self._scratch += 1
         name = f"tmp{self._scratch}"
         while name in self.buffers or name in {t.name for t in self.plan.program.tensors}:
             self._scratch += 1
             name = f"tmp{self._scratch}"
         axes = tuple(Axis(v.space, v.tile) for v in band)
-        return self._add(Buffer(name, axes, tuple(range(len(axes))), dtype, "arena"), home)
+        order, last = tuple(range(len(axes))), len(self._ranks)
+        self.scratch_of[name] = position
+        return self._add(Buffer(name, axes, order, dtype, "arena", rank=last), home)
 
     def reorder(self, name: str, order: tuple[int, ...]) -> None:
         """Choose the physical order of a buffer's axes."""
@@ -79,7 +86,17 @@ class Memory:
         place = "register" if array.place is Place.REG else "arena"
         order = tensor.stored_order if dense else tuple(range(tensor.rank))
         dtype = element_type(tensor, self.dtype)
-        self._add(Buffer(name, axes, order, dtype, place, None if dense else tensor), array.home)
+        held, rank = None if dense else tensor, self._ranks.get(array, len(self._ranks))
+        self._add(Buffer(name, axes, order, dtype, place, held, rank=rank), array.home)
         self._names[array] = name
         if dense:
             self.dense[tensor.name] = name
+
+
+def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:
+    """Arrays in the order of the offsets that the plan proved to fit.
+
+    First fit in this order puts no array higher than the plan does.
+    """
+    placed = [(a.offset, n, a) for n, a in enumerate(plan.arrays) if a.offset is not None]
+    return {array: rank for rank, (_, _, array) in enumerate(sorted(placed, key=lambda p: p[:2]))}

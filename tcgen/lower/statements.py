@@ -43,6 +43,7 @@ class Statement:
         accumulate: add to what is there.
         orbit: chains of triangular variables that are summed over.
         home: innermost shared loop around it, in which its scratch lives.
+        position: of the visit.
     """
 
     out: Access
@@ -53,6 +54,7 @@ class Statement:
     accumulate: bool
     orbit: tuple[tuple[str, ...], ...]
     home: LoopId | None
+    position: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +144,7 @@ def make_statement(
         accumulate=accumulate,
         orbit=_summed_chains(step, visit, loops),
         home=visit.loops[-1] if visit.loops else None,
+        position=position,
     )
 
 

@@ -5,8 +5,9 @@ and :func:`product_value` and :func:`polynomial_value` are the same rules in Pyt
 
 A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
-sign)/2 of a packed triangle where ``sign`` is not 0. A polynomial is ``[denominator, [[coefficient,
-[[space, power], ...]], ...]]`` in whole numbers as text, divided at the end, rounded towards zero.
+sign)/2 of a packed triangle where ``sign`` is not 0; without spaces it is ``fixed`` itself. A
+polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` in whole numbers as
+text, divided at the end, rounded towards zero.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def product_value(factors: list[Factor], extents: Mapping[str, int]) -> int:
     for spaces, fixed, sign in factors:
         n = sum(extents[s] for s in spaces)
         if fixed is not None:
-            n = min(n, fixed)
+            n = min(n, fixed) if spaces else fixed
         total *= n * (n + sign) // 2 if sign else n
     return total
 
@@ -91,7 +92,9 @@ def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list
     lengths = entry.lengths if isinstance(entry, BufferEntry) else (None,) * len(entry.spaces)
     for axis, pair in entry.stored():
         sign = 0 if pair is None else -1 if pair.antisymmetric else 1
-        bases = list(manifest.bases_of(entry.spaces[axis]))
+        # The memory of a tile is that of a whole one, even where the space is shorter.
+        whole = lengths[axis] is None
+        bases = list(manifest.bases_of(entry.spaces[axis])) if whole else []
         factors.append([bases, lengths[axis], sign])
     return factors
 

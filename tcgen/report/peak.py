@@ -1,54 +1,41 @@
 """The peak of a program as plain data, so that a page can find it at other extents.
 
-What :func:`tcgen.runtime.memory.memory_use` counts for one thread: the arenas of both phases, the
-largest scratch of a kernel, results. `templates/report/page.js` places the blocks by the rule of
-:func:`tcgen.arena.place`.
+What :func:`tcgen.runtime.memory.memory_use` counts for one thread: the arenas of both phases and
+the results. `templates/report/page.js` places the blocks by the rule of :func:`tcgen.arena.place`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..arena import ALIGNMENT, GRANTED
 from ..artifact import BufferEntry, Manifest, TensorEntry
-from ..runtime.memory import ITEM_BYTES, launches
+from ..runtime.memory import ITEM_BYTES
 from .counts import stored_product
 
 
 def peak_data(manifest: Manifest) -> dict[str, Any]:
-    """Blocks ``[factors, item bytes, first, last]`` and scratch by phase.
+    """Blocks ``[factors, item bytes, first, last, rank]`` by phase.
 
-    ``kept`` holds the blocks that the constant phase leaves, ``phases`` the others; ``scratch`` has
-    for each phase the kernels as ``[shared, private, bytes to reduce]``, where ``shared`` and
-    ``private`` are lists of ``[factors, item bytes]``; ``outputs`` is such a list too.
+    ``kept`` holds the blocks that the constant phase leaves, ``phases`` the others; ``outputs`` is
+    a list of ``[factors, item bytes]``; ``alignment`` and ``granted`` are those of the arena.
     """
-    arena = [b for b in manifest.buffers if b.place == "arena"]
-    hosts = (manifest.host_constant, manifest.host_volatile)
-    last = len(launches(manifest.host_constant)) - 1
-    buffers = {b.name: b for b in manifest.buffers}
+    arena = [b for b in manifest.buffers if b.place in ("arena", "private")]
+    split = manifest.constant_positions
 
     def counted(entry: BufferEntry | TensorEntry) -> list[Any]:
         return [stored_product(entry, manifest), ITEM_BYTES[entry.dtype]]
 
     def blocks(chosen: list[BufferEntry], *, together: bool = False) -> list[Any]:
-        return [[*counted(b), *((0, 0) if together else b.live)] for b in chosen]
+        return [[*counted(b), *((0, 0) if together else b.live), b.rank] for b in chosen]
 
     return {
         "kept": blocks([b for b in arena if b.keep], together=True),
         "phases": [
-            blocks([b for b in arena if not b.keep and b.live[0] <= last]),
-            blocks([b for b in arena if not b.keep and b.live[0] > last]),
-        ],
-        "scratch": [
-            [
-                [
-                    [counted(buffers[n]) for n in kernel.shared],
-                    [counted(buffers[n]) for n in kernel.private],
-                    64 * kernel.reduces,
-                ]
-                for kernel in manifest.kernels
-                if kernel.name in launches(host)
-            ]
-            for host in hosts
+            blocks([b for b in arena if not b.keep and b.live[0] < split]),
+            blocks([b for b in arena if not b.keep and b.live[0] >= split]),
         ],
         "outputs": [counted(t) for t in manifest.tensors if t.role == "output"],
+        "alignment": 1 if manifest.tight else ALIGNMENT,
+        "granted": GRANTED,
     }

@@ -47,9 +47,9 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
 
 
 def read_inputs(wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> dict[str, Source]:
-    """Each input as a C-contiguous array of the right element type and rank.
+    """Each input as an array of the right element type and rank.
 
-    Arrays that are not contiguous or not aligned are copied. Generated inputs stay as they are.
+    Nothing is copied: see :func:`misplaced`. Generated inputs stay as they are.
 
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
@@ -74,7 +74,16 @@ def _read_input(tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
     array = np.asarray(given)
     check_dtype(tensor, array.dtype)
     check_rank(tensor, array.shape)
-    return np.require(array, requirements=("C", "A")).reshape(array.shape)
+    return array
+
+
+def misplaced(sources: Mapping[str, Source]) -> tuple[str, ...]:
+    """Inputs whose arrays kernels cannot read where they are: not in C order, or not aligned."""
+    return tuple(
+        name
+        for name, array in sources.items()
+        if isinstance(array, np.ndarray) and not (array.flags.c_contiguous and array.flags.aligned)
+    )
 
 
 def _refuse_elsewhere(name: str, given: object) -> None:

@@ -14,7 +14,7 @@ from ..artifact import FetchEntry, HostEntry, Manifest
 from .blas import blas_pointers, blas_threads
 from .build import build_library
 from .host import Values, has_fetch, walk
-from .store import Store, address, allocate
+from .store import Store
 
 
 class _Process:
@@ -54,24 +54,23 @@ class CpuBackend:
         phase: str,
         host: tuple[HostEntry, ...],
         store: Store,
-        scratch_bytes: int,
+        strides: tuple[int, ...],
         threads: int,
         fetch: Callable[[FetchEntry, Values], None],
     ) -> None:
         """Run one phase of the host program."""
         _Process.threaded = _Process.threaded or threads > 1
-        scratch = allocate(scratch_bytes)
         places = store.addresses()
         table = (ctypes.c_void_p * len(places))(*places)
         bases = self.manifest.bases
         extents = (ctypes.c_int64 * len(bases))(*(store.extents.get(b, 0) for b in bases))
-        memory = ctypes.c_void_p(address(scratch))
+        apart = (ctypes.c_int64 * len(strides))(*strides)
         count = ctypes.c_int(threads)
         if not has_fetch(host):
             function = getattr(self._library, f"tcgen_phase_{phase}")
             function.restype = None
             with blas_threads():
-                function(table, extents, memory, count, self._blas)
+                function(table, extents, apart, count, self._blas)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -80,6 +79,6 @@ class CpuBackend:
             function = getattr(self._library, kernel.symbol)
             function.restype = None
             with blas_threads():
-                function(table, extents, given, memory, count, self._blas)
+                function(table, extents, given, apart, count, self._blas)
 
         walk(host, self.manifest, store.extents, launch, fetch)

@@ -50,6 +50,17 @@ def walk(
                 assert_never(item)
 
 
+def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
+    """Kernels in the order of the host program's text."""
+    names: list[str] = []
+    for item in host:
+        if isinstance(item, LoopEntry):
+            names += launches(item.body)
+        elif isinstance(item, LaunchEntry):
+            names.append(item.kernel)
+    return tuple(names)
+
+
 def has_fetch(host: tuple[HostEntry, ...]) -> bool:
     """True where a host program asks for a tile."""
     return any(

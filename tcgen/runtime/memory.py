@@ -1,16 +1,15 @@
-"""What a program allocates at given extents: shapes, arenas, scratch, outputs. Units: bytes."""
+"""What a program allocates at given extents: shapes, arenas, outputs. Units: bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..arena import Block, Layout, aligned, place
-from ..artifact import BufferEntry, HostEntry, LaunchEntry, LoopEntry, Manifest, TensorEntry
+from ..arena import ALIGNMENT, Block, Layout, aligned, place
+from ..artifact import BufferEntry, KernelEntry, Manifest, TensorEntry
 from ..errors import MemoryLimitError
 
 ITEM_BYTES = {"float64": 8, "float32": 4, "complex128": 16}
-PHASES = ("constant", "volatile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +18,27 @@ class MemoryUse:
 
     Attributes:
         kept: arena of what the constant phase leaves for the volatile one.
-        phases: arena of each phase.
-        scratch: of each phase: private buffers of the kernel that needs most, for all threads.
+        phases: arena of each phase: intermediates, tiles of generated inputs, scratch.
+        strides: of each kernel, bytes from one thread's own arrays to the next thread's.
         shapes: of the arrays that are returned, by output name, in stored order.
         outputs: bytes of these arrays.
     """
 
     kept: Layout
     phases: tuple[Layout, Layout]
-    scratch: tuple[int, int]
+    strides: tuple[int, ...]
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
     outputs: int
 
     @property
+    def arenas(self) -> int:
+        """Most bytes of the arenas at one time."""
+        return self.kept.total + max(layout.total for layout in self.phases)
+
+    @property
     def peak(self) -> int:
         """Most bytes that are allocated at one time, beyond the inputs."""
-        phase = max(a.total + s for a, s in zip(self.phases, self.scratch, strict=True))
-        return self.kept.total + self.outputs + phase
+        return self.arenas + self.outputs
 
 
 def stored_shape(
@@ -63,85 +66,82 @@ def array_bytes(
     return count
 
 
-def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
-    """Kernels in the order of the host program's text."""
-    names: list[str] = []
-    for item in host:
-        if isinstance(item, LoopEntry):
-            names += launches(item.body)
-        elif isinstance(item, LaunchEntry):
-            names.append(item.kernel)
-    return tuple(names)
-
-
 def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
-    """Bytes of a call at extents of the base spaces."""
-    arena = [b for b in manifest.buffers if b.place == "arena"]
-    last = len(launches(manifest.host_constant)) - 1  # of the constant phase
+    """Bytes of a call at extents of the base spaces.
 
-    def layout(buffers: list[BufferEntry], *, together: bool = False) -> Layout:
-        blocks = (
-            Block(b.name, array_bytes(b, manifest, extents), *((0, 0) if together else b.live))
-            for b in buffers
-        )
-        return place(tuple(blocks))
+    With several threads, what each of them has for itself is one block of the arena, alive while
+    its kernel runs.
+    """
+    alignment = 1 if manifest.tight else ALIGNMENT
+    placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
+    frames = {
+        k.name: _frame(manifest, k, extents, alignment)
+        for k in manifest.kernels
+        if k.private and threads > 1
+    }
+    strides = {kernel: aligned(frame.extent) for kernel, frame in frames.items()}
+    inside = {n for k in manifest.kernels if k.name in frames for n in k.private}
+    alone = [b for name, b in placed.items() if name not in inside]
 
-    hosts = (manifest.host_constant, manifest.host_volatile)
-    return MemoryUse(
-        kept=layout([b for b in arena if b.keep], together=True),
-        phases=(
-            layout([b for b in arena if not b.keep and b.live[0] <= last]),
-            layout([b for b in arena if not b.keep and b.live[0] > last]),
-        ),
-        scratch=(
-            _scratch(manifest, extents, launches(hosts[0]), threads),
-            _scratch(manifest, extents, launches(hosts[1]), threads),
-        ),
-        shapes=tuple(
-            (t.name, stored_shape(t, manifest, extents))
-            for t in manifest.tensors
-            if t.role == "output"
-        ),
-        outputs=sum(
-            array_bytes(t, manifest, extents) for t in manifest.tensors if t.role == "output"
-        ),
-    )
+    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+        live = (0, 0) if together else entry.live
+        return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
 
+    def phase(*, constant: bool) -> Layout:
+        def here(live: tuple[int, int]) -> bool:
+            return (live[0] < manifest.constant_positions) == constant
 
-def _scratch(
-    manifest: Manifest, extents: Mapping[str, int], names: tuple[str, ...], threads: int
-) -> int:
-    """Scratch of the kernel that needs most: the same sums as in the generated code."""
-    buffers = {b.name: b for b in manifest.buffers}
-
-    def total(group: tuple[str, ...]) -> int:
-        return sum(aligned(array_bytes(buffers[n], manifest, extents)) for n in group)
-
-    return max(
-        (
-            total(k.shared) + threads * (total(k.private) + 64 * k.reduces)
+        blocks = [block(b) for b in alone if not b.keep and here(b.live)]
+        blocks += [
+            Block(f"@{k.name}", threads * strides[k.name], *k.live, len(placed))
             for k in manifest.kernels
-            if k.name in names
-        ),
-        default=0,
+            if k.name in frames and here(k.live)
+        ]
+        layout = place(tuple(blocks), alignment)
+        starts = dict(layout.offsets)
+        members = (
+            (name, starts[f"@{kernel}"] + offset)
+            for kernel, frame in frames.items()
+            if f"@{kernel}" in starts
+            for name, offset in frame.offsets
+        )
+        return Layout((*layout.offsets, *members), layout.total, layout.alignment)
+
+    outputs = [t for t in manifest.tensors if t.role == "output"]
+    return MemoryUse(
+        kept=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
+        phases=(phase(constant=True), phase(constant=False)),
+        strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
+        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
     )
+
+
+def _frame(
+    manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int], alignment: int
+) -> Layout:
+    """What one thread of a kernel has for itself."""
+    buffers = {b.name: b for b in manifest.buffers}
+    own = [buffers[name] for name in kernel.private]
+    blocks = (Block(b.name, array_bytes(b, manifest, extents), *b.live, b.rank) for b in own)
+    return place(tuple(blocks), alignment)
 
 
 def check_limit(
-    manifest: Manifest, extents: Mapping[str, int], use: MemoryUse, bound: int = 0
+    manifest: Manifest, extents: Mapping[str, int], needed: int, copies: tuple[str, ...] = ()
 ) -> None:
     """Refuse a call that needs more than the program's limit.
 
     Args:
         manifest: of the program.
         extents: of all base spaces.
-        use: what the call allocates at these extents.
-        bound: bytes of results that a bound program keeps beside it.
+        needed: bytes of everything that the call allocates.
+        copies: inputs and results that must be copied, as their arrays are not in C order.
 
     Raises:
-        MemoryLimitError: with the bytes and the largest arrays.
+        MemoryLimitError: with the bytes, the largest arrays, and what to do.
     """
-    limit, needed = manifest.memory_limit, use.peak + bound
+    limit = manifest.memory_limit
     if limit is None or needed <= limit:
         return
     arrays = [
@@ -155,8 +155,10 @@ def check_limit(
     largest = sorted(arrays, key=lambda a: -a[0])[:4]
     shown = ", ".join(f"{name} {count:,}" for count, name in largest)
     here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
+    advice = "raise memory_limit, or compile with another objective for these extents"
+    if copies:
+        advice = f"pass {', '.join(copies)} in C order, so that no copy is needed, or {advice}"
     raise MemoryLimitError(
         f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
-        f"bytes; its largest arrays are {shown}: raise memory_limit, or compile with another "
-        f"objective for these extents"
+        f"bytes; its largest arrays are {shown}: {advice}"
     )

@@ -28,11 +28,11 @@ class NumpyBackend:
         phase: str,
         host: tuple[HostEntry, ...],
         store: Store,
-        scratch_bytes: int,
+        strides: tuple[int, ...],
         threads: int,
         fetch: Callable[[FetchEntry, Values], None],
     ) -> None:
-        """Run one phase of the host program; kernels allocate their own scratch."""
+        """Run one phase of the host program; NumPy makes temporary arrays of its own."""
         arrays = store.views()
 
         def launch(name: str, values: Values) -> None:

@@ -18,14 +18,15 @@ import numpy.typing as npt
 from ..artifact import Artifact, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
-from .arguments import Source, check_names, find_extents, read_inputs
+from .allocation import Ledger
+from .arguments import Source, check_names, find_extents, misplaced, read_inputs
 from .cpu import CpuBackend
-from .host import Values, fetch_tile
-from .memory import MemoryUse, check_limit, launches, memory_use, stored_shape
+from .host import Values, fetch_tile, launches
+from .memory import MemoryUse, array_bytes, check_limit, memory_use, stored_shape
 from .numpy_ import NumpyBackend
 from .report import Report
 from .results import Results
-from .store import Store, allocate
+from .store import Store
 from .symmetry import SAMPLES, check_symmetry
 
 Array = npt.NDArray[Any]
@@ -44,7 +45,7 @@ class Backend(Protocol):
         phase: str,
         host: tuple[HostEntry, ...],
         store: Store,
-        scratch_bytes: int,
+        strides: tuple[int, ...],
         threads: int,
         fetch: Callable[[FetchEntry, Values], None],
     ) -> None:
@@ -134,7 +135,8 @@ class Program:
         missing = [b for b in self.manifest.bases if b not in chosen]
         if missing:
             raise ExtentError(f"give the extents of {', '.join(missing)}")
-        return self._use(chosen, self._ready().threads).peak
+        threads = self._threads(chosen, lambda use: use.peak)
+        return self._use(chosen, threads).peak
 
     def __call__(
         self, /, *, out: dict[str, Any] | None = None, **arrays: object
@@ -200,6 +202,14 @@ class Program:
             self._uses = {**dict(list(self._uses.items())[-15:]), key: use}
         return use
 
+    def _threads(self, extents: Mapping[str, int], needed: Callable[[MemoryUse], int]) -> int:
+        """Threads of a call: as many as there are, or as the memory limit leaves room for."""
+        threads, limit = self._ready().threads, self.manifest.memory_limit
+        if limit is not None:
+            while threads > 1 and needed(self._use(extents, threads)) > limit:
+                threads -= 1
+        return threads
+
     def _sample(self, sources: Mapping[str, Source]) -> None:
         """Look once at a few elements of each input whose symmetry the plan relies on."""
         if self._sampled >= sources.keys():
@@ -222,54 +232,80 @@ class Program:
         kept: _Kept | None,
     ) -> dict[str, Array]:
         """The volatile phase, after the constant one where nothing is kept."""
-        backend = self._ready()
-        threads = backend.threads
-        use = self._use(extents, threads)
-        held = 0 if kept is None else kept.output_bytes
-        check_limit(self.manifest, extents, use, held)
+        backend, manifest = self._ready(), self.manifest
+        shapes = self._use(extents, 1).shapes
         inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
-        results = Results(self.manifest, dict(use.shapes), inputs.values(), out)
+        results = Results(manifest, dict(shapes), inputs.values(), out)
+        apart = misplaced(inputs)
+        extra = results.needed + sum(inputs[name].nbytes for name in apart)
+        extra += 0 if kept is None else kept.held_bytes
+
+        def needed(use: MemoryUse) -> int:
+            return use.arenas + extra
+
+        threads = self._threads(extents, needed)
+        use = self._use(extents, threads)
+        check_limit(manifest, extents, needed(use), (*apart, *results.copied))
+        ledger = Ledger(0 if kept is None else kept.held_bytes)
+        for name in apart:
+            inputs[name] = ledger.copy(inputs[name])
+        results.allocate(ledger)
         callers = {**inputs, **results.working}
+        call = _Call(manifest, backend, use, threads, sources, extents, callers, ledger)
         if kept is None:
-            memory = allocate(use.kept.total)
-            self._phase(0, backend, use, threads, sources, extents, callers, memory)
+            memory = ledger.arena(use.kept)
+            call.run(0, memory)
         else:
+            ledger.add(use.kept.total)
             memory = kept.memory
             for name, array in kept.outputs.items():
                 results.working[name][...] = array
-        self._phase(1, backend, use, threads, sources, extents, callers, memory)
-        self.allocated_bytes = (
-            use.kept.total
-            + held
-            + results.allocated
-            + max(a.total + s for a, s in zip(use.phases, use.scratch, strict=True))
-        )
+        call.run(1, memory)
+        self.allocated_bytes = ledger.peak
         return results.finish(out)
 
-    def _phase(
-        self,
-        number: int,
-        backend: Backend,
-        use: MemoryUse,
-        threads: int,
-        sources: Mapping[str, Source],
-        extents: Mapping[str, int],
-        callers: Mapping[str, Array],
-        memory: Array,
-    ) -> None:
-        manifest = self.manifest
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call of a program: what runs, on which memory.
+
+    Attributes:
+        manifest: of the program.
+        backend: runs the kernels.
+        use: layout of the arenas.
+        threads: that the kernels use.
+        sources: inputs by name, as the caller passed them.
+        extents: of the base spaces.
+        callers: arrays that kernels read and write where they are.
+        ledger: counts what is allocated.
+    """
+
+    manifest: Manifest
+    backend: Backend
+    use: MemoryUse
+    threads: int
+    sources: Mapping[str, Source]
+    extents: Mapping[str, int]
+    callers: Mapping[str, Array]
+    ledger: Ledger
+
+    def run(self, number: int, kept: Array) -> None:
+        """Run the constant phase (0) or the volatile one (1); ``kept`` outlives both."""
+        manifest, use = self.manifest, self.use
         host = (manifest.host_constant, manifest.host_volatile)[number]
         if not host:
             return
         layout = use.phases[number]
-        arenas = ((use.kept, memory), (layout, allocate(layout.total)))
-        store = Store(manifest, extents, callers, arenas)
+        with self.ledger.lent(layout) as memory:
+            store = Store(
+                manifest, self.extents, self.callers, ((use.kept, kept), (layout, memory))
+            )
 
-        def fetch(entry: FetchEntry, values: Values) -> None:
-            _fetch(manifest, store, sources, entry, values)
+            def fetch(entry: FetchEntry, values: Values) -> None:
+                _fetch(manifest, store, self.sources, entry, values)
 
-        phase = ("constant", "volatile")[number]
-        backend.run(phase, host, store, use.scratch[number], threads, fetch)
+            phase = ("constant", "volatile")[number]
+            self.backend.run(phase, host, store, use.strides, self.threads, fetch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +316,18 @@ class _Kept:
         extents: of the base spaces that it depends on.
         memory: of the arena.
         outputs: by name.
+        copied_bytes: of the constants that had to be copied.
     """
 
     extents: tuple[tuple[str, int], ...]
     memory: Array
     outputs: Mapping[str, Array]
+    copied_bytes: int
 
     @property
-    def output_bytes(self) -> int:
-        """Bytes of the results among it."""
-        return sum(a.nbytes for a in self.outputs.values())
+    def held_bytes(self) -> int:
+        """Bytes of what is held beside the arena."""
+        return self.copied_bytes + sum(a.nbytes for a in self.outputs.values())
 
 
 class BoundProgram:
@@ -309,6 +347,11 @@ class BoundProgram:
         self._kept: _Kept | None = None
         shown = find_extents(program.manifest, constants, complete=False)
         program._sample(constants)
+        self._copied = 0
+        for name in misplaced(constants):
+            copies = Ledger()
+            constants[name] = copies.copy(constants[name])
+            self._copied += copies.now
         if all(base in shown for base in self._needed()):
             self._keep(shown)
 
@@ -319,7 +362,7 @@ class BoundProgram:
     def kept_bytes(self) -> int:
         """Bytes of what was computed from the constants."""
         kept = self._kept
-        return 0 if kept is None else kept.memory.nbytes + kept.output_bytes
+        return 0 if kept is None else kept.memory.nbytes + kept.held_bytes
 
     def __call__(
         self, /, *, out: dict[str, Any] | None = None, **arrays: object
@@ -345,21 +388,29 @@ class BoundProgram:
                 self._kept = self._compute(extents, needed)
             return self._kept
 
-    def _compute(self, extents: Mapping[str, int], needed: tuple[tuple[str, int], ...]) -> _Kept:
+    def _compute(
+        self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
+    ) -> _Kept:
         program, manifest = self.program, self.program.manifest
-        backend = program._ready()
-        threads = backend.threads
-        use = program._use(extents, threads)
         whole = {b: extents.get(b, 0) for b in manifest.bases}
-        outputs = {
-            t.name: np.empty(stored_shape(t, manifest, whole), t.dtype) for t in self._results()
-        }
-        check_limit(manifest, whole, use, sum(a.nbytes for a in outputs.values()))
-        memory = allocate(use.kept.total)
+        results = self._results()
+        extra = self._copied + sum(array_bytes(t, manifest, whole) for t in results)
+
+        def needed(use: MemoryUse) -> int:
+            return use.peak + extra  # of the calls that follow
+
+        threads = program._threads(whole, needed)
+        use = program._use(whole, threads)
+        check_limit(manifest, whole, needed(use))
+        ledger = Ledger(self._copied)
+        outputs = {t.name: ledger.array(stored_shape(t, manifest, whole), t.dtype) for t in results}
+        memory = ledger.arena(use.kept)
         inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
         callers = {**inputs, **outputs}
-        program._phase(0, backend, use, threads, self._constants, whole, callers, memory)
-        return _Kept(needed, memory, outputs)
+        backend = program._ready()
+        call = _Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
+        call.run(0, memory)
+        return _Kept(needed_extents, memory, outputs, self._copied)
 
     def _kernels(self) -> tuple[KernelEntry, ...]:
         manifest = self.program.manifest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,18 +11,20 @@ import numpy.typing as npt
 
 from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError, ShapeError
+from .allocation import Ledger
 from .arguments import check_dtype, describe
 
 Array = npt.NDArray[Any]
 
 
 class Results:
-    """Results of one call.
+    """Results of one call: first what they need, then the arrays.
 
     Attributes:
-        working: C-contiguous array for each output that kernels write to.
+        needed: bytes of the arrays that must be made.
+        copied: outputs whose array in ``out`` cannot be written directly.
+        working: C-contiguous array for each output that kernels write to, once allocated.
         returned: what the caller gets; the same array where it can be written directly.
-        allocated: bytes of the new arrays among them.
     """
 
     def __init__(
@@ -31,42 +34,47 @@ class Results:
         inputs: Iterable[Array],
         out: dict[str, Any] | None,
     ) -> None:
-        outputs = [t for t in manifest.tensors if t.role == "output"]
-        given = check_out(outputs, out)
+        self._outputs = [t for t in manifest.tensors if t.role == "output"]
+        self._shapes = shapes
+        given = check_out(self._outputs, out)
         inputs = tuple(inputs)
         self.working: dict[str, Array] = {}
         self.returned: dict[str, Array] = {}
-        self.allocated = 0
-        self._copied: set[str] = set()
-        for tensor in outputs:
+        copied: list[str] = []
+        self.needed = 0
+        for tensor in self._outputs:
             shape = shapes[tensor.name]
-            if tensor.name not in given:
-                fresh = np.empty(shape, tensor.dtype)
-                self.working[tensor.name] = self.returned[tensor.name] = fresh
-                self.allocated += fresh.nbytes
-                continue
-            target = given[tensor.name]
-            _check_target(tensor, target, shape)
-            direct = target.flags.c_contiguous and target.flags.aligned
-            # Kernels assume that nothing they write to is also an input.
-            if not direct or any(np.may_share_memory(target, array) for array in inputs):
-                copy = (
-                    np.array(target, order="C")
-                    if tensor.accumulate
-                    else np.empty(shape, tensor.dtype)
-                )
-                self.working[tensor.name] = copy
-                self._copied.add(tensor.name)
-                self.allocated += copy.nbytes
-            else:
-                self.working[tensor.name] = target.view(np.ndarray)
-            self.returned[tensor.name] = target
+            if tensor.name in given:
+                target = given[tensor.name]
+                _check_target(tensor, target, shape)
+                self.returned[tensor.name] = target
+                direct = target.flags.c_contiguous and target.flags.aligned
+                # Kernels assume that nothing they write to is also an input.
+                if direct and not any(np.may_share_memory(target, array) for array in inputs):
+                    self.working[tensor.name] = target.view(np.ndarray)
+                    continue
+                copied.append(tensor.name)
+            self.needed += math.prod(shape) * np.dtype(tensor.dtype).itemsize
+        self.copied = tuple(copied)
         _check_overlap(self.returned)
+
+    def allocate(self, ledger: Ledger) -> None:
+        """Make the arrays that the caller did not give, or that kernels cannot write to."""
+        for tensor in self._outputs:
+            name = tensor.name
+            if name in self.working:
+                continue
+            made = ledger.array(self._shapes[name], tensor.dtype)
+            if name in self.returned and tensor.accumulate:
+                made[...] = self.returned[name]
+            self.working[name] = made
+            self.returned.setdefault(name, made)
+        self.returned = {t.name: self.returned[t.name] for t in self._outputs}
 
     def finish(self, out: dict[str, Any] | None) -> dict[str, Array]:
         """Copy what could not be written directly, fill ``out``, and return the results."""
         for name, array in self.working.items():
-            if name in self._copied:
+            if name in self.copied:
                 self.returned[name][...] = array
         if out is None:
             return self.returned

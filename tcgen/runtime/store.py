@@ -8,24 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..arena import ALIGNMENT, Layout
+from ..arena import Layout
 from ..artifact import BufferEntry, Manifest
+from .allocation import address
 from .memory import stored_shape
 
 Array = npt.NDArray[Any]
-
-
-def allocate(count: int) -> Array:
-    """``count`` bytes that start on a cache line."""
-    raw = np.empty(count + ALIGNMENT - 1, np.uint8)
-    start = -address(raw) % ALIGNMENT
-    return raw[start : start + count]
-
-
-def address(array: Array) -> int:
-    """Address of the first element."""
-    place: int = array.__array_interface__["data"][0]
-    return place
 
 
 class Store:
@@ -78,10 +66,10 @@ class Store:
             if buffer.place == "caller":
                 array = self.callers.get(buffer.tensor or buffer.name)
                 places.append(None if array is None else address(array))
-            elif buffer.place == "arena":
+            elif buffer.place != "register":
                 places.append(offsets.get(buffer.name))
         return places
 
 
 def _has_address(buffer: BufferEntry) -> bool:
-    return buffer.place in ("caller", "arena")
+    return buffer.place != "register"

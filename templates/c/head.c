@@ -1,7 +1,8 @@
 /* $name: written by tcgen $version, $dtype. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
+ * of host loop variables, for each kernel the bytes from one thread's own arrays to the next
+ * thread's, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -27,9 +28,6 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Bytes rounded up to whole cache lines. */
-static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)

@@ -15,40 +15,49 @@ function polynomial([denominator, terms]) {
 function product(factors) {
   return factors.reduce((all, [spaces, fixed, sign]) => {
     let n = total(spaces.map((space) => extents[space]));
-    if (fixed !== null && BigInt(fixed) < n) n = BigInt(fixed);
+    if (fixed !== null && (!spaces.length || BigInt(fixed) < n)) n = BigInt(fixed);
     return all * (sign ? (n * (n + BigInt(sign))) / 2n : n);
   }, 1n);
 }
 
 const bytes = ([factors, item]) => product(factors) * BigInt(item);
-const aligned = (n) => ((n + 63n) / 64n) * 64n;
+const least = (list) => list.reduce((a, b) => (a < b ? a : b));
 
-// Bytes of an arena: first fit, largest block first, as in tcgen/arena.py.
-function arena(blocks) {
-  const wanted = blocks.map((b) => ({bytes: aligned(bytes(b)), first: b[2], last: b[3]}));
-  wanted.sort((a, b) => (a.bytes < b.bytes ? 1 : a.bytes > b.bytes ? -1 : 0));
+// Top of an arena in which each block gets the lowest place that is free when its turn comes.
+function firstFit(blocks) {
   const placed = [];
-  let most = 0n;
-  for (const block of wanted) {
+  for (const block of blocks) {
     const near = placed.filter((p) => p.first <= block.last && block.first <= p.last);
-    near.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 :
-      a.bytes < b.bytes ? -1 : a.bytes > b.bytes ? 1 : 0));
-    block.start = 0n;
+    near.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
+    let start = 0n;
     for (const other of near) {
-      if (block.start + block.bytes <= other.start) break;
-      block.start = larger(block.start, other.start + other.bytes);
+      if (start + block.bytes <= other.start) break;
+      start = larger(start, other.start + other.bytes);
     }
-    placed.push(block);
-    most = larger(most, block.start + block.bytes);
+    placed.push({...block, start});
   }
-  return most;
+  return placed.map((p) => p.start + p.bytes).reduce(larger, 0n);
+}
+
+// Bytes of an arena: the best of four orders of first fit, as in tcgen/arena.py.
+function arena(blocks, alignment, granted) {
+  const step = BigInt(alignment);
+  const wanted = blocks.map((b) => ({
+    bytes: ((bytes(b) + step - 1n) / step) * step, first: b[2], last: b[3], rank: b[4]}));
+  const falling = (a, b) => (a.bytes < b.bytes ? 1 : a.bytes > b.bytes ? -1 : 0);
+  const extent = least([
+    falling,
+    (a, b) => a.first - b.first || falling(a, b),
+    (a, b) => (a.first - a.last) - (b.first - b.last),
+    (a, b) => a.rank - b.rank || falling(a, b),
+  ].map((order) => firstFit([...wanted].sort(order))));
+  return extent ? extent + larger(0n, step - BigInt(granted)) : 0n;
 }
 
 function peak() {
-  const group = (list) => total(list.map((b) => aligned(bytes(b))));
-  const phases = data.peak.phases.map((blocks, n) => arena(blocks) + data.peak.scratch[n]
-    .map(([shared, own, reduce]) => group(shared) + group(own) + BigInt(reduce)).reduce(larger, 0n));
-  return arena(data.peak.kept) + total(data.peak.outputs.map(bytes)) + phases.reduce(larger, 0n);
+  const {kept, phases, outputs, alignment, granted} = data.peak;
+  const size = (blocks) => arena(blocks, alignment, granted);
+  return size(kept) + total(outputs.map(bytes)) + phases.map(size).reduce(larger, 0n);
 }
 
 function held(name) {

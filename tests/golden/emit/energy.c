@@ -1,7 +1,8 @@
 /* energy: written by tcgen 0.1.0, float64. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
+ * of host loop variables, for each kernel the bytes from one thread's own arrays to the next
+ * thread's, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -27,9 +28,6 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Bytes rounded up to whole cache lines. */
-static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)
@@ -90,7 +88,7 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
  */
 void tcgen_energy_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
@@ -100,9 +98,7 @@ void tcgen_energy_0(
     const double *restrict e_v = tc_buffers[2];
     const double *restrict shift = tc_buffers[3];
     double *restrict e = tc_buffers[5];
-    char *const tc_own = tc_scratch;
-    const int64_t tc_own_bytes = 64;
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for schedule(static) num_threads(tc_threads) if ((double)N_o*N_v > TC_PARALLEL_POINTS)
@@ -113,7 +109,8 @@ void tcgen_energy_0(
         }
     }
     {
-        for (int tc_n = 0; tc_n < tc_threads; ++tc_n) *(double *)(tc_own + tc_n*tc_own_bytes) = 0;
+        double tc_parts[tc_threads*(64/(int)sizeof(double))];
+        for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_parts[tc_n*(64/(int)sizeof(double))] = 0;
         #pragma omp parallel num_threads(tc_threads) if ((double)N_o*N_v > TC_PARALLEL_POINTS)
         {
             double tc_sum = 0.0;
@@ -124,10 +121,10 @@ void tcgen_energy_0(
                     tc_sum += t[i*N_v + a]*g[i*N_v + a];
                 }
             }
-            *(double *)(tc_own + omp_get_thread_num()*tc_own_bytes) = tc_sum;
+            tc_parts[omp_get_thread_num()*(64/(int)sizeof(double))] = tc_sum;
         }
         double tc_sum = 0;
-        for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_sum += *(double *)(tc_own + tc_n*tc_own_bytes);
+        for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_sum += tc_parts[tc_n*(64/(int)sizeof(double))];
         e[0] = 0.3333333333333333*tc_sum;
     }
 }
@@ -141,13 +138,13 @@ void tcgen_energy_0(
  */
 void tcgen_energy_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict f = tc_buffers[6];
     const double *restrict t = tc_buffers[4];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for schedule(static) num_threads(tc_threads) if ((double)N_v*N_o > TC_PARALLEL_POINTS)
@@ -168,14 +165,14 @@ void tcgen_energy_1(
  */
 void tcgen_energy_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict lambda = tc_buffers[7];
     const double *restrict t = tc_buffers[4];
     const double *restrict e_o = tc_buffers[1];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     tc_zero(lambda, N_o*(int64_t)sizeof(double), tc_threads);
@@ -200,13 +197,13 @@ void tcgen_energy_2(
  */
 void tcgen_energy_3(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict norm = tc_buffers[8];
     const double *restrict t = tc_buffers[4];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     {
@@ -223,14 +220,14 @@ void tcgen_energy_3(
 
 /* The volatile phase of the host program in one call. */
 void tcgen_phase_volatile(void *const *tc_buffers, const int64_t *tc_extents,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     tcgen_energy_0(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_energy_1(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_energy_2(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_energy_3(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
 }

@@ -1,7 +1,8 @@
 /* packing: written by tcgen 0.1.0, float64. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
+ * of host loop variables, for each kernel the bytes from one thread's own arrays to the next
+ * thread's, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -27,9 +28,6 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Bytes rounded up to whole cache lines. */
-static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)
@@ -90,13 +88,13 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
  */
 void tcgen_packing_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict full = tc_buffers[2];
     const double *restrict g = tc_buffers[0];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for collapse(2) schedule(static) num_threads(tc_threads) if ((double)N_o*N_v*N_o*N_v > TC_PARALLEL_POINTS)
@@ -121,7 +119,7 @@ void tcgen_packing_0(
  */
 void tcgen_packing_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
@@ -129,7 +127,7 @@ void tcgen_packing_1(
     const double *restrict g = tc_buffers[0];
     const double *restrict n = tc_buffers[1];
     double *restrict s = tc_buffers[4];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for schedule(guided) num_threads(tc_threads) if ((double)N_v*N_v*N_o*N_o > TC_PARALLEL_POINTS)
@@ -166,13 +164,13 @@ void tcgen_packing_1(
  */
 void tcgen_packing_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict copy = tc_buffers[5];
     const double *restrict n = tc_buffers[1];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for schedule(static) num_threads(tc_threads) if ((double)N_o*N_o*N_v > TC_PARALLEL_POINTS)
@@ -188,12 +186,12 @@ void tcgen_packing_2(
 
 /* The volatile phase of the host program in one call. */
 void tcgen_phase_volatile(void *const *tc_buffers, const int64_t *tc_extents,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     tcgen_packing_0(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_packing_1(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_packing_2(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
 }

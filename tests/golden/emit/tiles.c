@@ -1,7 +1,8 @@
 /* tiled: written by tcgen 0.1.0, float64. C11 with OpenMP; it works without OpenMP too.
  *
  * Every kernel takes a table of arrays, the extents of the base spaces (N_o, N_v, ...), the values
- * of host loop variables, scratch memory, the number of threads, and the BLAS (null where there is none).
+ * of host loop variables, for each kernel the bytes from one thread's own arrays to the next
+ * thread's, the number of threads, and the BLAS (null where there is none).
  * Arrays are in C order: the last axis is the fastest.
  */
 #include <complex.h>
@@ -27,9 +28,6 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_BLAS_SERIAL 3
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* Bytes rounded up to whole cache lines. */
-static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)
@@ -172,14 +170,14 @@ static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
  */
 void tcgen_tiled_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict g = tc_buffers[4];
     const double *restrict x = tc_buffers[0];
     const double *restrict y = tc_buffers[1];
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for collapse(2) schedule(static) num_threads(tc_threads) if ((double)N_o*N_o*N_v > TC_PARALLEL_POINTS)
@@ -205,24 +203,21 @@ void tcgen_tiled_0(
  */
 void tcgen_tiled_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     const double *restrict x = tc_buffers[0];
     const double *restrict g = tc_buffers[4];
     double *restrict r = tc_buffers[2];
-    char *const tc_own = tc_scratch;
-    const int64_t tc_own_bytes = tc_aligned(3*N_o*(int64_t)sizeof(double)) + tc_aligned(3*N_o*(int64_t)sizeof(double));
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     #pragma omp parallel for schedule(dynamic) num_threads(tc_threads)
     for (int64_t c0 = 0; c0 < N_v; c0 += 3) {
-        char *tc_mine = tc_own + omp_get_thread_num()*tc_own_bytes;
-        double *restrict w = (double *)(tc_mine);
-        tc_mine += tc_aligned(3*N_o*(int64_t)sizeof(double));
-        double *restrict q = (double *)(tc_mine);
+        const int64_t tc_skip = omp_get_thread_num()*tc_strides[1];
+        double *restrict w = (void *)((char *)tc_buffers[5] + tc_skip);
+        double *restrict q = (void *)((char *)tc_buffers[6] + tc_skip);
         tc_zero(w, 3*N_o*(int64_t)sizeof(double), 1);
         for (int64_t c = c0; c < tc_min(c0 + 3, N_v); ++c) {
             #pragma omp simd
@@ -253,16 +248,15 @@ void tcgen_tiled_1(
  */
 void tcgen_tiled_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     const int64_t N_o = tc_extents[0];
     const int64_t N_v = tc_extents[1];
     double *restrict s = tc_buffers[3];
+    double *restrict h = tc_buffers[7];
     const double *restrict x = tc_buffers[0];
     const double *restrict y = tc_buffers[1];
-    double *restrict h = (double *)(tc_scratch);
-    tc_scratch += tc_aligned(3*N_o*(int64_t)sizeof(double));
-    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_scratch;
+    (void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;
     (void)tc_threads, (void)tc_blas;
 
     tc_zero(s, N_o*N_o*(int64_t)sizeof(double), tc_threads);
@@ -283,12 +277,12 @@ void tcgen_tiled_2(
 
 /* The volatile phase of the host program in one call. */
 void tcgen_phase_volatile(void *const *tc_buffers, const int64_t *tc_extents,
-    char *tc_scratch, int tc_threads, void *const *tc_blas)
+    const int64_t *tc_strides, int tc_threads, void *const *tc_blas)
 {
     tcgen_tiled_0(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_tiled_1(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
     tcgen_tiled_2(tc_buffers, tc_extents, NULL,
-        tc_scratch, tc_threads, tc_blas);
+        tc_strides, tc_threads, tc_blas);
 }

@@ -1,0 +1,73 @@
+"""Every array that a call allocates, and the bytes it holds.
+
+There is no other place where the runtime makes an array whose extent depends on the program's:
+what :class:`Ledger` counts is what a call takes beyond its inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arena import Layout
+
+Array = npt.NDArray[Any]
+
+
+def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """An array with arbitrary elements: the one call of the runtime that asks for memory."""
+    return np.empty(shape, dtype)
+
+
+def address(array: Array) -> int:
+    """Address of the first element."""
+    place: int = array.__array_interface__["data"][0]
+    return place
+
+
+class Ledger:
+    """Bytes that a call holds, now and at most.
+
+    Attributes:
+        now: bytes held at this moment.
+        peak: most bytes held at one time.
+    """
+
+    def __init__(self, held: int = 0) -> None:
+        self.now = self.peak = held
+
+    def add(self, count: int) -> None:
+        """Count bytes that stay to the end of the call."""
+        self.now += count
+        self.peak = max(self.peak, self.now)
+
+    def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """A new array that stays to the end of the call."""
+        made = new_array(shape, dtype)
+        self.add(made.nbytes)
+        return made
+
+    def copy(self, array: Array) -> Array:
+        """A C-contiguous copy that stays to the end of the call."""
+        made = self.array(array.shape, array.dtype)
+        made[...] = array
+        return made
+
+    def arena(self, layout: Layout) -> Array:
+        """The memory of a layout, to the end of the call."""
+        return self._aligned(layout)
+
+    @contextmanager
+    def lent(self, layout: Layout) -> Iterator[Array]:
+        """The memory of a layout, to the end of the block."""
+        yield self._aligned(layout)
+        self.now -= layout.total
+
+    def _aligned(self, layout: Layout) -> Array:
+        raw = self.array((layout.total,), np.uint8)
+        start = -address(raw) % layout.alignment
+        return raw[start:] if start + layout.extent <= layout.total else raw

@@ -1,0 +1,228 @@
+"""What a call allocates, measured array by array, is what its report says, to the byte."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.driver import read_plan, read_system
+from tcgen.errors import MemoryLimitError
+from tcgen.runtime import allocation, cpu
+from tcgen.testing import random_arrays, split_starts
+
+SPECS = tuple(sorted(p.stem for p in tcgen.spec_path("mp2_df").parent.glob("*.spec")))
+ODD = {"Ni": 3, "Nj": 4, "Nk": 5, "Nl": 6}
+
+
+class Held:
+    """Every array that the runtime makes, from its birth to its end."""
+
+    def __init__(self) -> None:
+        self.now = self.peak = 0
+
+    def __call__(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+        array = np.empty(shape, dtype)
+        count = array.nbytes
+        self.now += count
+        self.peak = max(self.peak, self.now)
+        weakref.finalize(array, self.drop, count)
+        return array
+
+    def drop(self, count: int) -> None:
+        self.now -= count
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
+    counter = Held()
+    monkeypatch.setattr(allocation, "new_array", counter)
+    yield counter
+    assert counter.now == 0, "a call has left memory behind"
+
+
+def inputs_of(name: str, extents: dict[str, int]) -> dict[str, Any]:
+    system = read_system(tcgen.spec_path(name))
+    return split_starts(system, random_arrays(system, extents, dtype="float64", seed=1))[0]
+
+
+QUICK = ("allam_figure1", "mp2_closed_shell", "mp2_df", "df_ladder", "drpa", "sosmp2_laplace_df")
+SLOW = pytest.mark.slow
+PLANS = [
+    *((n, "none", "numpy") for n in SPECS if n not in ("ccsd_closed_shell", "t_closed_shell")),
+    *((name, objective, "cpu") for name in QUICK for objective in ("none", "memory", "peak")),
+    *(pytest.param(n, "none", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),
+    *(pytest.param(n, "linear", "cpu", marks=SLOW) for n in SPECS),
+    *(pytest.param(n, "peak", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),
+]
+
+
+@pytest.mark.parametrize(("name", "objective", "target"), PLANS)
+def test_every_spec_takes_what_it_reports(
+    name: str, objective: str, target: str, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bases = [s.name for s in read_system(tcgen.spec_path(name)).spaces if not s.parts]
+    extents = {b: ODD.get(b, 2 + n % 3) for n, b in enumerate(bases)}
+    program = tcgen.compile(
+        tcgen.spec_path(name), extents=extents, objective=objective, target=target
+    )
+    for threads in (1, 3) if target == "cpu" else (1,):
+        monkeypatch.setattr(cpu.CpuBackend, "threads", threads)
+        for grown in (extents, {b: n + 3 for b, n in extents.items()}):
+            held.peak = 0
+            program(**inputs_of(name, grown))
+            assert held.peak == program.allocated_bytes == program.peak_bytes(grown)
+        if threads == 1:
+            assert program.peak_bytes(extents) == program.report["memory"]["peak_bytes"]
+    if objective == "peak":  # scratch and gaps included, no more than was proven
+        report, plan = program.report, read_plan(program.artifact)
+        arena = report["memory"]["peak_bytes"] - report["memory"]["outputs_bytes"]
+        assert arena <= max(plan.solve.value, plan.arena)
+
+
+CHAIN = """
+space o = 40
+space v = 60
+index i j : o
+index a b c : v
+input x[o,v], y[v,o,v], z[v,v]
+output r
+r[i,a] = x[i,b]*y[b,j,c]*y[a,j,c] + x[i,c]*z[c,b]*z[b,a]
+"""
+
+
+def chain_inputs() -> dict[str, Any]:
+    random = np.random.default_rng(0)
+    return {
+        n: random.random(s) for n, s in {"x": (40, 60), "y": (60, 40, 60), "z": (60, 60)}.items()
+    }
+
+
+def chain_value(x: Any, y: Any, z: Any) -> Any:
+    return np.einsum("ib,bjc,ajc->ia", x, y, y, optimize=True) + x @ z @ z
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_copies_of_inputs_and_results_count(target: str, held: Held) -> None:
+    program = tcgen.compile(CHAIN, target=target)
+    inputs = chain_inputs()
+    program(**inputs)
+    plain = program.allocated_bytes
+    inputs["y"] = np.asfortranarray(inputs["y"])
+    held.peak = 0
+    out = {"r": np.empty((60, 40)).T}
+    program(**inputs, out=out)
+    assert held.peak == program.allocated_bytes == plain + inputs["y"].nbytes
+    np.testing.assert_allclose(out["r"], chain_value(**inputs))
+    del out
+
+
+def test_a_copy_that_does_not_fit_is_refused_before_it_is_made(held: Held) -> None:
+    inputs = chain_inputs()
+    roomy = tcgen.compile(CHAIN, target="cpu", memory_limit="1 GB")
+    program = tcgen.compile(CHAIN, target="cpu", memory_limit=roomy.peak_bytes())
+    program(**inputs)
+    inputs["y"] = np.asfortranarray(inputs["y"])
+    held.peak = 0
+    with pytest.raises(MemoryLimitError, match="pass y in C order"):
+        program(**inputs)
+    assert held.peak == 0
+
+
+def test_a_limit_leaves_out_copies() -> None:
+    """Where the copies of a product do not fit, it is computed without them."""
+    text = LARGE.replace("24", "6").replace("60", "10")
+    free = tcgen.compile(text, target="cpu")
+    limit = free.peak_bytes() - 1000
+    program = tcgen.compile(text, target="cpu", memory_limit=limit)
+    assert program.peak_bytes() <= limit
+    random = np.random.default_rng(0)
+    inputs = {"x": random.random((6, 6, 10, 10)), "y": random.random((10, 6, 10, 6))}
+    np.testing.assert_allclose(program(**inputs)["r"], free(**inputs)["r"])
+    assert program.allocated_bytes == program.peak_bytes()
+
+
+def test_threads_make_way_for_the_limit(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu.CpuBackend, "threads", 8)
+    text = """
+    space o = 5
+    space v = 9
+    index i : o
+    index a b : v
+    input x[o,v], y[v,v]
+    output r
+    t[i,a] = x[i,b]*y[b,a]
+    q[i] = t[i,a]*t[i,a]
+    r[i,a] = t[i,a]*q[i]
+    """
+
+    def made(limit: object) -> tcgen.Program:
+        return tcgen.compile(
+            text, target="cpu", objective="memory", optimize=False, memory_limit=limit
+        )
+
+    free = made("1 GB")
+    one = free.report["memory"]["peak_bytes"]
+    assert free.peak_bytes() > one  # a row of t for each thread
+    random = np.random.default_rng(0)
+    x, y = random.random((5, 9)), random.random((9, 9))
+    wanted = free(x=x, y=y)["r"]
+    assert free.allocated_bytes == free.peak_bytes()
+    program = made(one)
+    np.testing.assert_allclose(program(x=x, y=y)["r"], wanted)
+    assert program.allocated_bytes == one
+    np.testing.assert_allclose(wanted, (x @ y) * ((x @ y) ** 2).sum(axis=1)[:, None])
+
+
+RSS = """
+import sys, numpy as np, tcgen
+
+def status(key):
+    for line in open("/proc/self/status"):
+        if line.startswith(key):
+            return 1024 * int(line.split()[1])
+
+spec, objective = sys.argv[1:3]
+program = tcgen.compile(spec, target="cpu", objective=objective)
+random = np.random.default_rng(0)
+extents = dict(program.manifest.planning_extents)
+arrays = {
+    t.name: random.random([extents[s] for s in t.spaces])
+    for t in program.manifest.tensors if t.role == "input"
+}
+program(**arrays)
+open("/proc/self/clear_refs", "w").write("5")
+before = status("VmRSS")
+program(**arrays)
+print(status("VmHWM") - before, program.allocated_bytes, program.peak_bytes())
+"""
+LARGE = """
+space o = 24
+space v = 60
+index i j k l : o
+index a b c d : v
+input x[o,o,v,v], y[v,o,v,o]
+output r[o,o,v,v]
+r[i,j,a,b] = x[i,k,a,c]*y[c,j,b,k] + x[k,i,c,a]*y[b,k,c,j] + x[i,k,d,c]*x[k,l,c,d]*x[l,j,a,b]
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("objective", ["none", "linear"])
+def test_resident_memory_stays_within_the_report(objective: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", RSS, LARGE, objective],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    grown, allocated, reported = map(int, done.stdout.split())
+    assert allocated == reported > 40e6
+    assert grown <= reported * 1.01 + 16 * 2**20
