@@ -10,46 +10,27 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import Artifact, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
+from ..artifact import Artifact, KernelEntry, Manifest, TensorEntry
 from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
 from .allocation import Ledger
 from .arguments import Source, check_names, find_extents, misplaced, read_inputs
+from .call import Backend, Call
 from .cpu import CpuBackend
-from .host import Values, fetch_tile, launches
+from .host import launches
 from .memory import MemoryUse, array_bytes, check_limit, memory_use, stored_shape
 from .numpy_ import NumpyBackend
 from .report import Report
 from .results import Results
-from .store import Store
 from .symmetry import SAMPLES, check_symmetry
 
 Array = npt.NDArray[Any]
 _SOURCES = {"cpu": "kernels.c", "numpy": "kernels.py"}
-
-
-class Backend(Protocol):
-    """What runs the kernels of a program."""
-
-    @property
-    def threads(self) -> int:
-        """Threads that a call uses."""
-
-    def run(
-        self,
-        phase: str,
-        host: tuple[HostEntry, ...],
-        store: Store,
-        strides: tuple[int, ...],
-        threads: int,
-        fetch: Callable[[FetchEntry, Values], None],
-    ) -> None:
-        """Run one phase of the host program."""
 
 
 class Program:
@@ -251,7 +232,7 @@ class Program:
             inputs[name] = ledger.copy(inputs[name])
         results.allocate(ledger)
         callers = {**inputs, **results.working}
-        call = _Call(manifest, backend, use, threads, sources, extents, callers, ledger)
+        call = Call(manifest, backend, use, threads, sources, extents, callers, ledger)
         if kept is None:
             memory = ledger.arena(use.kept)
             call.run(0, memory)
@@ -263,49 +244,6 @@ class Program:
         call.run(1, memory)
         self.allocated_bytes = ledger.peak
         return results.finish(out)
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call of a program: what runs, on which memory.
-
-    Attributes:
-        manifest: of the program.
-        backend: runs the kernels.
-        use: layout of the arenas.
-        threads: that the kernels use.
-        sources: inputs by name, as the caller passed them.
-        extents: of the base spaces.
-        callers: arrays that kernels read and write where they are.
-        ledger: counts what is allocated.
-    """
-
-    manifest: Manifest
-    backend: Backend
-    use: MemoryUse
-    threads: int
-    sources: Mapping[str, Source]
-    extents: Mapping[str, int]
-    callers: Mapping[str, Array]
-    ledger: Ledger
-
-    def run(self, number: int, kept: Array) -> None:
-        """Run the constant phase (0) or the volatile one (1); ``kept`` outlives both."""
-        manifest, use = self.manifest, self.use
-        host = (manifest.host_constant, manifest.host_volatile)[number]
-        if not host:
-            return
-        layout = use.phases[number]
-        with self.ledger.lent(layout) as memory:
-            store = Store(
-                manifest, self.extents, self.callers, ((use.kept, kept), (layout, memory))
-            )
-
-            def fetch(entry: FetchEntry, values: Values) -> None:
-                _fetch(manifest, store, self.sources, entry, values)
-
-            phase = ("constant", "volatile")[number]
-            self.backend.run(phase, host, store, use.strides, self.threads, fetch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -408,7 +346,7 @@ class BoundProgram:
         inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
         callers = {**inputs, **outputs}
         backend = program._ready()
-        call = _Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
+        call = Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
         call.run(0, memory)
         return _Kept(needed_extents, memory, outputs, self._copied)
 
@@ -437,30 +375,6 @@ class BoundProgram:
         names = {w for k in self._kernels() for w in k.writes}
         found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
         return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)
-
-
-def _fetch(
-    manifest: Manifest,
-    store: Store,
-    sources: Mapping[str, Source],
-    entry: FetchEntry,
-    values: Values,
-) -> None:
-    buffer = next(b for b in manifest.buffers if b.name == entry.buffer)
-    tensor = next(t for t in manifest.tensors if t.name == (buffer.tensor or buffer.name))
-    view = store.view(buffer)
-    if view is None:
-        raise ArgumentError(f"buffer {buffer.name} has no memory in this phase")
-    ranges = []
-    for space, length, variable in zip(buffer.spaces, buffer.lengths, entry.ranges, strict=True):
-        extent = manifest.extent(space, store.extents)
-        if variable is None:
-            ranges.append(slice(0, extent))
-        else:
-            low = values[variable]
-            ranges.append(slice(low, min(low + (length or 1), extent)))
-    logical = view.transpose(np.argsort(buffer.order)) if buffer.order else view
-    fetch_tile(tensor, sources[tensor.name], tuple(ranges), logical)
 
 
 def load(folder: str | Path) -> Program:
