@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
 from tcgen.algebra.factor import factored
-from tcgen.algebra.rename import rename_factors
 from tcgen.algebra.symmetry import derive_symmetries
 from tcgen.algebra.write_sums import stages_of
 from tcgen.config import Options
@@ -21,8 +18,7 @@ from tcgen.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.program import Contract, Program
-from tcgen.ir.system import Equation, System, Term, factor_indices
-from tcgen.ir.tensor import Index, Ref
+from tcgen.ir.system import System
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 
@@ -79,58 +75,6 @@ def test_factored_systems_have_the_same_values(system: System, data: st.DataObje
     found = factored(derive_symmetries(keep_needed(system)), extents, False, 1)
     found.verify()
     same_values(system, found, extents)
-
-
-def shuffled(system: System, seed: int) -> System:
-    """Other order of terms and factors, other names of summed indices, other representatives."""
-    draw = Random(seed)
-    equations: list[Equation] = []
-    for equation in system.equations:
-        terms = [_rewritten(term, equation, draw) for term in equation.terms]
-        draw.shuffle(terms)
-        equations.append(replace(equation, terms=tuple(terms)))
-    return replace(system, equations=tuple(equations))
-
-
-def _rewritten(term: Term, equation: Equation, draw: Random) -> Term:
-    perm = draw.choice(term.perms) if term.perms else None
-    left = equation.lhs.indices
-    factors, coeff = term.factors, term.coeff
-    if perm is not None:  # another representative: the perms are a coset of the whole group
-        names = {left[k]: left[image] for k, image in enumerate(perm.images)}
-        factors, coeff = rename_factors(factors, names), coeff * perm.sign
-    names = {i: Index(f"{i.name}{draw.randint(10, 99)}", i.space) for i in term.sums}
-    while len({i.name for i in names.values()}) < len(names):
-        names = {i: Index(f"{i.name}{draw.randint(10, 99)}", i.space) for i in term.sums}
-    factors = rename_factors(factors, names)
-    swapped = []
-    for factor in factors:
-        if isinstance(factor, Ref) and factor.tensor.symmetry and draw.random() < 0.5:
-            symmetry = factor.tensor.symmetry[0]
-            factor = Ref(factor.tensor, tuple(factor.indices[p] for p in symmetry.perm))
-            coeff *= symmetry.sign
-        swapped.append(factor)
-    draw.shuffle(swapped)
-    held = {i for f in swapped for i in factor_indices(f)}
-    sums = tuple(names[i] for i in term.sums if names[i] in held)
-    return replace(term, coeff=coeff, factors=tuple(swapped), sums=sums)
-
-
-def test_the_way_of_writing_changes_nothing() -> None:
-    system = read_system(EQS / "ccd_so.json")
-    wanted = multiply_adds(sequence(system))
-    for seed in range(5):
-        other = shuffled(system, seed)
-        other.verify()
-        same_values(system, other, {"o": 3, "v": 4})
-        assert multiply_adds(sequence(other)) == wanted
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
-def test_the_way_of_writing_changes_nothing_for_singles(seed: int) -> None:
-    system = read_system(EQS / "ccsd_so.json")
-    assert multiply_adds(sequence(shuffled(system, seed))) == multiply_adds(sequence(system))
 
 
 def test_common_factor_of_two_terms() -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from ..ir.system import Equation, Factor, System, Term
-from ..ir.tensor import Index, Space, symmetry_group
+from ..ir.tensor import Index, Ref, Space, symmetry_group
 from .atoms import atom_of
 from .canonical import Group
 from .forms import Forms
 from .merge import clean_equation
 from .rename import without_perms
-from .sums import Algebra, Frame, Sum, trivial
+from .structure import Kind, structural_order
+from .sums import Algebra, Frame, Product, Sum, trivial
 from .symmetry import output_symmetry
 
 _MOST_IMAGES = 600  # of a left side; with more its symmetry is not used
@@ -72,7 +75,46 @@ def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
         lifted.space(space)
     for number, equation in enumerate(plain):
         _lift_equation(lifted, -1 - number, equation, labels, complex_values, images)
-    return lifted
+    return _ordered(lifted)
+
+
+def _ordered(lifted: Lifted) -> Lifted:
+    """The same with labels, targets and terms in an order that no name decides."""
+    old_targets = tuple(lifted.targets)
+    number = {lifted.equations[t].lhs.tensor.name: n for n, t in enumerate(old_targets)}
+    kinds = []
+    for label, factor in sorted(lifted.atoms.items()):
+        name, nature = "", _masked(factor)
+        if isinstance(factor, Ref):
+            name, nature = factor.tensor.name, f"tensor {factor.tensor.volatile}"
+        spaces = tuple(lifted.space(i.space) for i in lifted.axes[label])
+        group = lifted.algebra.forms.groups[label]
+        kinds.append(Kind(f"{nature} {spaces}", group, number.get(name, -1)))
+    labels, targets = structural_order(kinds, [lifted.targets[t] for t in old_targets])
+    found = Lifted(lifted.system, Algebra(Forms()), lifted.spaces)
+    new_label = {old: new for new, old in enumerate(labels)}
+    for old, new in new_label.items():
+        group = kinds[old].group
+        found.algebra.forms.add(new, group, len(group[0][0]))
+        found.atoms[new] = lifted.atoms[old]
+        found.axes[new] = lifted.axes[old]
+    for place, n in enumerate(targets):
+        old, new = old_targets[n], -1 - place
+        total = lifted.targets[old]
+        terms: dict[Product, Fraction] = {}
+        for (parts, spaces), coeff in total.terms.items():
+            renamed = tuple(sorted((new_label[t], held) for t, held in parts))
+            normal, sign = found.algebra.normal((renamed, spaces), total.frame)
+            terms[normal] = coeff * sign
+        found.targets[new] = Sum(total.frame, dict(sorted(terms.items())))
+        found.equations[new] = lifted.equations[old]
+        found.opaque[new] = lifted.opaque[old]
+    return found
+
+
+def _masked(factor: Factor) -> str:
+    """An element-wise factor as text without the names of tensors and indices."""
+    return re.sub(r"[A-Za-z_]\w*", "x", str(factor))
 
 
 def _lift_equation(

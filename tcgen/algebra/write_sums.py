@@ -163,7 +163,7 @@ def write_system(lifted: Lifted, state: State) -> System:
         {t.name for t in system.tensors},
         {n: _letters(lifted, space) for n, space in enumerate(lifted.spaces)},
     )
-    for label in state.targets:
+    for label in _definers_first(lifted, state.targets):
         writer.target(label)
     made = [e.lhs.tensor for e in writer.equations]
     known = {t.name for t in system.tensors}
@@ -173,6 +173,26 @@ def write_system(lifted: Lifted, state: State) -> System:
         equations=tuple(writer.equations),
     )
     return keep_needed(new)
+
+
+def _definers_first(lifted: Lifted, targets: tuple[int, ...]) -> tuple[int, ...]:
+    """The targets, each after those that its equation reads."""
+    label_of = {lifted.equations[t].lhs.tensor.name: t for t in targets}
+    reads = {
+        label: {
+            label_of[ref.tensor.name]
+            for term in lifted.equations[label].terms
+            for ref in term.refs
+            if ref.tensor.name in label_of
+        }
+        - {label}
+        for label in targets
+    }
+    ordered: list[int] = []
+    while len(ordered) < len(targets):
+        ready = (t for t in targets if t not in ordered and reads[t] <= set(ordered))
+        ordered.append(next(ready))
+    return tuple(ordered)
 
 
 def _letters(lifted: Lifted, space: Space) -> tuple[str, ...]:

@@ -2,10 +2,19 @@
 
 :func:`random_arrays` draws inputs that keep what the equations promise; :func:`assert_same_values`
 compares results; :func:`systems` and :func:`extents_for` are hypothesis strategies, for which
-hypothesis must be installed.
+hypothesis must be installed; :func:`rewritten` writes a system in another way.
 """
 
 from .arrays import assert_same_values, random_arrays, split_starts
+from .rewritings import Rewriting, rewritten
 from .strategies import extents_for, systems
 
-__all__ = ["assert_same_values", "extents_for", "random_arrays", "split_starts", "systems"]
+__all__ = [
+    "Rewriting",
+    "assert_same_values",
+    "extents_for",
+    "random_arrays",
+    "rewritten",
+    "split_starts",
+    "systems",
+]

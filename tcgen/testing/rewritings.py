@@ -1,0 +1,167 @@
+"""The same equations written in another way: what a planner should not notice.
+
+Uses the levels only, so that it is independent of what it tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+from typing import assert_never
+
+from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
+from ..ir.system import Apply, Equation, Factor, Permutation, System, Term
+from ..ir.tensor import Index, Ref, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A system written anew.
+
+    Attributes:
+        system: with the values of the old one.
+        names: new name of each tensor by its old one.
+    """
+
+    system: System
+    names: Mapping[str, str]
+
+
+def rewritten(system: System, seed: int) -> Rewriting:
+    r"""The system with everything changed that has no meaning.
+
+    New are the names of tensors and of indices, the order of tensors, of independent equations,
+    of terms and of factors, the permuted representative of each diagram under its ``P`` operators,
+    and the order of indices on symmetric tensors.
+
+    Args:
+        system: verified equations.
+        seed: chooses the way of writing.
+
+    Example:
+        >>> from tcgen.frontend import read_spec
+        >>> system = read_spec("space o\nindex i j : o\ninput a[o,o], b[o]\noutput c\n"
+        ...                    "c[i] = a[i,j]*b[j] + b[i]\n")
+        >>> other = rewritten(system, 1)
+        >>> other.system.equations[0].terms == system.equations[0].terms
+        False
+    """
+    draw = Random(seed)
+    numbers = draw.sample(range(10, 100 + 10 * len(system.tensors)), len(system.tensors))
+    names = {t.name: f"T{n}" for t, n in zip(system.tensors, numbers, strict=True)}
+    tensors = {t.name: replace(t, name=names[t.name]) for t in system.tensors}
+    order = list(tensors.values())
+    draw.shuffle(order)
+    order.sort(key=lambda t: not t.is_input)
+    equations = [_equation(e, tensors, draw) for e in _any_order(system.equations, draw)]
+    return Rewriting(replace(system, tensors=tuple(order), equations=tuple(equations)), names)
+
+
+def _any_order(equations: tuple[Equation, ...], draw: Random) -> list[Equation]:
+    """The equations in any order in which each stands after those that it reads."""
+    waiting = list(equations)
+    made = {e.lhs.tensor.name for e in equations}
+    ordered: list[Equation] = []
+    while waiting:
+        done = {e.lhs.tensor.name for e in ordered}
+        ready = [
+            e
+            for e in waiting
+            if all(
+                r.tensor.name in done or r.tensor.name not in made for t in e.terms for r in t.refs
+            )
+        ]
+        ordered.append(draw.choice(ready))
+        waiting.remove(ordered[-1])
+    return ordered
+
+
+def _equation(equation: Equation, tensors: Mapping[str, Tensor], draw: Random) -> Equation:
+    left = equation.lhs.indices
+    terms = [_term(term, left, tensors, draw) for term in equation.terms]
+    draw.shuffle(terms)
+    fresh = {i: Index(f"l{draw.randint(0, 9)}{n}", i.space) for n, i in enumerate(left)}
+    lhs = Ref(tensors[equation.lhs.tensor.name], tuple(fresh[i] for i in left))
+    return replace(
+        equation, lhs=lhs, terms=tuple(_renamed(t, lambda i: fresh.get(i, i)) for t in terms)
+    )
+
+
+def _term(
+    term: Term,
+    left: tuple[Index, ...],
+    tensors: Mapping[str, Tensor],
+    draw: Random,
+) -> Term:
+    number = draw.randint(10, 90)
+    names = {i: Index(f"s{number + n}", i.space) for n, i in enumerate(term.sums)}
+    coeff = term.coeff
+    perms = term.perms
+    if perms:  # another image of the diagram: r*T is (r/q)*(q*T)
+        chosen = draw.choice(perms)
+        names |= {left[k]: left[image] for k, image in enumerate(chosen.images)}
+        coeff *= chosen.sign
+        perms = tuple(
+            Permutation(p.sign * chosen.sign, tuple(p.images[k] for k in _inverse(chosen.images)))
+            for p in perms
+        )
+    moved = _renamed(replace(term, coeff=coeff), lambda i: names.get(i, i))
+    factors: list[Factor] = []
+    for factor in moved.factors:
+        match factor:
+            case Ref(tensor, indices):
+                for symmetry in tensor.symmetry:
+                    if not symmetry.conj and draw.random() < 0.5:
+                        indices = tuple(indices[p] for p in symmetry.perm)
+                        coeff *= symmetry.sign
+                factors.append(Ref(tensors[tensor.name], indices))
+            case Delta():
+                factors.append(factor)
+            case Apply(expr):
+                factors.append(Apply(_retensored(expr, tensors)))
+            case _:
+                assert_never(factor)
+    draw.shuffle(factors)
+    sums = list(moved.sums)
+    draw.shuffle(sums)
+    return replace(moved, coeff=coeff, perms=perms, factors=tuple(factors), sums=tuple(sums))
+
+
+def _inverse(images: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(images.index(k) for k in range(len(images)))
+
+
+def _renamed(term: Term, new: Callable[[Index], Index]) -> Term:
+    """The term with every index replaced."""
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        match node:
+            case Ref(tensor, indices):
+                return Ref(tensor, tuple(map(new, indices)))
+            case Delta(one, two):
+                return Delta(new(one), new(two))
+            case Access() | Equal():
+                return node
+            case _:
+                assert_never(node)
+
+    factors: list[Factor] = []
+    for factor in term.factors:
+        match factor:
+            case Ref(tensor, indices):
+                factors.append(Ref(tensor, tuple(map(new, indices))))
+            case Delta(one, two):
+                factors.append(Delta(new(one), new(two)))
+            case Apply(expr):
+                factors.append(Apply(map_leaves(expr, leaf)))
+            case _:
+                assert_never(factor)
+    return replace(term, factors=tuple(factors), sums=tuple(map(new, term.sums)))
+
+
+def _retensored(expr: Expr, tensors: Mapping[str, Tensor]) -> Expr:
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        return Ref(tensors[node.tensor.name], node.indices) if isinstance(node, Ref) else node
+
+    return map_leaves(expr, leaf)

@@ -1,0 +1,124 @@
+"""The way in which equations are written changes nothing: not the sums, not the sequence."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tcgen.algebra import form_sequence
+from tcgen.algebra.expand import keep_needed
+from tcgen.algebra.lift import lift
+from tcgen.algebra.symmetry import derive_symmetries
+from tcgen.config import Options
+from tcgen.driver import read_system
+from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_system
+from tcgen.ir.program import Contract
+from tcgen.ir.system import System
+from tcgen.testing import assert_same_values, random_arrays, rewritten, split_starts
+from tcgen.testing.strategies import extents_for, systems
+
+ROOT = Path(__file__).parents[1]
+EQS = ROOT / "tests" / "data" / "eqs"
+LARGE = {"o": 20, "v": 100}
+LISTS = ("ccd_so.sym", "ccsd_so", "ccsd_so.sym", "rccd_sa.sym", "rccsd_sa", "rccsd_sa.sym")
+
+
+def sums(system: System) -> list[object]:
+    """The numbered sums that the search starts from, in their order."""
+    lifted = lift(derive_symmetries(keep_needed(system)), False)
+    return [(t.frame, list(t.terms.items())) for t in lifted.targets.values()]
+
+
+def multiply_adds(system: System) -> int:
+    program = form_sequence(system, Options(extents=tuple(LARGE.items())))
+    contractions = [s for s in program.steps if isinstance(s.op, Contract)]
+    return sum(s.flops.value(LARGE) // 2 for s in contractions)
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_numbered_sums_do_not_depend_on_the_way_of_writing(name: str) -> None:
+    system = read_system(EQS / f"{name}.json")
+    wanted = sums(system)
+    for seed in range(3):
+        other = rewritten(system, seed).system
+        other.verify()
+        assert sums(other) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*LISTS, "ccsdt_so.sym"])
+def test_numbered_sums_of_many_rewritings(name: str) -> None:
+    system = read_system(EQS / f"{name}.json")
+    wanted = sums(system)
+    for seed in range(20):
+        assert sums(rewritten(system, seed).system) == wanted
+
+
+def test_the_count_does_not_depend_on_the_way_of_writing() -> None:
+    system = read_system(EQS / "ccd_so.sym.json")
+    wanted = multiply_adds(system)
+    for seed in range(4):
+        assert multiply_adds(rewritten(system, seed).system) == wanted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["ccsd_so.sym", "rccd_sa.sym", "rccsd_sa.sym"])
+def test_the_count_of_many_rewritings(name: str) -> None:
+    system = read_system(EQS / f"{name}.json")
+    wanted = multiply_adds(system)
+    for seed in range(20):
+        assert multiply_adds(rewritten(system, seed).system) == wanted
+
+
+def test_tensors_that_look_alike_are_told_apart_by_their_readers() -> None:
+    """x and y have equal shapes and are exchanged in the second way of writing."""
+    head = "space o\nindex i j k : o\ninput x[o,o], y[o,o], z[o,o]\noutput r\n"
+    one = read_spec(head + "r[i,j] = x[i,k]*y[k,j] + 2*x[i,k]*z[k,j] + x[i,j]\n")
+    two = read_spec(head + "r[i,j] = 2*y[i,k]*z[k,j] + y[i,j] + y[i,k]*x[k,j]\n")
+    three = read_spec(head + "r[i,j] = 2*y[i,k]*z[k,j] + y[j,i] + y[i,k]*x[k,j]\n")
+    assert sums(one) == sums(two)
+    assert sums(one) != sums(three)
+
+
+def test_tensors_in_a_ring_are_all_alike() -> None:
+    """Every one of them could be the first: the choice among them changes nothing."""
+    head = "space o\nindex i j k l : o\ninput a[o,o], b[o,o], c[o,o], d[o,o]\noutput r\n"
+    one = read_spec(head + "r = a[i,j]*b[j,k]*c[k,l]*d[l,i]\n")
+    two = read_spec(head + "r = c[i,j]*a[j,k]*d[k,l]*b[l,i]\n")
+    crossed = read_spec(head + "r = a[i,j]*b[j,k]*c[k,l]*d[i,l]\n")
+    assert sums(one) == sums(two)
+    assert sums(one) != sums(crossed)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(system=systems(), seed=st.integers(0, 1000), data=st.data())
+def test_rewritten_systems_have_the_same_values(
+    system: System, seed: int, data: st.DataObject
+) -> None:
+    extents = data.draw(extents_for(system))
+    other = rewritten(system, seed)
+    other.system.verify()
+    inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=3))
+    expected = evaluate_system(system, inputs, extents, out=starts)
+    renamed = {other.names[n]: x for n, x in inputs.items()}
+    renamed_starts = {other.names[n]: x for n, x in starts.items()}
+    actual = evaluate_system(other.system, renamed, extents, out=renamed_starts)
+    assert_same_values(
+        actual, {other.names[n]: x for n, x in expected.items()}, rtol=1e-12, atol=1e-12
+    )
+
+
+def test_the_script_prints_a_table_of_spreads() -> None:
+    path = EQS / "ccd_so.sym.json"
+    command = [sys.executable, str(ROOT / "benchmarks" / "spread.py"), str(path), "-n", "1"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert result.returncode == 0, result.stderr
+    title, row = result.stdout.splitlines()
+    assert title.split() == ["list", "as", "given", "least", "most", "spread"]
+    assert row.split() == ["ccd_so.sym", "6.01640e+10", "6.01640e+10", "6.01640e+10", "0.00%"]
