@@ -27,6 +27,9 @@ def compile(
     objective: str = "none",
     optimize: bool = True,
     effort: int = 1,
+    cost: str = "dense",
+    add_weight: float = 1.0,
+    byte_weight: float = 0.0,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays.
 
@@ -43,6 +46,9 @@ def compile(
             in all) or "peak" (fewest bytes at one time).
         optimize: False keeps the factoring as written.
         effort: deterministic search effort.
+        cost: "dense" counts every multiply-add, "packed" those that symmetry makes equal once.
+        add_weight: flops that an addition counts beside contractions.
+        byte_weight: flops that a byte read or written by a step counts.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -74,6 +80,9 @@ def compile(
         objective=objective,
         optimize=optimize,
         effort=effort,
+        cost=cost,
+        add_weight=add_weight,
+        byte_weight=byte_weight,
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

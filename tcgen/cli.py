@@ -19,7 +19,7 @@ from rich.console import Console
 
 from . import __version__
 from .api import default_target
-from .config import DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
+from .config import COSTS, DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
 from .driver import (
     Compilation,
     Tracer,
@@ -82,6 +82,27 @@ _planning = _options(
     _memory_limit,
     click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
     click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
+    click.option(
+        "--cost",
+        type=click.Choice(COSTS),
+        default="dense",
+        show_default=True,
+        help="What factoring makes small: all multiply-adds, or one of those equal by symmetry.",
+    ),
+    click.option(
+        "--add-weight",
+        type=click.FloatRange(min=0),
+        default=1.0,
+        show_default=True,
+        help="Flops that an addition counts.",
+    ),
+    click.option(
+        "--byte-weight",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        help="Flops that a byte read or written by a step counts.",
+    ),
     click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
 )
 
@@ -371,6 +392,9 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         objective=planning["objective"],
         optimize=not planning["no_optimize"],
         effort=planning["effort"],
+        cost=planning["cost"],
+        add_weight=planning["add_weight"],
+        byte_weight=planning["byte_weight"],
     )
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:

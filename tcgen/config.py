@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from operator import index
 from pathlib import Path
 from typing import SupportsIndex
@@ -18,6 +19,7 @@ from .errors import ArgumentError, ExtentError
 
 TARGETS = ("cpu", "numpy")
 DTYPES = ("float64", "float32", "complex128")
+COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak")
 
 _UNITS = {
@@ -47,6 +49,10 @@ class Options:
             (fewest elements in all) or ``peak`` (fewest bytes at one time).
         optimize: False keeps the user's own factoring.
         effort: deterministic search effort; 1 is the default amount of work.
+        cost: what the factoring makes small: ``dense`` counts every multiply-add, ``packed`` those
+            that symmetry makes equal only once.
+        add_weight: flops that an addition counts beside contractions.
+        byte_weight: flops that a byte read or written by a step counts.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -56,12 +62,16 @@ class Options:
     objective: str = "none"
     optimize: bool = True
     effort: int = 1
+    cost: str = "dense"
+    add_weight: float = 1.0
+    byte_weight: float = 0.0
 
     def __post_init__(self) -> None:
         for value, name, legal in (
             (self.target, "target", TARGETS),
             (self.dtype, "dtype", DTYPES),
             (self.objective, "objective", OBJECTIVES),
+            (self.cost, "cost", COSTS),
         ):
             if value not in legal:
                 raise ArgumentError(f"{name} {value!r} is not one of {', '.join(legal)}")
@@ -71,6 +81,9 @@ class Options:
                     f"planning extent {space}={extent} must be at least 1: "
                     f"give the extent of a typical run (at run time 0 is legal)"
                 )
+        for weight, name in ((self.add_weight, "add_weight"), (self.byte_weight, "byte_weight")):
+            if not isinstance(weight, int | float) or not 0 <= weight < inf:
+                raise ArgumentError(f"{name} {weight!r} is not a number of at least 0")
         if not isinstance(self.effort, int) or self.effort < 1:
             raise ArgumentError(f"effort {self.effort!r} is not a whole number of at least 1")
 

@@ -51,7 +51,8 @@ class Tracer:
     """Times, verifies and dumps the stages of one compilation.
 
     Attributes:
-        progress: called with a stage's name as it starts (the command line shows it).
+        progress: called with a stage's name as it starts, and with what a long search has found so
+            far (the command line shows it).
         seconds: wall time by stage, in order.
     """
 
@@ -116,7 +117,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         tracer.check_values = _ValueCheck(system, options.dtype)
     system = tracer.run("system", lambda: system)
     try:
-        program = tracer.run("program", lambda: form_sequence(system, options))
+        program = tracer.run("program", lambda: form_sequence(system, options, tracer.progress))
     except SpecError as error:
         raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
     plan = tracer.run("plan", lambda: plan_fusion(program, options))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
 from tcgen.algebra.factor import factored
+from tcgen.algebra.stages import stages_of
 from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.algebra.write_sums import stages_of
 from tcgen.config import Options
 from tcgen.driver import read_system
 from tcgen.frontend import read_spec

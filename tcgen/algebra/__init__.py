@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 
 from ..config import Options
-from ..ir.cost import Poly
 from ..ir.program import Program
 from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
@@ -14,6 +14,7 @@ from .brackets import choose_brackets
 from .expand import keep_needed, naive_cost
 from .factor import factored
 from .merge import clean_equation
+from .model import CostModel
 from .permute import fold_permutations, separate_permutations
 from .same import merge_equal_intermediates
 from .sequence import neutral_sequence
@@ -24,17 +25,21 @@ from .symmetry import derive_symmetries, output_symmetry
 __all__ = ["form_sequence", "neutral_sequence"]
 
 
-def form_sequence(system: System, options: Options) -> Program:
+def form_sequence(
+    system: System, options: Options, progress: Callable[[str], None] = lambda _: None
+) -> Program:
     """The formula sequence of a system: binary steps with few operations.
 
     With ``options.optimize`` brackets are kept or multiplied out, permutations written out are
-    folded back, and equal products and intermediates are computed once, whichever costs fewer
-    flops at the planning extents. Without it the user's own equations are followed; products of
-    three and more factors are split in their cheapest order all the same.
+    folded back, equal products and intermediates are computed once and common factors are taken
+    out, whichever costs least at the planning extents. Without it the user's own equations are
+    followed; products of three and more factors are split in their cheapest order all the same.
 
     Args:
         system: verified equations.
-        options: extents (else the defaults of the spaces), dtype and optimize.
+        options: extents (else the defaults of the spaces), dtype, optimize, effort, cost and the
+            weights of the cost.
+        progress: called with the best cost so far, as text, while the search goes on.
 
     Raises:
         ExtentError: naming the spaces whose extent is missing.
@@ -42,23 +47,24 @@ def form_sequence(system: System, options: Options) -> Program:
     """
     extents = dict(planning_extents(system, options.extent_of))
     complex_values = options.dtype == "complex128"
-    naive = naive_cost(system)
     source = derive_symmetries(keep_needed(system), complex_values)
+    plain = _program(source, Workspace(extents, complex_values, share=False), keep_user=True)
+    known = {"naive": naive_cost(system), "each_term": plain.flops()}
     if not options.optimize:
-        space = Workspace(extents, complex_values, share=False)
-        return _program(source, space, naive, keep_user=True)
+        return replace(plain, **known)
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values)
-    best: tuple[int, Program] | None = None
+    model = CostModel.of(options)
+    best: tuple[Fraction, Program] | None = None
     candidates = _candidates(source, extents, complex_values)
-    found = factored(source, extents, complex_values, options.effort)
+    found = factored(source, extents, complex_values, options.effort, model, progress)
     for candidate in candidates if found is None else (*candidates, found):
-        program = _program(candidate, Workspace(extents, complex_values, True), naive, False)
-        flops = program.flops().value(extents)
-        if best is None or flops < best[0]:
-            best = (flops, program)
+        program = _program(candidate, Workspace(extents, complex_values, True), keep_user=False)
+        price = model.price(program, extents)
+        if best is None or price < best[0]:
+            best = (price, program)
     assert best is not None
-    return best[1]
+    return replace(best[1], **known)
 
 
 def _candidates(
@@ -81,14 +87,14 @@ def _candidates(
     return tuple(found)
 
 
-def _program(system: System, space: Workspace, naive: Poly, keep_user: bool) -> Program:
+def _program(system: System, space: Workspace, keep_user: bool) -> Program:
     """Steps of a system; ``keep_user`` keeps every intermediate of the user as an array."""
     taken = {t.name for t in system.tensors}
     keep = frozenset(taken) if keep_user else frozenset[str]()
     recipes: list[Recipe] = []
     for equation in system.equations:
         recipes.extend(space.recipe(part) for part in separate_permutations(equation, taken))
-    return build_program(system, space, tuple(recipes), keep, naive)
+    return build_program(system, space, tuple(recipes), keep)
 
 
 def _cleaned(system: System, complex_values: bool) -> System:

@@ -11,7 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .search import FIRST_ARRAY, Search, State, prune, substituted
+from .arrays import FIRST_ARRAY
+from .search import Search, State, prune, substituted
 from .sums import Frame, Product, Split, Sum, trivial
 
 _HOLE = 95_000  # labels of a factor to be filled in, by rank
@@ -81,7 +82,7 @@ def completions(search: Search, state: State, reader: int) -> list[Completion]:
                 continue
             opened, factor = _opened(search, term, place, total.frame.rank)
             at = next(n for n, (label, _) in enumerate(opened[0]) if label == array)
-            for source in sorted(inner.terms):
+            for source in sorted(search.arrays.sources(inner)):
                 one = _hole_split(search, substituted(opened, at, source), total.frame)
                 if one is None:
                     continue
@@ -147,11 +148,11 @@ def _opened(search: Search, term: Product, place: int, rank: int) -> tuple[Produ
 def complete(search: Search, state: State, what: Completion) -> list[int]:
     """Rewrite a sum by a completion; returns the sums that changed or are new."""
     total = state.sums[what.reader]
-    inner = state.sums[what.array]
+    sources = search.arrays.sources(state.sums[what.array])
     weight = total.terms.pop(what.term)
     moved = total.terms.pop(what.moved)
     rank = len(what.axes)
-    share = moved * what.split.sign / (weight * inner.terms[what.source] * what.sign)
+    share = moved * what.split.sign / (weight * sources[what.source] * what.sign)
     # Z over the axes of the hole
     axis = {index: n for n, index in enumerate(what.axes)}
     spaces = what.factor[1][:rank]
@@ -179,7 +180,7 @@ def complete(search: Search, state: State, what: Completion) -> list[int]:
         add(filled, weight * scale)
     rest = substituted(what.opened, hole, other)
     place = next(n for n, (p, _) in enumerate(rest[0]) if p == what.array)
-    for source, coeff in inner.terms.items():
+    for source, coeff in sources.items():
         if source != what.source:
             add(substituted(rest, place, source), -weight * share * coeff)
     return made

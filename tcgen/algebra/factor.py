@@ -2,32 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
 from random import Random
 
 from ..ir.system import Equation, System
 from ..ir.tensor import Role
+from .arrays import Arrays, SymmetricArrays
 from .basis import apply_change, changes
+from .binary import split_products
 from .complete import completed
 from .expand import inline_all, keep_needed
 from .lift import lift
+from .model import CostModel
+from .packed import PackedLedger
 from .prices import Ledger, Prices
-from .search import Arrays, Search, State, prune
+from .search import Search, State, prune
 from .sums import Sum
 from .write_sums import write_system
 
 _WORK = 150_000  # common factors weighed at effort 1
 _ROUNDS_FOR_AN_ARRAY = 80
+_ROUNDS_SHOWN = 50
 _BLUR = 6.0
 _HEAT = 0.03
 _MOST_SPLITS = 20_000  # of all terms into a common part and the rest, at the start
 _MOST_TERMS = 20_000  # multiplied out; nested products of sums grow without bound
+_DENSE = CostModel()
 
 
 def factored(
-    system: System, extents: Mapping[str, int], complex_values: bool, effort: int
+    system: System,
+    extents: Mapping[str, int],
+    complex_values: bool,
+    effort: int,
+    model: CostModel = _DENSE,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> System | None:
     """The system with every bracket multiplied out and the sums factored anew.
 
@@ -38,6 +49,8 @@ def factored(
         extents: planning extents of the base spaces.
         complex_values: whether hermitian symmetries must be left alone.
         effort: amount of work; the result depends on it and on nothing random.
+        model: what counts as cost.
+        progress: called with the best cost so far.
     """
     if _terms_multiplied_out(system) > _MOST_TERMS:
         return None
@@ -45,11 +58,16 @@ def factored(
     splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
     if splits > _MOST_SPLITS:
         return None
-    prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces))
+    prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces), model)
     algebra = lifted.algebra
-    ledger = Ledger(algebra, prices)
-    search = Search(algebra, Arrays(algebra), prices, ledger, Random(0))
-    return write_system(lifted, _improved(search, _started(search, lifted.targets), effort))
+    packed = PackedLedger(algebra, prices) if model.packed else None
+    arrays = Arrays(algebra) if packed is None else SymmetricArrays(algebra)
+    ledger = Ledger(algebra, prices) if packed is None else packed
+    search = Search(algebra, arrays, prices, ledger, Random(0))
+    state = _improved(search, _started(search, lifted.targets), effort, progress)
+    if packed is not None:
+        state = split_products(search, packed, state)
+    return write_system(lifted, state, symmetric=packed is not None)
 
 
 def _started(search: Search, targets: Mapping[int, Sum]) -> State:
@@ -110,7 +128,7 @@ def _multiplied_out(system: System) -> System:
     return keep_needed(replace(system, equations=tuple(equations)))
 
 
-def _improved(search: Search, state: State, effort: int) -> State:
+def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
     """Arrays dissolved at random and their readers factored anew, kept where that is cheaper."""
     best, least = completed(search, state)
     current, cost = best, least
@@ -133,6 +151,8 @@ def _improved(search: Search, state: State, effort: int) -> State:
             fresh, flops = completed(search, fresh)
             best, least = fresh, flops
             current, cost = fresh, flops
+        if number % _ROUNDS_SHOWN == 0:
+            progress(f"operations: {least:.4e} flops, round {number} of at most {rounds}")
     return best
 
 

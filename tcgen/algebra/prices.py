@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .forms import Parts
-from .sums import Algebra, Product, Sum
+from .model import CostModel
+from .sums import Algebra, Frame, Product, Sum
 
 
 @dataclass(slots=True)
@@ -14,6 +15,7 @@ class Prices:
     """Flops of products at the planning extents, remembered."""
 
     extents: tuple[int, ...]  # of each space number
+    model: CostModel
     known: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
         default_factory=dict
     )
@@ -25,6 +27,16 @@ class Prices:
         for s in spaces:
             total *= self.extents[s]
         return total
+
+    def moved(self, arrays: Iterable[tuple[int, ...]]) -> int:
+        """Cost of reading or writing some arrays, each given by its spaces."""
+        if not self.model.element:
+            return 0
+        return int(self.model.element * sum(self.volume(spaces) for spaces in arrays))
+
+    def addition(self, spaces: tuple[int, ...]) -> int:
+        """Cost of adding one array to another."""
+        return int(self.model.addition * self.volume(spaces)) + self.moved([spaces] * 3)
 
     def term(self, product: Product, rank: int) -> int:
         """Flops of a term added to its sum, in the cheapest order."""
@@ -63,6 +75,7 @@ class Prices:
                 place += 1
             return total
 
+        per_element = self.model.element
         left = (1 << rank) - 1
         count = len(masks)
         if count == 1:
@@ -88,6 +101,9 @@ class Prices:
             while part:
                 one = subset ^ part
                 cost = best[one][0] + best[part][0] + 2 * volume(outer[one] | outer[part])
+                if per_element:
+                    moved = volume(outer[one]) + volume(outer[part]) + volume(outer[subset])
+                    cost += int(per_element * moved)
                 if chosen is None or cost < chosen[0]:
                     chosen = (cost, (best[one][1], best[part][1]))
                 part = (part - 1) & rest
@@ -104,8 +120,9 @@ class Ledger:
     prices: Prices
     nodes: dict[tuple[Product, int], tuple[tuple[object, int], ...]] = field(default_factory=dict)
 
-    def products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+    def products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Key and flops of every binary product of a term in its cheapest order."""
+        rank = frame.rank
         memo = (product, rank)
         found = self.nodes.get(memo)
         if found is None:
@@ -128,20 +145,24 @@ class Ledger:
             kinds = tuple(2 * s + (n < rank or n in others) for n, s in enumerate(spaces))
             key = self.algebra.forms.form(tuple(parts[p] for p in places), kinds).key
             joint: set[int] = set()
+            arrays = [{n for n, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
             for side in node:
                 within = _places(side)
                 inside = {i for p in within for i in parts[p][1]}
                 outside = {i for p, (_, ix) in enumerate(parts) if p not in within for i in ix}
-                joint |= {i for i in inside if i < rank or i in outside}
-            found.append((key, 2 * self.prices.volume(tuple(spaces[i] for i in joint))))
+                arrays.append({i for i in inside if i < rank or i in outside})
+                joint |= arrays[-1]
+            flops = 2 * self.prices.volume(tuple(spaces[i] for i in joint))
+            moved = self.prices.moved(tuple(spaces[i] for i in held) for held in arrays)
+            found.append((key, flops + moved))
             stack.extend(node)
         return tuple(found)
 
-    def extra(self, product: Product, rank: int, paid: frozenset[object]) -> int:
+    def extra(self, product: Product, frame: Frame, paid: frozenset[object]) -> int:
         """Flops of a term beyond the products that are paid for."""
         if len(product[0]) == 1:
-            return self.prices.term(product, rank)
-        return sum(flops for key, flops in self.products(product, rank) if key not in paid)
+            return self.prices.term(product, frame.rank)
+        return sum(flops for key, flops in self.products(product, frame) if key not in paid)
 
     def paid(self, sums: Iterable[Sum]) -> frozenset[object]:
         """Keys of all products of some sums."""
@@ -149,19 +170,26 @@ class Ledger:
             key
             for total in sums
             for term in total.terms
-            for key, _ in self.products(term, total.frame.rank)
+            for key, _ in self.products(term, total.frame)
         )
+
+    def additions(self, one: Sum) -> int:
+        """Cost of adding the terms of a sum."""
+        return (len(one.terms) - 1) * self.prices.addition(one.frame.spaces)
 
     def total(self, sums: Iterable[Sum]) -> int:
         """Flops of some sums, contractions and additions."""
         flops: dict[object, int] = {}
         additions = 0
         for one in sums:
-            rank = one.frame.rank
-            additions += (len(one.terms) - 1) * self.prices.volume(one.frame.spaces)
+            additions += self.additions(one)
             for term in one.terms:
-                flops.update(self.products(term, rank))
+                flops.update(self.products(term, one.frame))
         return sum(flops.values()) + additions
+
+
+def _held(parts: Parts, places: tuple[int, ...]) -> set[int]:
+    return {i for p in places for i in parts[p][1]}
 
 
 def _places(node: object) -> tuple[int, ...]:

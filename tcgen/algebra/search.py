@@ -12,44 +12,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
 
+from .arrays import Arrays
 from .canonical import Group
 from .prices import Ledger, Prices
 from .sums import Algebra, Frame, Product, Split, Sum, trivial
-
-FIRST_ARRAY = 100_000  # labels of arrays that the search makes
-_STAND_IN = 90_000  # labels of arrays not yet made, by rank
-
-
-@dataclass(slots=True)
-class Arrays:
-    """Names of the sums that became arrays.
-
-    An array's label claims no symmetry, so that what a reader may change about one array never
-    rests on the value of another.
-    """
-
-    algebra: Algebra
-    labels: dict[object, int] = field(default_factory=dict)
-    sums: dict[int, Sum] = field(default_factory=dict)
-
-    def intern(self, total: Sum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
-        """Label of the array, the left index on each of its axes, and the factor.
-
-        Args:
-            total: any sum.
-            copy: number of arrays of these terms that cannot be used.
-        """
-        terms, order, scale = self.algebra.canonical_sum(total.frame, total.terms)
-        spaces = tuple(total.frame.spaces[i] for i in order)
-        key = (spaces, terms, copy)
-        label = self.labels.get(key)
-        if label is None:
-            label = FIRST_ARRAY + len(self.labels)
-            self.labels[key] = label
-            frame = Frame(spaces, trivial(len(spaces)))
-            self.algebra.forms.add(label, frame.group, frame.rank)
-            self.sums[label] = Sum(frame, dict(terms))
-        return label, order, scale
 
 
 @dataclass(slots=True)
@@ -112,6 +78,8 @@ class Search:
 
         Readers may have changed since the groups above were found: those are narrowed first.
         """
+        if self.arrays.fixed:
+            return
         readers: dict[int, list[int]] = {}
         for reader, total in state.sums.items():
             for part in dict.fromkeys(p for term in total.terms for p, _ in term[0]):
@@ -213,16 +181,23 @@ class Search:
                 state.sums[label] = Sum(raw.frame, dict(raw.terms))
                 waiting.append(label)
                 return label, axes, scale
-            # position of the array's axes in the frame of the reader
-            place = {index: n for n, index in enumerate(axes)}
-            images = {
-                tuple(axes[perm[place[i]]] for i in range(len(axes))): sign
-                for perm, sign in known.frame.group
-            }
-            visible = all(seen.get(perm) == sign for perm, sign in images.items())
-            if visible and not _reads(state, label, reader):
+            if self._may_read(known, axes, seen) and not _reads(state, label, reader):
                 return label, axes, scale
             copy += 1
+
+    def _may_read(
+        self, known: Sum, axes: tuple[int, ...], seen: dict[tuple[int, ...], int]
+    ) -> bool:
+        """True where what an array may vary by is nothing that its new reader sees."""
+        if self.arrays.fixed:
+            return True
+        # position of the array's axes in the frame of the reader
+        place = {index: n for n, index in enumerate(axes)}
+        images = {
+            tuple(axes[perm[place[i]]] for i in range(len(axes))): sign
+            for perm, sign in known.frame.group
+        }
+        return all(seen.get(perm) == sign for perm, sign in images.items())
 
     def _enter(
         self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, frame: Frame
@@ -239,7 +214,7 @@ class Search:
                     group[term] = split
 
     def _rest(self, split: Split) -> int:
-        return self.ledger.extra(split.rest, split.frame.rank, self.paid)
+        return self.ledger.extra(split.rest, split.frame, self.paid)
 
     def _remove(
         self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, total: Sum
@@ -254,25 +229,24 @@ class Search:
         self, table: dict[tuple[object, ...], dict[Product, Split]], total: Sum
     ) -> tuple[tuple[object, ...], list[Product]] | None:
         best: tuple[float, tuple[object, ...], list[Product]] | None = None
-        rank = total.frame.rank
-        outer = self.prices.volume(total.frame.spaces)
+        outer = self.prices.addition(total.frame.spaces)
         self.work += len(table)
         for key, group in table.items():
             if len(group) < 2:
                 continue
             gains = []
             for term, split in group.items():
-                gain = outer + self.ledger.extra(term, rank, self.paid) - self._rest(split)
+                gain = outer + self.ledger.extra(term, total.frame, self.paid) - self._rest(split)
                 if len(split.rest[0]) > 1:
-                    gain -= self.prices.volume(split.frame.spaces)
+                    gain -= self.prices.addition(split.frame.spaces)
                 if gain > 0:
                     gains.append((gain, term))
             if len(gains) < 2:
                 continue
             split = group[gains[0][1]]
             # n terms are n - 1 additions, within the sum and within the array
-            saving: float = sum(g for g, _ in gains) - self._joined_cost(split, rank)
-            saving += self.prices.volume(split.frame.spaces) - outer
+            saving: float = sum(g for g, _ in gains) - self._joined_cost(split, total.frame)
+            saving += self.prices.addition(split.frame.spaces) - outer
             if saving <= 0:
                 continue
             if self.noise:
@@ -281,16 +255,14 @@ class Search:
                 best = (saving, key, [t for _, t in gains])
         return None if best is None else (best[1], best[2])
 
-    def _joined_cost(self, split: Split, rank: int) -> int:
+    def _joined_cost(self, split: Split, frame: Frame) -> int:
+        label = self.arrays.stand_in(split.frame)
         axes = tuple(range(split.frame.rank))
-        label = _STAND_IN + len(axes)
-        if label not in self.algebra.forms.groups:
-            self.algebra.forms.add(label, trivial(len(axes)), len(axes))
-        return self.ledger.extra(self.algebra.joined(split, label, axes), rank, self.paid)
+        return self.ledger.extra(self.algebra.joined(split, label, axes), frame, self.paid)
 
     def dissolve(self, state: State, label: int) -> list[int]:
         """Write the terms of an array into its readers; returns the sums that changed."""
-        inner = state.sums[label]
+        sources = self.arrays.sources(state.sums[label])
         changed = []
         for reader, total in state.sums.items():
             if not any(part == label for term in total.terms for part, _ in term[0]):
@@ -304,7 +276,7 @@ class Search:
                 if place is None:
                     fresh.add(term, coeff)
                     continue
-                for source, factor in inner.terms.items():
+                for source, factor in sources.items():
                     product = substituted(term, place, source)
                     normal, sign = self.algebra.normal(product, total.frame)
                     if sign:

@@ -179,7 +179,7 @@ class Workspace:
                 Role.TEMP,
                 volatile=any(r.tensor.volatile for f in factors for r in factor_refs(f)),
             )
-            tensor = replace(bare, symmetry=_generators(bare, free_group(form, colours)))
+            tensor = replace(bare, symmetry=generators(bare, free_group(form, colours)))
             sums = tuple(i for i in held if i not in colours)
             draft = Draft(Ref(tensor, order), operation(factors), Fraction(form.sign), sums, span)
             self.keys[key] = name
@@ -360,7 +360,7 @@ def _kept(
     return tuple(i for i in held if i in wanted)
 
 
-def _generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
+def generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
     """A small set of generators of a symmetry group."""
     chosen: list[Symmetry] = []
     have: set[tuple[int, ...]] = {tuple(range(tensor.rank))}

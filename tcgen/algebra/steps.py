@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from ..ir.cost import Poly
 from ..ir.expr import Access, Const, Delta, Equal, Expr, map_leaves
 from ..ir.program import Add, Contract, Map, Operation, Phase, Produce, Program, Step
 from ..ir.system import System
@@ -18,7 +17,7 @@ from .share import Draft, Recipe, Workspace, refs_read
 
 
 def build_program(
-    system: System, space: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str], naive: Poly
+    system: System, space: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
 ) -> Program:
     """The program that computes the recipes.
 
@@ -27,7 +26,6 @@ def build_program(
         space: nodes and extents.
         recipes: of every array, in order of definition.
         keep: names of the user's intermediates that must stay arrays.
-        naive: reported with the program.
     """
     arrays = draft_arrays(space, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
@@ -35,7 +33,7 @@ def build_program(
     ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
     steps = _numbered(ordered)
     written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
-    return Program(system.name, system.spaces, (*system.inputs, *written), steps, naive)
+    return Program(system.name, system.spaces, (*system.inputs, *written), steps)
 
 
 def draft_arrays(space: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:

@@ -114,6 +114,21 @@ class Algebra:
             new_spaces[number[label]] = spaces[index]
         return (renamed, tuple(new_spaces)), form.sign
 
+    def invariance(self, product: Product, frame: Frame) -> Group:
+        """The part of a frame's group under which a product itself is unchanged."""
+        plain = Frame(frame.spaces, trivial(frame.rank))
+        own, sign = self.normal(product, plain)
+        parts, spaces = product
+        found = []
+        for perm, factor in frame.group:
+            moved = tuple(
+                (label, tuple(perm[i] if i < frame.rank else i for i in held))
+                for label, held in parts
+            )
+            if self.normal((tuple(sorted(moved)), spaces), plain) == (own, sign * factor):
+                found.append((perm, factor))
+        return tuple(found)
+
     def free_form(self, product: Product, rank: int) -> Form:
         """Form of a product whose left indices may be exchanged freely."""
         memo = (product, rank)
@@ -133,25 +148,14 @@ class Algebra:
 
     def _split(self, product: Product, frame: Frame, mask: int) -> Split | None:
         parts, spaces = product
-        common = [p for n, p in enumerate(parts) if mask >> n & 1]
         rest = [p for n, p in enumerate(parts) if not mask >> n & 1]
-        rank = frame.rank
-        in_common = {i for _, held in common for i in held}
         in_rest = {i for _, held in rest for i in held}
-        kinds = tuple(
-            8 * s + 4 * (n < rank) + 2 * (n in in_common) + (n in in_rest)
-            for n, s in enumerate(spaces)
-        )
-        left = (self.forms.left(frame.group), tuple(range(rank)))
-        form = self.forms.form((*common, left), kinds)
-        held = [i for i in form.order if i in in_rest]
+        form = self._cofactor(product, frame, mask)
+        held, group = _unseen(form, in_rest)
+        if group is None:
+            return None
         position = {i: n for n, i in enumerate(held)}
-        group: dict[tuple[int, ...], int] = {}
-        for order, sign in form.ties:
-            perm = tuple(position[i] for i in order if i in in_rest)
-            if group.setdefault(perm, sign * form.sign) != sign * form.sign:
-                return None
-        inner = Frame(tuple(spaces[i] for i in held), tuple(sorted(group.items())))
+        inner = Frame(tuple(spaces[i] for i in held), group)
         number = dict(position)
         inner_spaces = list(inner.spaces)
         for _, indices in rest:
@@ -175,6 +179,31 @@ class Algebra:
             inner,
             normal,
         )
+
+    def _cofactor(self, product: Product, frame: Frame, mask: int) -> Form:
+        """Form of the factors of ``mask`` and the left side, indices coloured by who holds them."""
+        parts, spaces = product
+        common = [p for n, p in enumerate(parts) if mask >> n & 1]
+        rank = frame.rank
+        in_common = {i for _, held in common for i in held}
+        in_rest = {i for n, (_, held) in enumerate(parts) if not mask >> n & 1 for i in held}
+        kinds = tuple(
+            8 * s + 4 * (n < rank) + 2 * (n in in_common) + (n in in_rest)
+            for n, s in enumerate(spaces)
+        )
+        left = (self.forms.left(frame.group), tuple(range(rank)))
+        return self.forms.form((*common, left), kinds)
+
+    def unseen(self, product: Product, frame: Frame, mask: int) -> tuple[tuple[int, ...], Group]:
+        """What the factors of ``mask`` and the left side cannot tell about the other factors.
+
+        Returns:
+            The indices that the others share with them, and the signed permutations of these
+            indices after which the term is the same; the identity alone where the term is zero.
+        """
+        in_rest = {i for n, (_, ix) in enumerate(product[0]) if not mask >> n & 1 for i in ix}
+        held, group = _unseen(self._cofactor(product, frame, mask), in_rest)
+        return held, trivial(len(held)) if group is None else group
 
     def joined(self, split: Split, label: int, axes: tuple[int, ...]) -> Product:
         """The common factors times an array, left indices first.
@@ -203,24 +232,47 @@ class Algebra:
             The canonical terms, the old left index at each new one, and the factor that the sum
             is of them.
         """
+        best, ties = self._least(frame, terms)
+        return best, *ties[0]
+
+    def symmetric_sum(
+        self, frame: Frame, terms: Mapping[Product, Fraction]
+    ) -> tuple[tuple[tuple[Product, Fraction], ...], tuple[int, ...], Fraction, Group]:
+        """:meth:`canonical_sum` and the whole signed symmetry group of its axes."""
+        best, ties = self._least(frame, terms)
+        order, scale = ties[0]
+        place = {index: n for n, index in enumerate(order)}
+        group = {
+            tuple(place[i] for i in other): 1 if factor == scale else -1 for other, factor in ties
+        }
+        return best, order, scale, tuple(sorted(group.items()))
+
+    def _least(
+        self, frame: Frame, terms: Mapping[Product, Fraction]
+    ) -> tuple[tuple[tuple[Product, Fraction], ...], list[tuple[tuple[int, ...], Fraction]]]:
+        """The least way to write a sum, and every order and factor that lead to it."""
         rank = frame.rank
         plain = {t: self.free_form(t, rank) for t in terms}
         ranked = {t: (repr(f.key), abs(terms[t])) for t, f in plain.items()}
         least = min(ranked.values())
         best: tuple[tuple[Product, Fraction], ...] | None = None
-        found: tuple[tuple[int, ...], Fraction] = ((), Fraction(1))
+        ties: list[tuple[tuple[int, ...], Fraction]] = []
+        tried: set[tuple[int, ...]] = set()
         for leader in sorted(t for t in terms if ranked[t] == least):
-            orders = dict.fromkeys(
-                tuple(i for i in order if i < rank) for order, _ in plain[leader].ties
-            )
-            for order in orders:
+            for tie, _ in plain[leader].ties:
+                order = tuple(i for i in tie if i < rank)
+                if order in tried:
+                    continue
+                tried.add(order)
                 renamed = self._relabelled(terms, frame, order)
                 scale = renamed[0][1]
                 candidate = tuple((t, c / scale) for t, c in renamed)
                 if best is None or candidate < best:
-                    best, found = candidate, (order, scale)
+                    best, ties = candidate, []
+                if candidate == best:
+                    ties.append((order, scale))
         assert best is not None
-        return best, *found
+        return best, ties
 
     def _relabelled(
         self, terms: Mapping[Product, Fraction], frame: Frame, order: tuple[int, ...]
@@ -236,3 +288,15 @@ class Algebra:
             if sign:
                 total[normal] = total.get(normal, Fraction(0)) + sign * coeff
         return sorted((t, c) for t, c in total.items() if c)
+
+
+def _unseen(form: Form, in_rest: set[int]) -> tuple[tuple[int, ...], Group | None]:
+    """Indices of the rest that a form holds and their signed exchanges; None where signs clash."""
+    held = tuple(i for i in form.order if i in in_rest)
+    position = {i: n for n, i in enumerate(held)}
+    group: dict[tuple[int, ...], int] = {}
+    for order, sign in form.ties:
+        perm = tuple(position[i] for i in order if i in in_rest)
+        if group.setdefault(perm, sign * form.sign) != sign * form.sign:
+            return held, None
+    return held, tuple(sorted(group.items()))

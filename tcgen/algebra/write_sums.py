@@ -16,6 +16,8 @@ from .lift import Lifted
 from .permute import new_name
 from .rename import fresh_index, rename_factor
 from .search import State
+from .share import generators
+from .stages import stages_of
 from .sums import Product, Sum
 
 
@@ -27,7 +29,9 @@ class _Writer:
     state: State
     taken: set[str]
     names: dict[int, tuple[str, ...]]  # index names of each space
+    symmetric: bool  # arrays have the symmetry of their frames
     tensors: dict[int, Tensor] = field(default_factory=dict)
+    scales: dict[int, Fraction] = field(default_factory=dict)  # an array holds its sum times this
     equations: list[Equation] = field(default_factory=list)
 
     def array(self, label: int) -> None:
@@ -38,7 +42,38 @@ class _Writer:
         self.needed_by(total)
         spaces = tuple(self.lifted.spaces[s] for s in total.frame.spaces)
         tensor = Tensor(new_name("w", self.taken), spaces, Role.TEMP)
-        self.tensors[label] = self.define(Ref(tensor, self.left(total)), total)
+        if self.symmetric:
+            tensor = replace(tensor, symmetry=generators(tensor, total.frame.group))
+        lhs = Ref(tensor, self.left(total))
+        terms = tuple(self.term(lhs, p, c) for p, c in sorted(total.terms.items()))
+        scale = _plain_scale(terms)
+        self.scales[label] = scale
+        terms = tuple(replace(t, coeff=t.coeff * scale) for t in terms)
+        if self.symmetric:
+            group = total.frame.group
+            terms = tuple(replace(t, coeff=t.coeff / len(group)) for t in terms)
+            terms = self.images(lhs, total, terms)
+        self.tensors[label] = self.write(lhs, terms)
+
+    def images(self, lhs: Ref, total: Sum, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+        """Terms that add up to the sum of all images of ``terms`` under the group of a sum.
+
+        A term that is its own image is counted once for each image. The others are added up in an
+        intermediate, whose images are added in stages.
+        """
+        group = total.frame.group
+        own = [self.lifted.algebra.invariance(p, total.frame) for p in sorted(total.terms)]
+        ready = tuple(
+            replace(t, coeff=t.coeff * len(group))
+            for g, t in zip(own, terms, strict=True)
+            if len(g) == len(group)
+        )
+        rest = [(g, t) for g, t in zip(own, terms, strict=True) if len(g) < len(group)]
+        if not rest:
+            return ready
+        shared = tuple(g for g in group if all(g in has for has, _ in rest))
+        first = tuple(replace(t, coeff=t.coeff * len(shared)) for _, t in rest)
+        return (*self.staged(lhs, first, stages_of(group, shared)), *ready)
 
     def needed_by(self, total: Sum) -> None:
         """Write the arrays that a sum reads."""
@@ -63,11 +98,6 @@ class _Writer:
             taken.add(index.name)
             yield index
 
-    def define(self, lhs: Ref, total: Sum) -> Tensor:
-        """Write ``lhs = total``; returns the tensor as it is known to readers."""
-        terms = tuple(self.term(lhs, p, c) for p, c in sorted(total.terms.items()))
-        return self.write(lhs, terms)
-
     def write(self, lhs: Ref, terms: tuple[Term, ...]) -> Tensor:
         """Append an equation, the volatility of an intermediate derived."""
         tensor = lhs.tensor
@@ -81,6 +111,8 @@ class _Writer:
         parts, spaces = product
         indices = tuple(self.fresh(spaces, lhs.indices))
         factors = tuple(self.factor(p, tuple(indices[i] for i in held)) for p, held in parts)
+        for label, _ in parts:
+            coeff /= self.scales.get(label, 1)
         return Term(coeff, factors, indices[len(lhs.indices) :])
 
     def factor(self, label: int, indices: tuple[Index, ...]) -> Factor:
@@ -106,62 +138,50 @@ class _Writer:
         self.needed_by(total)
         terms = tuple(self.term(old.lhs, p, c) for p, c in sorted(total.terms.items()))
         rest = self.lifted.opaque[label]
-        stages = stages_of(total.frame.group)
-        for stage in stages:
-            name = new_name(f"{old.lhs.tensor.name}_w", self.taken)
-            bare = Tensor(name, old.lhs.tensor.spaces, Role.TEMP)
-            inner = self.write(Ref(bare, old.lhs.indices), terms)
-            terms = tuple(
-                Term(Fraction(sign), (Ref(inner, tuple(old.lhs.indices[n] for n in perm)),))
-                for perm, sign in stage
-            )
+        terms = self.images(old.lhs, total, terms)
         self.equations.append(replace(old, terms=(*terms, *rest)))
 
+    def staged(
+        self, lhs: Ref, terms: tuple[Term, ...], stages: tuple[Group, ...]
+    ) -> tuple[Term, ...]:
+        """Terms that add the images of a sum, the sum itself written as an intermediate."""
+        for stage in stages:
+            name = new_name(f"{lhs.tensor.name}_w", self.taken)
+            bare = Tensor(name, lhs.tensor.spaces, Role.TEMP)
+            inner = self.write(Ref(bare, lhs.indices), terms)
+            terms = tuple(
+                Term(Fraction(sign), (Ref(inner, tuple(lhs.indices[n] for n in perm)),))
+                for perm, sign in stage
+            )
+        return terms
 
-def stages_of(group: Group) -> tuple[Group, ...]:
-    """Signed permutations to add one after the other, which together make the group.
 
-    Example:
-        >>> stages_of((((0, 1), 1), ((1, 0), -1)))
-        ((((0, 1), 1), ((1, 0), -1)),)
+def _plain_scale(terms: tuple[Term, ...]) -> Fraction:
+    """A number after which most lone references are added as they are.
+
+    The coefficient of a contraction costs nothing, that of a lone reference an operation each.
     """
-    rank = len(group[0][0])
-    signs = dict(group)
-    have: set[tuple[int, ...]] = {tuple(range(rank))}
-    stages: list[Group] = []
-    while len(have) < len(signs):
-        larger = min(
-            (_closure(have, perm) for perm in sorted(signs) if perm not in have),
-            key=lambda g: (len(g), sorted(g)),
-        )
-        covered: set[tuple[int, ...]] = set()
-        chosen = []
-        for perm in sorted(larger):
-            if perm not in covered:
-                chosen.append((perm, signs[perm]))
-                covered.update(tuple(perm[n] for n in inner) for inner in have)
-        stages.append(tuple(chosen))
-        have = larger
-    return tuple(stages)
+    lone = [abs(t.coeff) for t in terms if len(t.factors) == 1 and not t.sums]
+    if not lone:
+        return Fraction(1)
+    return 1 / max(sorted(set(lone)), key=lone.count)
 
 
-def _closure(have: set[tuple[int, ...]], new: tuple[int, ...]) -> set[tuple[int, ...]]:
-    found = set(have) | {new}
-    while True:
-        more = {tuple(a[n] for n in b) for a in found for b in found} - found
-        if not more:
-            return found
-        found |= more
+def write_system(lifted: Lifted, state: State, symmetric: bool = False) -> System:
+    """The system with the factored equations in place of its own.
 
-
-def write_system(lifted: Lifted, state: State) -> System:
-    """The system with the factored equations in place of its own."""
+    Args:
+        lifted: the system as it was.
+        state: its sums, factored.
+        symmetric: arrays have the symmetry of their frames, and it has to be made.
+    """
     system = lifted.system
     writer = _Writer(
         lifted,
         state,
         {t.name for t in system.tensors},
         {n: _letters(lifted, space) for n, space in enumerate(lifted.spaces)},
+        symmetric,
     )
     for label in _definers_first(lifted, state.targets):
         writer.target(label)

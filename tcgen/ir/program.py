@@ -11,13 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from ..errors import Span, VerifyError
 from .cost import ZERO, Poly, iteration_space
 from .expr import Expr, expr_indices, format_expr, operation_count, refs
+from .orbits import equal_points
 from .system import fits_axis
-from .tensor import Index, Ref, Role, Space, Tensor, distinct
+from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 
 
 class Phase(Enum):
@@ -126,8 +128,27 @@ class Step:
             case _:
                 assert_never(self.op)
 
+    @property
+    def packed_flops(self) -> Poly:
+        """Flops where multiply-adds that symmetry makes equal are done once.
+
+        Leading order, as ``points / order of the group``; the generated loops do them all.
+        """
+        if not isinstance(self.op, Contract):
+            return self.flops
+        a, b = self.op.a, self.op.b
+        order = equal_points(
+            (_axis_perms(a.tensor), a.indices), (_axis_perms(b.tensor), b.indices), self.out.indices
+        )
+        return self.flops * Poly.of(Fraction(1, order))
+
     def __str__(self) -> str:
         return pretty_step(self)
+
+
+@lru_cache(maxsize=10_000)
+def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
+    return tuple(s.perm for s in symmetry_group(tensor) if not s.conj)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +163,8 @@ class Program:
         steps: step n has id n.
         naive: flops of the equations as bracket-expanded sums of products (P not expanded): the
             sum over terms of number of factors times iteration space.
+        each_term: flops of the equations as written, each product in its cheapest order and
+            nothing shared between them.
     """
 
     name: str
@@ -149,6 +172,7 @@ class Program:
     tensors: tuple[Tensor, ...]
     steps: tuple[Step, ...]
     naive: Poly = ZERO
+    each_term: Poly = ZERO
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -179,6 +203,14 @@ class Program:
         for step in self.steps:
             if kind is None or isinstance(step.op, kind):
                 total = total + step.flops
+        return total
+
+    def packed_flops(self) -> Poly:
+        """Flops of all contractions where multiply-adds equal by symmetry are done once."""
+        total = ZERO
+        for step in self.steps:
+            if isinstance(step.op, Contract):
+                total = total + step.packed_flops
         return total
 
     def verify(self) -> None:

@@ -37,7 +37,9 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
         "extents": dict(sorted(extents.items())),
         "operations": {
             "naive": program.naive.value(extents),
+            "each_term": program.each_term.value(extents),
             "contractions": program.flops(Contract).value(extents),
+            "contractions_packed": program.packed_flops().value(extents),
             "additions": program.flops(Add).value(extents),
             "maps": program.flops(Map).value(extents),
             "sequence": flops.value(extents),

@@ -15,28 +15,50 @@ def explain_text(plan: FusionPlan, extents: Mapping[str, int]) -> str:
     """
     program = plan.program
     sizes = ", ".join(f"{n} = {e}" for n, e in sorted(extents.items()))
-    naive, chosen = program.naive.value(extents), program.flops().value(extents)
-    lines = [
-        f"{program.name} at {sizes}" if sizes else program.name,
-        f"  naive        {naive:>22,} flops   {program.naive}",
-        f"  sequence     {chosen:>22,} flops   {program.flops()}",
-        f"    contractions {program.flops(Contract).value(extents):>20,}",
-        f"    additions    {program.flops(Add).value(extents):>20,}",
-        f"    maps         {program.flops(Map).value(extents):>20,}",
-    ]
-    if chosen:
-        lines.append(f"  ratio        {naive / chosen:>22.4g}")
+    lines = [f"{program.name} at {sizes}" if sizes else program.name]
+    lines += _totals(program, extents)
     lines.append("")
     width = min(100, max((len(pretty_step(s)) for s in program.steps), default=0))
     for step in program.steps:
-        shared = _readers(program, step.id)
-        note = f"   shared by {shared}" if shared else ""
-        flops = step.flops
+        flops, packed = step.flops, step.packed_flops
+        note = f"   {packed} by symmetry" if packed != flops else ""
+        if readers := _readers(program, step.id):
+            note += f"   shared by {readers}"
         lines.append(
             f"{pretty_step(step):<{width}}  {flops.value(extents):>16,} flops  ({flops}){note}"
         )
     lines += ["", "Loop nest", "", plan.pretty().rstrip()]
     return "\n".join(lines) + "\n"
+
+
+def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:
+    """Naive, each term alone, the sequence and its parts, and what is shared."""
+    naive, alone = program.naive.value(extents), program.each_term.value(extents)
+    contractions, packed = program.flops(Contract), program.packed_flops()
+    chosen = program.flops().value(extents)
+    rows = [
+        ("  naive", naive, str(program.naive)),
+        ("  each term alone", alone, str(program.each_term)),
+        ("  sequence", chosen, str(program.flops())),
+        ("    contractions", contractions.value(extents), str(contractions)),
+        ("    additions", program.flops(Add).value(extents), ""),
+        ("    maps", program.flops(Map).value(extents), ""),
+    ]
+    if packed != contractions:
+        rows.insert(4, ("      by symmetry", packed.value(extents), str(packed)))
+    if not alone:
+        del rows[1]
+    lines = [f"{name:<18}{number:>22,} flops   {poly}".rstrip() for name, number, poly in rows]
+    if chosen:
+        ratios = [f"naive / sequence {naive / chosen:.4g}"]
+        if alone:
+            ratios.append(f"each term alone / sequence {alone / chosen:.4g}")
+        lines.append(f"  ratios          {', '.join(ratios)}")
+    readers = [len(program.consumers(t)) for t in program.intermediates]
+    if readers:
+        shared = sum(n > 1 for n in readers)
+        lines.append(f"  intermediates   {len(readers)}, of which several steps read {shared}")
+    return lines
 
 
 def _readers(program: Program, step: int) -> str:

@@ -172,8 +172,10 @@ def _operations(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> 
     program, counted = plan.program, report["operations"]
     rows = (
         ("as written", "naive", program.naive),
+        ("each term alone", "each_term", program.each_term),
         ("formula sequence", "sequence", program.flops()),
         ("of these contractions", "contractions", program.flops(Contract)),
+        ("of these unequal by symmetry", "contractions_packed", program.packed_flops()),
         ("additions", "additions", program.flops(Add)),
         ("maps", "maps", program.flops(Map)),
     )
