@@ -49,9 +49,9 @@ def form_sequence(
     complex_values = options.dtype == "complex128"
     source = derive_symmetries(keep_needed(system), complex_values)
     plain = _program(source, Workspace(extents, complex_values, share=False), keep_user=True)
-    known = {"naive": naive_cost(system), "each_term": plain.flops()}
+    naive, each_term = naive_cost(system), plain.flops()
     if not options.optimize:
-        return replace(plain, **known)
+        return replace(plain, naive=naive, each_term=each_term)
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values)
     model = CostModel.of(options)
@@ -64,7 +64,7 @@ def form_sequence(
         if best is None or price < best[0]:
             best = (price, program)
     assert best is not None
-    return replace(best[1], **known)
+    return replace(best[1], naive=naive, each_term=each_term)
 
 
 def _candidates(
