@@ -9,17 +9,17 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 from rich.console import Console
 
 from . import __version__
 from .api import default_target
-from .config import COSTS, DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
+from .cli_options import chosen_options, json_option, planning_options
+from .config import parse_bytes
 from .driver import (
     Compilation,
     Tracer,
@@ -35,76 +35,6 @@ from .ir.plan import FusionPlan
 from .ir.system import System, planning_extents
 from .runtime.build import cache_clear, cache_info
 from .runtime.program import Program
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def _parse_extents(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
-) -> tuple[tuple[str, int], ...]:
-    extents = []
-    for value in values:
-        space, equals, number = value.partition("=")
-        if not equals or not space.strip():
-            raise click.BadParameter(f"{value!r} is not SPACE=N; write for example -e o=10")
-        try:
-            extents.append((space.strip(), int(number)))
-        except ValueError:
-            raise click.BadParameter(f"{number!r} in {value!r} is not a whole number") from None
-    return tuple(extents)
-
-
-def _options(*decorators: Callable[[F], F]) -> Callable[[F], F]:
-    def apply(command: F) -> F:
-        for decorator in reversed(decorators):
-            command = decorator(command)
-        return command
-
-    return apply
-
-
-_extents = click.option(
-    "-e",
-    "extents",
-    metavar="SPACE=N",
-    multiple=True,
-    callback=_parse_extents,
-    help="Extent of a space, for example -e o=10.",
-)
-_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object to stdout.")
-_memory_limit = click.option(
-    "--memory-limit", metavar="BYTES", help="Most the program may allocate, for example 8GiB."
-)
-_planning = _options(
-    _extents,
-    click.option("--target", type=click.Choice(TARGETS), help="Default: cpu if a compiler works."),
-    click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True),
-    _memory_limit,
-    click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
-    click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
-    click.option(
-        "--cost",
-        type=click.Choice(COSTS),
-        default="dense",
-        show_default=True,
-        help="What factoring makes small: all multiply-adds, or one of those equal by symmetry.",
-    ),
-    click.option(
-        "--add-weight",
-        type=click.FloatRange(min=0),
-        default=1.0,
-        show_default=True,
-        help="Flops that an addition counts.",
-    ),
-    click.option(
-        "--byte-weight",
-        type=click.FloatRange(min=0),
-        default=0.0,
-        show_default=True,
-        help="Flops that a byte read or written by a step counts.",
-    ),
-    click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
-)
 
 
 class _Group(click.Group):
@@ -140,8 +70,8 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 @main.command("compile")
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
-@_planning
-@_json
+@planning_options
+@json_option
 @click.pass_context
 def compile_command(
     ctx: click.Context, /, spec: Path, output: Path | None, as_json: bool, **planning: Any
@@ -165,7 +95,7 @@ def compile_command(
 
 @main.command("report")
 @click.argument("source", type=click.Path(path_type=Path))
-@_planning
+@planning_options
 @click.option(
     "--html",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -176,7 +106,7 @@ def compile_command(
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the page's drawings as SVG files.",
 )
-@_json
+@json_option
 @click.pass_context
 def report_command(
     ctx: click.Context,
@@ -222,7 +152,7 @@ def report_command(
 
 @main.command("explain")
 @click.argument("source", type=click.Path(path_type=Path))
-@_planning
+@planning_options
 @click.option(
     "--sequence",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -253,14 +183,14 @@ def explain_command(
 
 @main.command("run")
 @click.argument("source", type=click.Path(path_type=Path))
-@_planning
+@planning_options
 @click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
 @click.option("--random", "seed", type=int, help="Seed of random inputs (default 0).")
 @click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz.")
 @click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
 @click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
-@_json
+@json_option
 @click.pass_context
 def run_command(
     ctx: click.Context,
@@ -343,7 +273,7 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
 
 
 @main.command("doctor")
-@_json
+@json_option
 def doctor_command(as_json: bool) -> None:
     """What works on this machine and what to install."""
     from .doctor import examine, print_findings  # noqa: PLC0415
@@ -361,7 +291,7 @@ def cache_group() -> None:
 
 
 @cache_group.command("info")
-@_json
+@json_option
 def cache_info_command(as_json: bool) -> None:
     """Where the cache is, how many objects and bytes it holds."""
     info = cache_info()
@@ -383,19 +313,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         target = default_target()
         if target == "numpy" and not ctx.obj["quiet"]:
             click.echo("tcgen: no C compiler found, using target numpy", err=True)
-    limit = planning["memory_limit"]
-    options = Options(
-        extents=parse_extents(dict(planning["extents"])),
-        target=target,
-        dtype=planning["dtype"],
-        memory_limit=None if limit is None else parse_bytes(limit),
-        objective=planning["objective"],
-        optimize=not planning["no_optimize"],
-        effort=planning["effort"],
-        cost=planning["cost"],
-        add_weight=planning["add_weight"],
-        byte_weight=planning["byte_weight"],
-    )
+    options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:
         result = compile_system(system, options, Tracer())

@@ -1,0 +1,104 @@
+"""Options of the command line that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from .config import COSTS, DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _parsed_extents(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> tuple[tuple[str, int], ...]:
+    extents = []
+    for value in values:
+        space, equals, number = value.partition("=")
+        if not equals or not space.strip():
+            raise click.BadParameter(f"{value!r} is not SPACE=N; write for example -e o=10")
+        try:
+            extents.append((space.strip(), int(number)))
+        except ValueError:
+            raise click.BadParameter(f"{number!r} in {value!r} is not a whole number") from None
+    return tuple(extents)
+
+
+def _together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    def apply(command: F) -> F:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return apply
+
+
+extents_option = click.option(
+    "-e",
+    "extents",
+    metavar="SPACE=N",
+    multiple=True,
+    callback=_parsed_extents,
+    help="Extent of a space, for example -e o=10.",
+)
+json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object to stdout."
+)
+memory_limit_option = click.option(
+    "--memory-limit", metavar="BYTES", help="Most the program may allocate, for example 8GiB."
+)
+planning_options = _together(
+    extents_option,
+    click.option("--target", type=click.Choice(TARGETS), help="Default: cpu if a compiler works."),
+    click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True),
+    memory_limit_option,
+    click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
+    click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
+    click.option(
+        "--cost",
+        type=click.Choice(COSTS),
+        default="dense",
+        show_default=True,
+        help="What factoring makes small: all multiply-adds, or one of those equal by symmetry.",
+    ),
+    click.option(
+        "--add-weight",
+        type=click.FloatRange(min=0),
+        default=1.0,
+        show_default=True,
+        help="Flops that an addition counts.",
+    ),
+    click.option(
+        "--byte-weight",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=True,
+        help="Flops that a byte read or written by a step counts.",
+    ),
+    click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
+)
+
+
+def chosen_options(planning: dict[str, Any], target: str) -> Options:
+    """The options of a compilation.
+
+    Args:
+        planning: values of ``planning_options`` by parameter name.
+        target: that is used where none was asked for.
+    """
+    limit = planning["memory_limit"]
+    return Options(
+        extents=parse_extents(dict(planning["extents"])),
+        target=target,
+        dtype=planning["dtype"],
+        memory_limit=None if limit is None else parse_bytes(limit),
+        objective=planning["objective"],
+        optimize=not planning["no_optimize"],
+        effort=planning["effort"],
+        cost=planning["cost"],
+        add_weight=planning["add_weight"],
+        byte_weight=planning["byte_weight"],
+    )
