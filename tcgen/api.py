@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import SupportsIndex
 
-from .config import Options, parse_bytes, parse_extents
+from .config import Machine, Options, parse_bytes, parse_extents, parse_machine
 from .driver import Tracer, compile_system, read_system
 from .errors import ArgumentError, TcgenError
 from .ir.system import System
@@ -30,6 +30,7 @@ def compile(
     cost: str = "dense",
     add_weight: float = 1.0,
     byte_weight: float = 0.0,
+    machine: str | Machine | None = None,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays.
 
@@ -43,12 +44,14 @@ def compile(
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
         objective: fusion plan: "none", "linear" (Allam et al., Eq. 10), "memory" (fewest elements
-            in all) or "peak" (fewest bytes at one time).
+            in all), "peak" (fewest bytes at one time) or "time" (least predicted time within the
+            memory limit).
         optimize: False keeps the factoring as written.
         effort: deterministic search effort.
         cost: "dense" counts every multiply-add, "packed" those that symmetry makes equal once.
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
+        machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -83,6 +86,7 @@ def compile(
         cost=cost,
         add_weight=add_weight,
         byte_weight=byte_weight,
+        machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

@@ -7,7 +7,17 @@ from typing import Any, TypeVar
 
 import click
 
-from .config import COSTS, DTYPES, OBJECTIVES, TARGETS, Options, parse_bytes, parse_extents
+from .config import (
+    COSTS,
+    DTYPES,
+    OBJECTIVES,
+    TARGETS,
+    Machine,
+    Options,
+    parse_bytes,
+    parse_extents,
+    parse_machine,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -56,6 +66,11 @@ planning_options = _together(
     click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True),
     memory_limit_option,
     click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
+    click.option(
+        "--machine",
+        metavar="CONSTANTS",
+        help="For the objective time, for example flops=2e11,bandwidth=1e11.",
+    ),
     click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
     click.option(
         "--cost",
@@ -89,7 +104,7 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         planning: values of ``planning_options`` by parameter name.
         target: that is used where none was asked for.
     """
-    limit = planning["memory_limit"]
+    limit, machine = planning["memory_limit"], planning["machine"]
     return Options(
         extents=parse_extents(dict(planning["extents"])),
         target=target,
@@ -101,4 +116,5 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         cost=planning["cost"],
         add_weight=planning["add_weight"],
         byte_weight=planning["byte_weight"],
+        machine=Machine() if machine is None else parse_machine(machine),
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import inf
 from operator import index
 from pathlib import Path
@@ -20,7 +20,7 @@ from .errors import ArgumentError, ExtentError
 TARGETS = ("cpu", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
-OBJECTIVES = ("none", "linear", "memory", "peak")
+OBJECTIVES = ("none", "linear", "memory", "peak", "time")
 
 _UNITS = {
     "": 1,
@@ -37,6 +37,58 @@ _UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
+class Machine:
+    """What the objective ``time`` assumes of a machine; whole numbers, so that times are exact.
+
+    The defaults are constants of the literature, not measurements of this machine: only the ratios
+    of predicted times are meant to be trusted.
+
+    Attributes:
+        flops: per second, of a large matrix product.
+        bandwidth: bytes per second between memory and caches.
+        call: nanoseconds to launch one step on one tile.
+        generated: flops to produce one element of a generated input.
+    """
+
+    flops: int = 50 * 10**9
+    bandwidth: int = 20 * 10**9
+    call: int = 10_000
+    generated: int = 1000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value, least = getattr(self, field.name), int(field.name in ("flops", "bandwidth"))
+            if not isinstance(value, int) or value < least:
+                raise ArgumentError(
+                    f"machine: {field.name}={value!r} is not a whole number of at least {least}"
+                )
+
+
+def parse_machine(text: str) -> Machine:
+    """Constants of a machine from ``"flops=2e11,bandwidth=1e11"``; the others keep their defaults.
+
+    Example:
+        >>> parse_machine("flops=2e11,call=5000")
+        Machine(flops=200000000000, bandwidth=20000000000, call=5000, generated=1000)
+    """
+    names = [field.name for field in fields(Machine)]
+    given: dict[str, int] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            value = float(number)
+        except ValueError:
+            value = -1.0
+        if name not in names or not value.is_integer() or value < 0:
+            raise ArgumentError(
+                f"machine: {part.strip()!r} is not one of {', '.join(names)} with a whole number; "
+                f"write for example flops=2e11,bandwidth=1e11"
+            )
+        given[name] = int(value)
+    return Machine(**given)
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """How to compile; hashable, so that equal requests share one cached program.
 
@@ -46,7 +98,9 @@ class Options:
         dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``
-            (fewest elements in all) or ``peak`` (fewest bytes at one time).
+            (fewest elements in all), ``peak`` (fewest bytes at one time) or ``time`` (least
+            predicted time within the memory limit).
+        machine: constants of the predicted time.
         optimize: False keeps the user's own factoring.
         effort: deterministic search effort; 1 is the default amount of work.
         cost: what the factoring makes small: ``dense`` counts every multiply-add, ``packed`` those
@@ -65,6 +119,7 @@ class Options:
     cost: str = "dense"
     add_weight: float = 1.0
     byte_weight: float = 0.0
+    machine: Machine = Machine()
 
     def __post_init__(self) -> None:
         for value, name, legal in (

@@ -45,6 +45,8 @@ class Level(Protocol):
 
 L = TypeVar("L", bound=Level)
 
+_TIGHTER = 8  # tries of smaller tiles, because copies take a part of the limit
+
 
 @dataclass(slots=True)
 class Tracer:
@@ -108,7 +110,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     """
     from .algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from .emit import emit_artifact  # noqa: PLC0415
-    from .fusion import plan_fusion  # noqa: PLC0415
+    from .fusion import plan_fusion, smaller_tiles  # noqa: PLC0415
     from .lower import lower_plan  # noqa: PLC0415
 
     tracer = tracer or Tracer()
@@ -120,10 +122,6 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         program = tracer.run("program", lambda: form_sequence(system, options, tracer.progress))
     except SpecError as error:
         raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
-    plan = tracer.run("plan", lambda: plan_fusion(program, options))
-    module = tracer.run("module", lambda: lower_plan(plan, options))
-    tracer.progress("emit")
-    start = time.perf_counter()
 
     def emitted(of: Module) -> Artifact:
         return emit_artifact(
@@ -135,10 +133,10 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         )
 
     def least_bytes() -> int | None:
-        """What a call needs under the objective ``peak``; None where this is that objective."""
+        """What a call needs under the objective ``peak``; None where this plan takes the least."""
         from .report import report_json  # noqa: PLC0415
 
-        if options.objective == "peak":
+        if options.objective in ("peak", "time"):
             return None
         wish = replace(options, objective="peak")
         least = plan_fusion(program, wish)
@@ -146,6 +144,37 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         needed: int = report_json(least, manifest, least.extent_of)["memory"]["peak_bytes"]
         return needed
 
+    def with_room_for_copies(plan: FusionPlan, limit: int) -> FusionPlan:
+        """The plan with tiles so small that the copies of its products fit under the limit too.
+
+        Where no tiles are, the plan as it is: lowering will do with fewer copies.
+        """
+        from .runtime.memory import memory_use  # noqa: PLC0415
+
+        room, tried = limit, plan
+        for _ in range(_TIGHTER):
+            module = lower_plan(tried, replace(options, memory_limit=None))
+            needed = memory_use(emitted(module).manifest, plan.extent_of, threads=1).peak
+            if needed <= limit:
+                return tried
+            room = min(room * limit // needed, room - 1)
+            wish = replace(options, memory_limit=room)
+            smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
+            if smaller is None:
+                break
+            tried = smaller
+        return plan
+
+    def planned() -> FusionPlan:
+        plan, limit = plan_fusion(program, options), options.memory_limit
+        if options.objective == "time" and limit is not None:
+            return with_room_for_copies(plan, limit)
+        return plan
+
+    plan = tracer.run("plan", planned)
+    module = tracer.run("module", lambda: lower_plan(plan, options))
+    tracer.progress("emit")
+    start = time.perf_counter()
     first = emitted(module)
     if _exceeds_promise(first, plan, options):
         # Copies that fit into what lives at one time need not fit between the arrays of the arena.

@@ -170,7 +170,7 @@ def test_the_checker_notices_a_dropped_rule(rule, monkeypatch):
         monkeypatch.setattr(sharing, "_allowed", _all_pairs)
         monkeypatch.setattr(exact, "pairs_of", _any_pairs)
     else:
-        monkeypatch.setattr(exact._Model, "_nest", lambda self: None)
+        monkeypatch.setattr(exact.FusionModel, "_nest", lambda self: None)
     refused = 0
     for seed in range(60):
         program = (

@@ -15,8 +15,9 @@ from .legality import Variable
 from .memory import static_elements
 from .nest import place_nodes
 from .plan import build_plan, fused_axes
+from .time_plan import least_time, smaller_tiles
 
-__all__ = ["plan_fusion"]
+__all__ = ["plan_fusion", "smaller_tiles"]
 
 
 def plan_fusion(program: Program, options: Options) -> FusionPlan:
@@ -24,13 +25,14 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
 
     Objective ``none`` leaves every step by itself; ``linear`` fuses the loops that save most
     elements by Eq. (10) of Allam et al. Objective ``memory`` takes the fewest elements in all by
-    Eq. (6), ``peak`` the fewest bytes at one time, on any program, element by element. Generated
-    inputs are held tile by tile wherever they share no loop.
+    Eq. (6), ``peak`` the fewest bytes at one time, on any program, element by element; ``time``
+    the least predicted time within the memory limit, by tiles. Generated inputs are held tile by
+    tile wherever they share no loop.
 
     Args:
         program: a formula sequence.
         options: ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
-            ``dtype`` and ``effort`` are read.
+            ``dtype`` and ``effort`` are read; for ``time`` also ``memory_limit`` and ``machine``.
 
     Raises:
         ExtentError: a base space has no planning extent.
@@ -58,6 +60,8 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         axes = fused_axes(graph, fused)
         return build_plan(graph, placed, axes, extents, options.dtype, solve)
 
+    if options.objective == "time":
+        return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
         plan = fuse((), Solve("none", model))
         value = static_elements(plan)

@@ -13,7 +13,7 @@ statements is free.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, gcd, prod
@@ -28,6 +28,7 @@ from .sharing import Arrangement, Instance, Sharing, Walk, independent, pairs_of
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, CpSolver, IntVar
 
+Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, what is taken)
 _LARGEST = 2**58  # sums of units stay below int64
 
 
@@ -70,7 +71,7 @@ def solve_exact(
     Raises:
         PlanError: the solver refuses the model.
     """
-    return _Model(found, weights, extents, hint, peak=peak, ordered=True).solve(work)
+    return FusionModel(found, weights, extents, hint, peak=peak, ordered=True).solve(work)
 
 
 def solve_static(
@@ -85,7 +86,7 @@ def solve_static(
     proven, bound = True, 0
     for part in independent(found):
         ones = dict.fromkeys(range(len(part.instances)), 1)
-        model = _Model(part, ones, extents, hint, peak=False, ordered=False)
+        model = FusionModel(part, ones, extents, hint, peak=False, ordered=False)
         best = model.solve(work)
         work = max(0.0, work - model.spent)
         proven, bound = proven and best.proven, bound + best.bound
@@ -93,7 +94,7 @@ def solve_static(
     return tuple(loops), proven, bound
 
 
-class _Model:
+class FusionModel:
     """One CP-SAT model."""
 
     def __init__(
@@ -105,16 +106,15 @@ class _Model:
         *,
         peak: bool,
         ordered: bool,
+        tiles: Mapping[str, int] | None = None,
     ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.found, self.hint = found, hint
         self.spent = 0.0
         self.model = cp_model.CpModel()
-        self.counted = {
-            n: i for n, i in enumerate(found.instances) if i.array.role is not Role.OUTPUT
-        }
-        self.tables = {n: _table(i, weights[n], extents) for n, i in self.counted.items()}
+        self.tables = _tables(found, weights, extents, tiles or {})
+        self.counted = {n: found.instances[n] for n in self.tables}
         self.ordered = ordered
         self.nodes = self._relevant(peak)
         self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
@@ -125,6 +125,7 @@ class _Model:
         if ordered:
             self._order()
         self._keep_together()
+        self._follow()
         every = [size for table in self.tables.values() for _, size in table]
         self.unit = gcd(*every) if every else 1
         total = sum(max(size for _, size in t) for t in self.tables.values()) // self.unit
@@ -136,7 +137,7 @@ class _Model:
             self._bound_peak(self.goal)
         else:
             self.model.add(self.goal == cp_model.LinearExpr.sum(list(self.memory.values())))
-        self.least = self._least(peak)
+        self.least = _least(found, self.tables, peak=peak)
 
     def _relevant(self, peak: bool) -> tuple[int, ...]:
         """Statements whose place in the order matters."""
@@ -237,8 +238,6 @@ class _Model:
     def _memory(self, n: int, instance: Instance) -> IntVar | int:
         """Units that an array takes: one literal for each set of axes that may be contracted."""
         table = [(axes, (size // self.unit) >> self.shift) for axes, size in self.tables[n]]
-        if len(table) == 1:
-            return table[0][1]
         for axis, members in instance.axes:
             one_loop = self.model.new_bool_var(f"x{n},{axis}")
             self.x[n, axis] = one_loop
@@ -248,6 +247,8 @@ class _Model:
                     self.model.add_bool_and(~one_loop)
                 else:
                     self.model.add_implication(one_loop, shared)
+        if len(table) == 1:
+            return table[0][1]
         chosen = []
         for axes, _ in table:
             literal = self.model.new_bool_var(f"m{n}{axes}")
@@ -279,29 +280,55 @@ class _Model:
                 model.add(stop >= self.pos[node] + 1)
             for (a, b), shared in self.z.items():
                 for own, other in ((a, b), (b, a)):
+                    if own in self.found.repeats and own[0] in instance.producers:
+                        continue  # the array starts afresh in this loop
                     held = [~self.x[n, axis] for axis, walks in instance.axes if own in walks]
+                    held += [~s for s in self._repeated_with(instance, own)]
                     if own[0] in instance.producers:
                         model.add(start <= self.pos[other[0]]).only_enforce_if(shared, *held)
                     if own[0] in instance.consumers:
                         model.add(stop >= self.pos[other[0]] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
         for node in self.nodes:  # redundant: what a statement touches lives while it runs
-            model.add(top >= sum(self.memory[n] for n in self._touched(node)))
+            model.add(top >= sum(self.memory[n] for n in _touched(self.found, node, self.counted)))
 
-    def _touched(self, node: int) -> list[int]:
-        """Arrays that live while a statement runs, whatever the order."""
-        return [
-            n
-            for n, i in self.counted.items()
-            if i.kept or node in i.producers or node in i.consumers
-        ]
+    def _repeated_with(self, instance: Instance, walk: Walk) -> Iterator[BoolVarT]:
+        """The variables that say that a producer is repeated in the loop of a walk."""
+        for repeated in self.found.repeats:
+            if repeated[0] in instance.producers[:1] and repeated != walk:
+                shared = self.same(repeated, walk)
+                if shared is not None:
+                    yield shared
 
-    def _least(self, peak: bool) -> int:
-        """A bound that needs no search: every array contracted as far as it may be by itself."""
-        least = {n: min(size for _, size in t) for n, t in self.tables.items()}
-        if not peak:
-            return sum(least.values())
-        return max((sum(least[n] for n in self._touched(u)) for u in self.nodes), default=0)
+    def _follow(self) -> None:
+        """A repeated statement is in a loop of its reader, with all users of its array."""
+        for instance in self.found.instances:
+            for walk, origin in self.found.repeats.items():
+                if walk[0] not in instance.producers:
+                    continue
+                partners = self._partners(walk)
+                followed = self.same(walk, origin)
+                for _, shared in partners:
+                    if followed is None:
+                        self.model.add_bool_and(~shared)
+                        continue
+                    self.model.add_implication(shared, followed)
+                if followed is None:
+                    continue
+                for user in (*instance.producers, *instance.consumers):
+                    if user not in (walk[0], origin[0]):
+                        inside = [
+                            s
+                            for other, s in partners
+                            if other[0] == user
+                            and (other in self.found.repeats or user in instance.consumers)
+                        ]
+                        self.model.add_bool_or(~followed, *inside)
+
+    def _partners(self, walk: Walk) -> list[tuple[Walk, BoolVarT]]:
+        """Walks that may be one loop with a walk, and the variables that say so."""
+        found = [(b, s) for (a, b), s in self.z.items() if a == walk]
+        return found + [(a, s) for (a, b), s in self.z.items() if b == walk]
 
     def solve(self, work: float) -> Found:
         """Least memory first, then with what work is left the fewest shared pairs among equals."""
@@ -356,18 +383,64 @@ class _Model:
         return Arrangement(tuple(loops), tuple(order))
 
 
+def least_peak(
+    found: Sharing,
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    tiles: Mapping[str, int],
+) -> int:
+    """A lower bound on the peak that needs no search.
+
+    What one statement touches, each array contracted as far as it may be by itself.
+    """
+    return _least(found, _tables(found, weights, extents, tiles), peak=True)
+
+
+def _tables(
+    found: Sharing,
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    tiles: Mapping[str, int],
+) -> dict[int, Table]:
+    """What every array but the outputs takes, by position among the instances."""
+    return {
+        n: _table(i, weights[n], extents, tiles)
+        for n, i in enumerate(found.instances)
+        if i.array.role is not Role.OUTPUT
+    }
+
+
+def _least(found: Sharing, tables: Mapping[int, Table], *, peak: bool) -> int:
+    least = {n: min(size for _, size in t) for n, t in tables.items()}
+    if not peak:
+        return sum(least.values())
+    nodes = (n.id for n in found.graph.nodes)
+    return max((sum(least[n] for n in _touched(found, u, tables)) for u in nodes), default=0)
+
+
+def _touched(found: Sharing, node: int, counted: Collection[int]) -> list[int]:
+    """Arrays that live while a statement runs, whatever the order."""
+    users = ((n, found.instances[n]) for n in counted)
+    return [n for n, i in users if i.kept or node in i.producers or node in i.consumers]
+
+
 def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
     return not literal if isinstance(literal, bool) else ~literal
 
 
 def _table(
-    instance: Instance, weight: int, extents: Mapping[str, int]
-) -> tuple[tuple[tuple[int, ...], int], ...]:
-    """What an array takes for every set of contracted axes."""
-    shape = [extent_of(space, extents) for space in instance.array.spaces]
-    axes = [axis for axis, _ in instance.axes if shape[axis] > 1]
+    instance: Instance, weight: int, extents: Mapping[str, int], tiles: Mapping[str, int]
+) -> Table:
+    """What an array takes for every set of contracted axes, each of which counts its tile."""
+    spaces = instance.array.spaces
+    shape = [extent_of(space, extents) for space in spaces]
+    tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]
+    axes = [axis for axis, _ in instance.axes if tile[axis] < shape[axis]]
     return tuple(
-        (chosen, weight * prod(n for axis, n in enumerate(shape) if axis not in chosen))
+        (
+            chosen,
+            weight * prod(tile[a] if a in chosen else n for a, n in enumerate(shape)),
+        )
         for count in range(len(axes) + 1)
         for chosen in combinations(axes, count)
     )

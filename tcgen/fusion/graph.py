@@ -20,7 +20,8 @@ class Node:
     Attributes:
         id: position among the nodes; producers come before consumers.
         step: id of the step.
-        reader: for a generated input: id of the step that it is produced for.
+        reader: for an array that is made for each of its readers: id of the step that it is made
+            for.
     """
 
     id: int
@@ -68,6 +69,8 @@ class FusionGraph:
     Attributes:
         program: it was made from.
         nodes: executions, producers first.
+        apart: arrays that are made for each of their readers: generated inputs, and intermediates
+            that are computed again.
         edges: in post-order of each tree, operands left to right.
         parts: the edges' ids, one tuple for each tree.
         restricted: some array was left whole because it has several producers or consumers, is
@@ -77,6 +80,7 @@ class FusionGraph:
 
     program: Program
     nodes: tuple[Node, ...]
+    apart: tuple[Tensor, ...]
     edges: tuple[Edge, ...]
     parts: tuple[tuple[int, ...], ...]
     restricted: bool
@@ -93,12 +97,21 @@ class _Link:
     read: Ref
 
 
-def fusion_graph(program: Program) -> FusionGraph:
+def fusion_graph(program: Program, again: tuple[Tensor, ...] = ()) -> FusionGraph:
     """The fusion graph of a program; resident inputs are no nodes.
+
+    Args:
+        program: a formula sequence.
+        again: intermediates to compute anew for each reader. Their producers read neither each
+            other nor generated inputs. With any, the graph has no edges: it is no tree.
 
     Source: Allam et al., section 2.1, with indices matched through the axes of the array.
     """
-    nodes = _nodes(program)
+    generated = tuple(s.out.tensor for s in program.steps if isinstance(s.op, Produce))
+    apart = (*generated, *again)
+    nodes = _nodes(program, apart)
+    if again:
+        return FusionGraph(program, nodes, apart, (), (), True)
     links: dict[int, list[_Link]] = {}
     restricted = False
     executions = {n.step: n for n in nodes if n.reader is None}
@@ -122,23 +135,22 @@ def fusion_graph(program: Program) -> FusionGraph:
             else:
                 links.setdefault(node.id, []).append(link)
     edges, parts = _edges(nodes, links)
-    return FusionGraph(program, nodes, edges, parts, restricted)
+    return FusionGraph(program, nodes, apart, edges, parts, restricted)
 
 
-def _nodes(program: Program) -> tuple[Node, ...]:
-    """Executions in program order, a generated input right before the step that reads it."""
-    produce = {s.out.tensor: s for s in program.steps if isinstance(s.op, Produce)}
+def _nodes(program: Program, apart: tuple[Tensor, ...]) -> tuple[Node, ...]:
+    """Executions in program order, what is made for a step right before it."""
     wanted: list[tuple[int, int | None]] = []
     read: set[Tensor] = set()
     for step in program.steps:
-        if isinstance(step.op, Produce):
+        if step.out.tensor in apart:
             continue
         for tensor in dict.fromkeys(r.tensor for r in step.operands):
-            if tensor in produce:
-                wanted.append((produce[tensor].id, step.id))
+            if tensor in apart:
+                wanted += [(maker.id, step.id) for maker in program.producers(tensor)]
                 read.add(tensor)
         wanted.append((step.id, None))
-    wanted += [(s.id, None) for tensor, s in produce.items() if tensor not in read]
+    wanted += [(s.id, None) for t in apart if t not in read for s in program.producers(t)]
     return tuple(Node(n, step, reader) for n, (step, reader) in enumerate(wanted))
 
 

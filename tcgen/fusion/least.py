@@ -68,7 +68,7 @@ def least_memory(
         bound,
         "bytes" if peak else "elements",
     )
-    return replace(_packed(plan) if peak else plan, solve=solve)
+    return replace(packed(plan) if peak else plan, solve=solve)
 
 
 def _value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
@@ -79,7 +79,7 @@ def _value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
     return sum(n for a, n in elements.items() if a.tensor.role is not Role.OUTPUT)
 
 
-def _packed(plan: FusionPlan) -> FusionPlan:
+def packed(plan: FusionPlan) -> FusionPlan:
     """The plan with an offset for every array of the arena."""
     lives = [(a, life) for a, life in counted_lives(plan) if a.place is Place.ARENA]
     layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives))

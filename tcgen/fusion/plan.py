@@ -62,6 +62,8 @@ def build_plan(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
+    *,
+    by_launch: bool = False,
 ) -> FusionPlan:
     """The plan in which exactly the given loops are shared, and tiles of generated inputs.
 
@@ -72,11 +74,13 @@ def build_plan(
         extents: planning extents by name, sorted.
         dtype: of the program.
         solve: what the solver says.
+        by_launch: every loop runs on the host and every step is a kernel of its own; a generated
+            input that shares no loop is held whole.
     """
-    visited = _visits(graph, placed, dict(extents), dtype)
+    visited = _visits(graph, placed, dict(extents), dtype, by_launch=by_launch)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
-    groups = _groups(graph.program, visits)
+    groups = _groups(graph.program, visits, by_launch=by_launch)
     arrays = tuple(
         replace(a, bytes=array_bytes(a, dict(extents), dtype))
         for a in _arrays(graph, axes, visited, groups)
@@ -94,12 +98,17 @@ def build_plan(
 
 
 def _visits(
-    graph: FusionGraph, placed: tuple[Placed, ...], extents: Mapping[str, int], dtype: str
+    graph: FusionGraph,
+    placed: tuple[Placed, ...],
+    extents: Mapping[str, int],
+    dtype: str,
+    *,
+    by_launch: bool,
 ) -> list[_Visited]:
     """Visits in order; a generated input that is not fused goes right before its reader."""
     steps = graph.program.steps
     result: list[_Visited] = []
-    apart = _fetched_apart(graph, placed)
+    apart = _fetched_apart(graph, placed, by_launch=by_launch)
     fetches: dict[int, list[Node]] = {}
     for node in apart:
         if node.reader is not None:
@@ -109,7 +118,10 @@ def _visits(
         node = graph.nodes[place.node]
         if node in apart:
             continue
-        visit = Visit(node.step, place.bind, tuple(o for _, o in place.bind))
+        own = tuple((i, o) for i, o in place.bind if i in steps[node.step].indices)
+        loops = tuple(o for _, o in place.bind)
+        repeated = tuple(o for o in loops if all(o != bound for _, bound in own))
+        visit = Visit(node.step, own, loops, repeated)
         for source in fetches.get(node.step, ()):
             found = fetch_tiles(
                 steps[source.step], steps[node.step], visit, next_id, extents, dtype
@@ -121,7 +133,9 @@ def _visits(
     return result
 
 
-def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
+def _fetched_apart(
+    graph: FusionGraph, placed: tuple[Placed, ...], *, by_launch: bool
+) -> list[Node]:
     """Generated inputs to be fetched right before their reader, in all of its loops.
 
     Those that share no loop with it, and those of which another instance would be live at the same
@@ -132,7 +146,8 @@ def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]
     apart: list[Node] = []
     for position, place in enumerate(placed):
         node = nodes[position]
-        if node.reader is None:
+        made = graph.program.steps[node.step].op
+        if node.reader is None or by_launch or not isinstance(made, Produce):
             continue
         others = [n for n in nodes if n.step == node.step and n != node]
         uses = [nodes.index(n) for n in others]
@@ -142,9 +157,16 @@ def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]
     return apart
 
 
-def _groups(program: Program, visits: tuple[Visit, ...]) -> tuple[KernelGroup, ...]:
+def _groups(
+    program: Program, visits: tuple[Visit, ...], *, by_launch: bool
+) -> tuple[KernelGroup, ...]:
     """One kernel for each nest; loops around a fetch of a generated input run on the host."""
-    host = {o for v in visits if isinstance(program.steps[v.step].op, Produce) for o in v.loops}
+    host = {
+        o
+        for v in visits
+        if by_launch or isinstance(program.steps[v.step].op, Produce)
+        for o in v.loops
+    }
 
     def nest(position: int) -> tuple[LoopId, ...] | int:
         """Visits share a kernel with the same outermost loop inside the kernel."""
@@ -183,7 +205,12 @@ def _arrays(
         if made not in found:
             contracted = place.contracted or _contracted(axes.get(place.node.id, ()), place)
             home = next(
-                (o for o in reversed(place.visit.loops) if any(o == c for _, c in contracted)), None
+                (
+                    o
+                    for o in reversed(place.visit.loops)
+                    if o in place.visit.redundant or any(o == c for _, c in contracted)
+                ),
+                None,
             )
             if isinstance(step.op, Produce):  # made afresh in every loop around it
                 home = place.visit.loops[-1] if place.visit.loops else None
@@ -191,7 +218,7 @@ def _arrays(
                 step.out.tensor, contracted, home, Place.ARENA, (position, position)
             )
         reads = [
-            (t, step.id if t.role is Role.GENERATED else None)
+            (t, step.id if t in graph.apart else None)
             for t in dict.fromkeys(r.tensor for r in step.operands)
             if t.role is not Role.INPUT
         ]

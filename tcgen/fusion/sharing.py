@@ -9,11 +9,11 @@ consequences, so that what can never be shared is left out of every search.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import combinations, pairwise
 
-from ..ir.program import Phase, Produce, Step
+from ..ir.program import Phase, Step
 from ..ir.tensor import Index, Role, Tensor
 from .graph import FusionGraph
 
@@ -27,7 +27,7 @@ class Instance:
 
     Attributes:
         array: the tensor.
-        reader: for a generated input: id of the step that it is produced for.
+        reader: for an array made for each of its readers: id of the step that it is made for.
         producers: statements that write it.
         consumers: statements that read it.
         axes: that may shrink, each with the walks that must be one loop for it.
@@ -52,6 +52,8 @@ class Sharing:
         carried: for each producer and consumer, the pairs of indices that may be one loop.
         after: for each statement, a bit for each statement that depends on it.
         walks: groups of walks, in order; walks of two groups are never one loop.
+        repeats: walks of statements that have no index for the loop, so that each iteration repeats
+            them, and the walk of a reader that they follow.
     """
 
     graph: FusionGraph
@@ -59,6 +61,7 @@ class Sharing:
     carried: Mapping[tuple[int, int], Allowed]
     after: tuple[int, ...]
     walks: tuple[tuple[Walk, ...], ...]
+    repeats: Mapping[Walk, Walk] = field(default_factory=dict)
 
     def precedes(self, first: int, last: int) -> bool:
         """True where ``last`` depends on ``first``."""
@@ -80,17 +83,46 @@ class Arrangement:
 
 def sharing(graph: FusionGraph) -> Sharing:
     """Statements, arrays, dependences and the walks that could be one loop."""
-    bare = _instances(graph)
-    carried = {
-        (p, c): _allowed(_step(graph, p), _step(graph, c))
+    bare = bare_instances(graph)
+    carried = carried_walks(graph, bare)
+    return connected(graph, bare, carried, {})
+
+
+def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[int, int], Allowed]:
+    """For each producer and consumer, the pairs of their indices that may be one loop."""
+    return {
+        (p, c): _allowed(step_of(graph, p), step_of(graph, c))
         for instance in bare
         for p in instance.producers
         for c in instance.consumers
     }
+
+
+def connected(
+    graph: FusionGraph,
+    bare: tuple[Instance, ...],
+    carried: Mapping[tuple[int, int], Allowed],
+    repeats: Mapping[Walk, Walk],
+    shrinking: Collection[Tensor] | None = None,
+) -> Sharing:
+    """What follows from the pairs that may be one loop.
+
+    Args:
+        graph: of the program.
+        bare: arrays without axes.
+        carried: pairs of indices of a producer and a consumer, repeated walks included.
+        repeats: repeated walks and what they follow.
+        shrinking: arrays that may shrink; None: all.
+    """
     after = _after(graph, bare, carried)
-    instances = tuple(_with_axes(graph, i, carried, after) for i in bare)
-    groups = _groups(instances, carried, after)
-    return Sharing(graph, instances, carried, after, groups)
+    instances = tuple(
+        _with_axes(graph, i, carried, after) if shrinking is None or i.array in shrinking else i
+        for i in bare
+    )
+    groups = _groups(instances, carried, after, repeats)
+    used = {walk for group in groups for walk in group}
+    kept = {walk: origin for walk, origin in repeats.items() if walk in used}
+    return Sharing(graph, instances, carried, after, groups, kept)
 
 
 def forced(
@@ -128,7 +160,8 @@ def forced(
     return bound
 
 
-def _step(graph: FusionGraph, node: int) -> Step:
+def step_of(graph: FusionGraph, node: int) -> Step:
+    """The step that a statement executes."""
     return graph.program.steps[graph.nodes[node].step]
 
 
@@ -138,35 +171,33 @@ def phase_of(graph: FusionGraph, node: int) -> Phase:
     return graph.program.steps[found.step if found.reader is None else found.reader].phase
 
 
-def _instances(graph: FusionGraph) -> tuple[Instance, ...]:
+def bare_instances(graph: FusionGraph) -> tuple[Instance, ...]:
     """Arrays in order of the program, without the axes that may shrink."""
     program = graph.program
-    execution = {n.step: n.id for n in graph.nodes if n.reader is None}
     found: list[Instance] = []
     for tensor in program.tensors:
         if tensor.role is Role.INPUT:
             continue
-        makers = program.producers(tensor)
-        if makers and isinstance(makers[0].op, Produce):
-            found += [
-                Instance(
-                    tensor,
-                    node.reader,
-                    (node.id,),
-                    () if node.reader is None else (execution[node.reader],),
-                    (),
-                    False,
-                )
-                for node in graph.nodes
-                if node.step == makers[0].id
-            ]
-            continue
-        producers = tuple(execution[s.id] for s in makers)
-        consumers = tuple(execution[s.id] for s in program.consumers(tensor))
-        phases = {phase_of(graph, n) for n in (*producers, *consumers)}
-        kept = len(phases) > 1
-        found.append(Instance(tensor, None, producers, consumers, (), kept))
+        made = [n for n in graph.nodes if program.steps[n.step].out.tensor == tensor]
+        read = [n for n in graph.nodes if _reads(program.steps[n.step], tensor)]
+        phases = {phase_of(graph, n.id) for n in (*made, *read)}
+        apart = tensor in graph.apart
+        found += [
+            Instance(
+                tensor,
+                reader,
+                tuple(n.id for n in made if not apart or n.reader == reader),
+                tuple(n.id for n in read if reader is None or n.step == reader),
+                (),
+                not apart and len(phases) > 1,
+            )
+            for reader in (dict.fromkeys(n.reader for n in made) if apart else (None,))
+        ]
     return tuple(found)
+
+
+def _reads(step: Step, tensor: Tensor) -> bool:
+    return any(ref.tensor == tensor for ref in step.operands)
 
 
 def _allowed(maker: Step, reader: Step) -> Allowed:
@@ -231,11 +262,11 @@ def _with_axes(
         return instance
     axes: list[tuple[int, tuple[Walk, ...]]] = []
     for axis, space in enumerate(array.spaces):
-        walks: list[Walk] = [(n, _step(graph, n).out.indices[axis]) for n in instance.producers]
+        walks: list[Walk] = [(n, step_of(graph, n).out.indices[axis]) for n in instance.producers]
         walks += [
             (n, ref.indices[axis])
             for n in instance.consumers
-            for ref in _step(graph, n).operands
+            for ref in step_of(graph, n).operands
             if ref.tensor == array
         ]
         members = tuple(dict.fromkeys(walks))
@@ -251,8 +282,12 @@ def _groups(
     instances: tuple[Instance, ...],
     carried: Mapping[tuple[int, int], Allowed],
     after: tuple[int, ...],
+    repeats: Mapping[Walk, Walk],
 ) -> tuple[tuple[Walk, ...], ...]:
-    """Walks connected by an axis that may shrink, or by what stands between two of them."""
+    """Walks connected by an axis that may shrink, or by what stands between two of them.
+
+    A statement may be repeated in a loop of its reader.
+    """
     groups: list[set[Walk]] = []
 
     def join(walks: set[Walk]) -> bool:
@@ -275,6 +310,9 @@ def _groups(
                     for made, read in sorted(allowed, key=str):
                         if (p, made) in group or (c, read) in group:
                             changed |= join({(p, made), (c, read)})
+        for repeated, origin in repeats.items():
+            if any(origin in group for group in groups):
+                changed |= join({repeated, origin})
 
     def order(walk: Walk) -> tuple[int, str, str]:
         return (walk[0], walk[1].name, walk[1].space.name)

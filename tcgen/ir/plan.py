@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 
 from .program import Program, pretty_step
 from .tensor import Index, Space, Tensor
@@ -141,11 +142,11 @@ class Solve:
     """What the solver says of the plan.
 
     Attributes:
-        objective: ``none``, ``linear``, ``memory`` or ``peak``.
+        objective: ``none``, ``linear``, ``memory``, ``peak`` or ``time``.
         model: ``tree`` (exactly the paper's), ``tree-restricted`` (arrays with several producers or
             consumers were left unfused), ``dag`` (they were not) or ``hand`` (written by a person).
         status: ``OPTIMAL`` or ``FEASIBLE``.
-        value: of the objective, recomputed in exact integers; None for hand-written plans.
+        value: of the objective, recomputed exactly; None for hand-written plans.
         bound: proven bound on the objective, or None.
         unit: ``seconds``, ``bytes``, ``elements`` or ``saved_elements``.
     """
@@ -153,8 +154,8 @@ class Solve:
     objective: str = "none"
     model: str = "tree"
     status: str = "OPTIMAL"
-    value: int | None = None
-    bound: int | None = None
+    value: int | Fraction | None = None
+    bound: int | Fraction | None = None
     unit: str = "elements"
 
 

@@ -7,6 +7,7 @@ not be the planning extents. Units: flops (multiply + add = 2), elements, bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from ..artifact import Manifest
@@ -50,8 +51,8 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             "objective": plan.solve.objective,
             "model": plan.solve.model,
             "status": plan.solve.status,
-            "value": plan.solve.value,
-            "bound": plan.solve.bound,
+            "value": _number(plan.solve.value),
+            "bound": _number(plan.solve.bound),
             "unit": plan.solve.unit,
         },
         "arrays": _arrays(plan, manifest, extents),
@@ -69,6 +70,11 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             for group in plan.groups
         ],
     }
+
+
+def _number(value: int | Fraction | None) -> int | float | None:
+    """A whole number as it is, seconds as a float."""
+    return float(value) if isinstance(value, Fraction) else value
 
 
 def _loops(plan: FusionPlan, visits: tuple[int, ...]) -> tuple[LoopId, ...]:

@@ -1,0 +1,268 @@
+"""Objective ``time``: the plan of least predicted time whose peak keeps the memory limit.
+
+Without a limit, or where all of it fits, steps stay whole: tiles only add calls. Else loops are
+shared by tiles. The search proposes which loops are shared, for one tile of each space at a time;
+then the tile of each loop is refined on exact counts of time and peak. Where that does not suffice,
+statements are repeated in loops of their readers, and intermediates that are read in different
+ways are computed anew for each reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import product
+
+from ..config import Options
+from ..ir.cost import extent_of
+from ..ir.plan import FusionPlan, LoopId, Solve
+from ..ir.program import Produce, Program
+from ..ir.tensor import Role, Tensor, element_bytes
+from .graph import FusionGraph, fusion_graph
+from .least import packed
+from .memory import counted_lives, peak_of, whole_elements
+from .nest import Placed, arrangement_of, place_arrangement, place_nodes
+from .plan import build_plan, shared_axes
+from .recompute import sharing_with_repeats
+from .refine import refined, with_tiles
+from .sharing import Arrangement, Sharing
+from .timed import Request, least_bytes, solve_least, solve_time
+from .timing import PICO, plan_picoseconds, unfused_picoseconds
+
+_WORK = 6.0  # deterministic seconds at effort 1
+_TRIPS = (1, 2, 4, 10, 30)
+_FEW = 10  # statements of a program for which every way is tried
+_HOT = 16  # an array shrinks if it takes more than this fraction of the limit
+
+
+def least_time(
+    graph: FusionGraph, unfused: FusionPlan, extents: tuple[tuple[str, int], ...], options: Options
+) -> FusionPlan:
+    """The plan of least predicted time within ``options.memory_limit``.
+
+    Where no plan that is found fits, the one of least peak is returned.
+
+    Args:
+        graph: fusion graph of the program.
+        unfused: the plan that shares no loop.
+        extents: planning extents.
+        options: ``memory_limit``, ``machine``, ``dtype`` and ``effort`` are read.
+
+    Raises:
+        PlanError: the solver refuses the model.
+    """
+    sizes, dtype, machine = dict(extents), options.dtype, options.machine
+    steps = [graph.program.steps[n.step] for n in graph.nodes]
+    bound = unfused_picoseconds(steps, sizes, machine, dtype)
+    best = unfused
+    if options.memory_limit is not None:
+        limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
+        search = _Search(graph.program, extents, Request(sizes, limit, machine, dtype))
+        search.offer(unfused)
+        search.run(_WORK * options.effort)
+        best = search.best or search.least(_WORK * options.effort)
+    model = "dag" if graph.restricted else "tree"
+    return replace(packed(best), solve=_solve(best, bound, model, options))
+
+
+def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
+    """What is said of a plan whose time is at least ``bound`` picoseconds."""
+    value = plan_picoseconds(plan, options.machine, options.dtype)
+    status = "OPTIMAL" if value <= bound else "FEASIBLE"
+    exact = Fraction(value, PICO), Fraction(min(value, bound), PICO)
+    return Solve("time", model, status, *exact, "seconds")
+
+
+def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
+    """The loops of a ``time`` plan with tiles for a smaller limit; None where none fit.
+
+    Much quicker than a new plan: for when copies, known only later, need a part of the limit.
+    """
+    assert options.memory_limit is not None
+    extents, dtype = plan.extent_of, options.dtype
+    limit = options.memory_limit - output_bytes(plan.program, extents, dtype)
+    tiles = refined(plan, Request(extents, limit, options.machine, dtype))
+    if tiles is None or not plan.loops:
+        return None
+    found = packed(with_tiles(plan, tiles, dtype))
+    bound = int((plan.solve.bound or 0) * PICO)
+    return replace(found, solve=_solve(found, bound, plan.solve.model, options))
+
+
+def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
+    """Bytes of the results, each in full."""
+    return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
+
+
+@dataclass(slots=True)
+class _Search:
+    """Plans tried so far for one program and limit."""
+
+    program: Program
+    extents: tuple[tuple[str, int], ...]
+    request: Request
+    best: FusionPlan | None = None
+    _value: tuple[int, int] = (0, 0)
+    _seen: set[Arrangement] = field(default_factory=set)
+
+    def offer(self, plan: FusionPlan) -> None:
+        """Keep a plan if it fits and is faster, or as fast and smaller, than what there is."""
+        peak = plan_peak(plan, self.request.dtype)
+        time = plan_picoseconds(plan, self.request.machine, self.request.dtype)
+        if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
+            self.best, self._value = plan, (time, peak)
+
+    def run(self, work: float) -> None:
+        """Try the ways of making a plan fit, cheapest first, until one does."""
+        generated = any(isinstance(s.op, Produce) for s in self.program.steps)
+        if self.best is not None and not generated:
+            return
+        for again, repeat in self._ways():
+            graph = fusion_graph(self.program, again)
+            if self.best is not None and (again or len(graph.nodes) > _FEW):
+                return
+            found = sharing_with_repeats(graph, self._hot(), repeat=repeat)
+            if repeat > bool(found.repeats) or least_bytes(found, {}, self.request) > (
+                self.request.limit
+            ):
+                continue
+            self._tiles(found, work, last=bool(again))
+
+    def _ways(self) -> list[tuple[tuple[Tensor, ...], bool]]:
+        again = self._again()
+        ways: list[tuple[tuple[Tensor, ...], bool]] = [((), False), ((), True)]
+        return [*ways, *([(again, False), (again, True)] if again else [])]
+
+    def _hot(self) -> tuple[Tensor, ...]:
+        """Arrays that take a good part of the limit."""
+        return tuple(
+            t for t in self.program.tensors if t.role is not Role.INPUT and self._is_hot(t)
+        )
+
+    def _is_hot(self, tensor: Tensor) -> bool:
+        count = whole_elements(tensor, self.request.extents)
+        return _HOT * count * element_bytes(tensor, self.request.dtype) > self.request.limit
+
+    def _again(self) -> tuple[Tensor, ...]:
+        """Large intermediates with several readers whose producers read nothing of the kind."""
+        program, found = self.program, list[Tensor]()
+        for tensor in self._hot():
+            makers, readers = program.producers(tensor), program.consumers(tensor)
+            read = {r.tensor for s in makers for r in s.operands}
+            if (
+                tensor.role is Role.TEMP
+                and len(readers) > 1
+                and len({s.phase for s in (*makers, *readers)}) == 1
+                and not any(t.role is Role.GENERATED or t in found for t in read)
+            ):
+                found.append(tensor)
+        return tuple(found)
+
+    def _tiles(self, found: Sharing, work: float, *, last: bool) -> None:
+        """Arrangements for tiles of each space, large tiles first."""
+        hint = arrangement_of(place_nodes(found.graph, ()))
+        choices = self._choices(found)
+        fitting: list[tuple[int, ...]] = []
+        names = [name for name, _ in choices[0]] if choices else []
+        refused: list[tuple[int, ...]] = []
+        left, enough = work, 2
+        if len(found.graph.nodes) > _FEW:
+            enough = 1
+        if len(found.graph.nodes) > _FEW and not last:  # is there any plan of this kind?
+            single = solve_time(found, {}, self.request, hint, work / 8)
+            if single.arrangement is None and single.proven:
+                return
+            if single.arrangement is not None:
+                self._take(found, single.arrangement, dict.fromkeys(names, 1))
+        for number, choice in enumerate(choices):
+            tile = tuple(t for _, t in choice)
+            if sum(_covers(f, tile) for f in fitting) >= enough or any(
+                _covers(tile, r) for r in refused
+            ):
+                continue
+            share = max(0.2, left / (len(choices) - number))
+            timed = solve_time(
+                found, dict(zip(names, tile, strict=True)), self.request, hint, share
+            )
+            left -= timed.spent
+            if timed.arrangement is None:
+                if timed.proven:
+                    refused.append(tile)
+                continue
+            fitting.append(tile)
+            if timed.arrangement not in self._seen:
+                self._seen.add(timed.arrangement)
+                self._take(found, timed.arrangement, dict(choice))
+
+    def _choices(self, found: Sharing) -> list[tuple[tuple[str, int], ...]]:
+        """Tiles of every space that has shared loops: all combinations, or all alike."""
+        spaces = sorted({w[1].space for g in found.walks for w in g}, key=lambda s: s.name)
+        lists = []
+        for space in spaces:
+            extent = extent_of(space, self.request.extents)
+            tiles = {-(-extent // trips) for trips in _TRIPS if trips <= extent} | {1}
+            lists.append([(space.name, t) for t in sorted(tiles, reverse=True)])
+        small = len(found.graph.nodes) <= _FEW and len(lists) <= 2
+        if small:
+            combined = list(product(*lists))
+        else:
+            longest = max(map(len, lists), default=0)
+            combined = [tuple(x[min(n, len(x) - 1)] for x in lists) for n in range(longest)]
+        return sorted(set(combined), key=lambda c: [-t for _, t in c])
+
+    def _take(self, found: Sharing, arrangement: Arrangement, tiles: Mapping[str, int]) -> None:
+        """Offer the plan of an arrangement, with the tile of each loop refined."""
+        placed = place_arrangement(found, arrangement)
+        sizes = self.request.extents
+        tiled = tiled_loops(placed, {o: tiles[o.space.name] for o in _loops(placed)}, sizes)
+        plan = self._plan(found, tiled)
+        self.offer(plan)
+        best = refined(plan, self.request)
+        if best is not None:
+            self.offer(self._plan(found, tiled_loops(tiled, best, sizes)))
+
+    def _plan(self, found: Sharing, placed: tuple[Placed, ...]) -> FusionPlan:
+        """The plan of placed statements: steps are launched inside host loops."""
+        axes = shared_axes(found, placed)
+        return build_plan(
+            found.graph, placed, axes, self.extents, self.request.dtype, Solve(), by_launch=True
+        )
+
+    def least(self, work: float) -> FusionPlan:
+        """The plan of least peak, tiles of one element; ``best`` of a search without a limit."""
+        plans: list[FusionPlan] = []
+        again = self._again()
+        for made in ((), again) if again else ((),):
+            found = sharing_with_repeats(fusion_graph(self.program, made), self._hot())
+            hint = arrangement_of(place_nodes(found.graph, ()))
+            timed = solve_least(found, {}, self.request, hint, work / 2)
+            arrangement = timed.arrangement or hint
+            placed = place_arrangement(found, arrangement)
+            tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
+            plans.append(self._plan(found, tiled))
+        return min(plans, key=lambda p: plan_peak(p, self.request.dtype))
+
+
+def plan_peak(plan: FusionPlan, dtype: str) -> int:
+    """Bytes of intermediates and generated inputs that live at one time."""
+    return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})
+
+
+def tiled_loops(
+    placed: tuple[Placed, ...], tiles: Mapping[LoopId, int], extents: Mapping[str, int]
+) -> tuple[Placed, ...]:
+    """Placed statements with loops over tiles, numbered anew; loops of one trip are left out."""
+    kept = [o for o in _loops(placed) if tiles[o] < extent_of(o.space, extents)]
+    new = {o: LoopId(n, o.space, None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(kept)}
+    return tuple(
+        Placed(p.node, tuple((index, new[o]) for index, o in p.bind if o in new)) for p in placed
+    )
+
+
+def _loops(placed: tuple[Placed, ...]) -> list[LoopId]:
+    return list(dict.fromkeys(o for p in placed for _, o in p.bind))
+
+
+def _covers(large: tuple[int, ...], small: tuple[int, ...]) -> bool:
+    return large != small and all(a >= b for a, b in zip(large, small, strict=True))

@@ -1,0 +1,102 @@
+"""Predicted time of a plan: calls, work and traffic, in whole picoseconds.
+
+A statement inside tile loops is called once for each combination of tiles. A call takes
+
+    work / (flops of the machine * efficiency) + bytes of its operands and result / bandwidth + call
+
+where the efficiency of a matrix product of m rows, n columns and k summed elements is
+m/(m+2) * n/(n+2) * k/(k+4): the edges of the register tile and the start of the inner loop. That
+thin products are slow besides follows from their bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from math import prod
+from typing import assert_never
+
+from ..config import Machine
+from ..ir.cost import extent_of
+from ..ir.plan import FusionPlan
+from ..ir.program import Add, Contract, Map, Produce, Step
+from ..ir.tensor import Index, Ref, element_bytes
+
+PICO = 10**12
+_ROWS, _DEPTH = 2, 4  # of a product: at this length half of the machine's flops are reached
+
+
+def step_picoseconds(
+    step: Step,
+    tiles: Mapping[Index, int],
+    repeats: int,
+    extents: Mapping[str, int],
+    machine: Machine,
+    dtype: str,
+) -> int:
+    """Time of all calls of a step.
+
+    Args:
+        step: what is computed.
+        tiles: elements of a tile for each index that a tile loop walks.
+        repeats: how often all of it is computed.
+        extents: of the base spaces.
+        machine: constants.
+        dtype: of the program.
+    """
+    whole = {i: extent_of(i.space, extents) for i in step.indices}
+    calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
+    length = {i: min(n, tiles.get(i, n)) for i, n in whole.items()}
+    flops = repeats * step.flops.value(extents)
+    slow, fast = 1, 1
+    match step.op:
+        case Contract(a, b):
+            slow, fast = _efficiency(step, a, b, length)
+        case Produce():
+            flops = repeats * machine.generated * prod(whole.values())
+        case Add() | Map():
+            pass  # their bytes decide
+        case _:
+            assert_never(step.op)
+    adds = step.accumulate or any(i in tiles for i in step.sums)
+    touched = [*step.operands, step.out, *([step.out] if adds else [])]
+    held = sum(_bytes(ref, length, dtype) for ref in touched)
+    return (
+        flops * slow * PICO // (fast * machine.flops)
+        + calls * held * PICO // machine.bandwidth
+        + calls * machine.call * 1000
+    )
+
+
+def _efficiency(step: Step, a: Ref, b: Ref, length: Mapping[Index, int]) -> tuple[int, int]:
+    """Inverse of the efficiency of a product, as a quotient of whole numbers."""
+    m = prod(n for i, n in length.items() if i in a.indices and i not in b.indices)
+    n = prod(n for i, n in length.items() if i in b.indices and i not in a.indices)
+    k = prod(length[i] for i in step.sums if i in a.indices and i in b.indices)
+    return (m + _ROWS) * (n + _ROWS) * (k + _DEPTH), m * n * k
+
+
+def _bytes(ref: Ref, length: Mapping[Index, int], dtype: str) -> int:
+    return element_bytes(ref.tensor, dtype) * prod(length[i] for i in dict.fromkeys(ref.indices))
+
+
+def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str) -> int:
+    """Predicted time of a plan under its planning extents."""
+    extents, total = plan.extent_of, 0
+    for visit in plan.visits:
+        tiles = {index: loop.tile or 1 for index, loop in visit.bind}
+        repeats = prod(
+            -(-extent_of(loop.space, extents) // (loop.tile or 1)) for loop in visit.redundant
+        )
+        step = plan.program.steps[visit.step]
+        total += step_picoseconds(step, tiles, repeats, extents, machine, dtype)
+    return total
+
+
+def unfused_picoseconds(
+    steps: Collection[Step], extents: Mapping[str, int], machine: Machine, dtype: str
+) -> int:
+    """Predicted time of all steps by themselves: no plan takes less.
+
+    Tiles add calls and make products thinner, and repeats add work.
+    """
+    return sum(step_picoseconds(s, {}, 1, extents, machine, dtype) for s in steps)

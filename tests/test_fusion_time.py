@@ -1,0 +1,202 @@
+"""Objective time: within the limit, no slower than the published plans, and right as code."""
+
+from __future__ import annotations
+
+import importlib.util
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.algebra import form_sequence
+from tcgen.api import spec_path
+from tcgen.config import Machine, Options, parse_machine
+from tcgen.driver import read_system
+from tcgen.errors import ArgumentError, MemoryLimitError
+from tcgen.fusion import plan_fusion
+from tcgen.fusion.time_plan import output_bytes, plan_peak
+from tcgen.fusion.timing import plan_picoseconds, step_picoseconds
+from tcgen.interp import evaluate_program, evaluate_system, run_module
+from tcgen.ir.program import Contract, Program
+from tcgen.ir.tensor import Index, Role, Space
+from tcgen.lower import lower_plan
+from tcgen.testing import random_arrays
+
+
+def _load(name: str):
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+brute, programs = _load("brute_force"), _load("random_programs")
+SIZES = (("o", 5), ("v", 7))
+# Limit in elements, and the predicted seconds of plans with tiles of one extent for each space.
+A3A = (
+    (2 * 10**10, 3282),
+    (9 * 10**9, 3283),
+    (3 * 10**9, 3286),
+    (10**9, 3307),
+    (10**8, 3536),
+    (10**7, 5574),
+    (10**6, 11221),
+    (10**5, 35130),
+)
+
+
+def timed_plan(program: Program, extents, limit: int | None):
+    plan = plan_fusion(program, Options(extents, objective="time", memory_limit=limit))
+    plan.verify()
+    assert plan.solve.objective == "time"
+    assert plan.solve.unit == "seconds"
+    assert plan.solve.value == Fraction(plan_picoseconds(plan, Machine(), "float64"), 10**12)
+    assert plan.solve.bound <= plan.solve.value
+    return plan
+
+
+def some_program(seed: int) -> Program:
+    match seed % 3:
+        case 0:
+            return programs.random_tree(seed, 2 + seed % 4)
+        case 1:
+            return programs.random_dag(seed, 1 + seed % 5)
+        case _:
+            return brute.small_dag(seed, 3 + seed % 3, 0.8, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("limit", "seconds"),
+    [pytest.param(*p, marks=() if p[0] in (3 * 10**9, 10**6) else pytest.mark.slow) for p in A3A],
+)
+def test_a3a_is_no_slower_than_published(limit, seconds):
+    extents = (("o", 30), ("v", 300))
+    program = form_sequence(read_system(spec_path("a3a")), Options(extents))
+    plan = timed_plan(program, extents, 8 * limit + 8)  # beside the limit: the energy itself
+    assert plan_peak(plan, "float64") <= 8 * limit
+    assert plan.solve.value <= seconds
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_plans_within_a_limit_compute_the_program(seed):
+    check_limits(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(9, 60))
+def test_plans_within_a_limit_compute_more_programs(seed):
+    check_limits(seed)
+
+
+def check_limits(seed: int) -> None:
+    """Half and none of what the unfused program takes, results aside."""
+    program, sizes = some_program(seed), dict(SIZES)
+    rng = np.random.default_rng(seed)
+    given = {
+        t.name: rng.random([sum(sizes[b.name] for b in s.bases) for s in t.spaces])
+        for t in program.inputs
+    }
+    wanted = evaluate_program(program, given, sizes)
+    results = output_bytes(program, sizes, "float64")
+    most = plan_peak(timed_plan(program, SIZES, None), "float64")
+    least = plan_fusion(program, Options(SIZES, objective="peak")).solve.value
+    for limit in (most // 2, 0):
+        plan = timed_plan(program, SIZES, limit + results)
+        assert plan_peak(plan, "float64") <= max(limit, least)
+        module = lower_plan(plan, Options())
+        module.verify()
+        found = run_module(module, given, sizes)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-12, err_msg=name)
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+@pytest.mark.parametrize(
+    ("spec", "extents", "optimize", "limits"),
+    [
+        ("a3a", {"o": 3, "v": 10}, True, (50_000, 5_000)),
+        ("df_ladder", {"o": 2, "v": 11, "x": 13}, False, (60_000, 20_000)),
+        pytest.param(
+            *("t_closed_shell", {"o": 5, "v": 9}, True, (330_000,)), marks=pytest.mark.slow
+        ),
+        ("mp2_df", {"o": 3, "v": 7, "x": 11}, True, (2_000,)),
+    ],
+)
+def test_generated_code_within_a_limit(spec, extents, optimize, limits, target):
+    """Proportionally small limits: the values of the equations, and no byte too many."""
+    path = spec_path(spec)
+    given = random_arrays(read_system(path), extents, seed=3)
+    wanted = evaluate_system(read_system(path), given, extents)
+    for limit in limits:
+        program = tcgen.compile(
+            path,
+            extents=extents,
+            memory_limit=limit,
+            objective="time",
+            optimize=optimize,
+            target=target,
+        )
+        assert program.report["memory"]["peak_bytes"] <= limit
+        unfused = program.report["memory"]["intermediates_unfused_bytes"]
+        assert unfused > limit
+        assert program.report["fusion"]["status"] in ("OPTIMAL", "FEASIBLE")
+        for name, value in program(**given).items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-10)
+
+
+def test_without_a_limit_nothing_is_fused():
+    program = tcgen.compile(
+        spec_path("mp2_df"), extents={"o": 3, "v": 7, "x": 11}, target="numpy", objective="time"
+    )
+    fusion = program.report["fusion"]
+    assert fusion["status"] == "OPTIMAL"
+    assert fusion["value"] == fusion["bound"] > 0
+    assert not any(kernel["loops"] for kernel in program.report["kernels"])
+
+
+def test_too_small_a_limit_names_the_least():
+    with pytest.raises(MemoryLimitError, match=r"needs ([\d,]+) bytes.*largest arrays") as caught:
+        tcgen.compile(
+            spec_path("a3a"),
+            extents={"o": 3, "v": 5},
+            memory_limit=100,
+            objective="time",
+            target="numpy",
+        )
+    least = int(str(caught.value).split("needs ")[1].split(" bytes")[0].replace(",", ""))
+    program = tcgen.compile(
+        spec_path("a3a"),
+        extents={"o": 3, "v": 5},
+        memory_limit=least,
+        objective="time",
+        target="numpy",
+    )
+    assert program.report["memory"]["peak_bytes"] <= least
+
+
+def test_time_of_a_product(hand_plans):
+    """Work at the efficiency of the tile, traffic and calls, counted by hand."""
+    space = Space("n")
+    i, j, k = (Index(x, space) for x in "ijk")
+    a, b = (hand_plans.tensor(x, space, space) for x in "ab")
+    c = hand_plans.tensor("c", space, space, role=Role.OUTPUT)
+    program = hand_plans.program(
+        "product",
+        (a, b),
+        (hand_plans.at(c, i, j), Contract(hand_plans.at(a, i, k), hand_plans.at(b, k, j)), (k,)),
+    )
+    machine = Machine(flops=10**9, bandwidth=10**9, call=1)
+    time = step_picoseconds(program.steps[0], {i: 2, k: 5}, 3, {"n": 10}, machine, "float64")
+    calls = 3 * 5 * 2
+    work = 3 * 2000 * 1000 * (4 * 12 * 9) // (2 * 10 * 5)
+    traffic = calls * 8 * (2 * 5 + 5 * 10 + 2 * (2 * 10)) * 1000
+    assert time == work + traffic + calls * 1000
+
+
+def test_constants_of_a_machine():
+    assert parse_machine("flops=2e11, call=0") == Machine(flops=2 * 10**11, call=0)
+    for text in ("flops", "speed=3", "flops=-1", "flops=0", "call=1.5"):
+        with pytest.raises(ArgumentError, match="machine"):
+            parse_machine(text)
