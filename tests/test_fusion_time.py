@@ -161,7 +161,7 @@ def test_too_small_a_limit_names_the_least():
         tcgen.compile(
             spec_path("a3a"),
             extents={"o": 3, "v": 5},
-            memory_limit=100,
+            memory_limit=10,
             objective="time",
             target="numpy",
         )
