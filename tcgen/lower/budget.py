@@ -23,7 +23,7 @@ def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | No
     """
     promises = []
     if plan.solve.objective == "peak" and plan.solve.value is not None:
-        promises.append(plan.solve.value)
+        promises.append(int(plan.solve.value))
     if plan.solve.objective == "memory":
         promises.append(sum(a.bytes for a in plan.arrays if a.tensor.role is not Role.OUTPUT))
     if options.memory_limit is not None:
