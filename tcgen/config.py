@@ -21,6 +21,8 @@ TARGETS = ("cpu", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time")
+EINSUM_MIN_FLOPS = 1_000_000
+EINSUM_PROGRAMS = 512
 
 _UNITS = {
     "": 1,
@@ -198,9 +200,19 @@ def compiler_command() -> str | None:
 
 def einsum_min_flops() -> int:
     """TCGEN_EINSUM_MIN_FLOPS: einsum calls of fewer flops go to NumPy (0: none of them does)."""
-    text = os.environ.get("TCGEN_EINSUM_MIN_FLOPS", "100000")
+    text = os.environ.get("TCGEN_EINSUM_MIN_FLOPS")
+    return EINSUM_MIN_FLOPS if text is None else _whole("TCGEN_EINSUM_MIN_FLOPS", text, "flops")
+
+
+def einsum_programs() -> int:
+    """TCGEN_EINSUM_PROGRAMS: how many compiled einsum programs a process keeps."""
+    text = os.environ.get("TCGEN_EINSUM_PROGRAMS")
+    return EINSUM_PROGRAMS if text is None else _whole("TCGEN_EINSUM_PROGRAMS", text, "programs")
+
+
+def _whole(name: str, text: str, what: str) -> int:
     if not text.isdecimal():
-        raise ArgumentError(f"TCGEN_EINSUM_MIN_FLOPS={text!r} is no number of flops, like 100000")
+        raise ArgumentError(f"{name}={text!r} is no number of {what}, like 1000")
     return int(text)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .einsum_call import Array, run_einsum
-from .errors import ArgumentError, DtypeError, EinsumError, ShapeError
+from .einsum_call import Array, run_einsum, run_tiny
+from .errors import ArgumentError, DtypeError, EinsumError, PathNameError, ShapeError
 from .frontend.einsum import Path, check_path
 from .frontend.subscripts import LETTERS, Expression, express, interleaved
 
@@ -32,8 +32,9 @@ def einsum(
 
     Subscripts, broadcasting, promotion, ``out``, ``dtype``, ``order``, ``casting`` and errors are
     NumPy's; labels may be letters of any alphabet, any number of them. Calls on element types other
-    than float64, float32 and complex128, calls that make a view, and calls of fewer than 100,000
-    flops (TCGEN_EINSUM_MIN_FLOPS) are delegated to NumPy: see :func:`tcgen.einsum_report`.
+    than float64, float32 and complex128, calls that make a view, and small calls are delegated to
+    NumPy: those of fewer than 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), and of four times as many
+    where NumPy has its BLAS do them. See :func:`tcgen.einsum_report`.
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
@@ -50,7 +51,9 @@ def einsum(
         The result; a NumPy scalar where it has no axes, a view where NumPy returns one.
 
     Raises:
-        EinsumError: wrong subscripts, order, casting or path (a ValueError).
+        EinsumError: wrong subscripts, order, casting or path (a ValueError; of a path also a
+            RuntimeError and IndexError).
+        PathNameError: ``optimize`` is an unknown name (a KeyError).
         ShapeError: extents do not fit (a ValueError).
         DtypeError: a cast is not allowed (a TypeError).
         ArgumentError: an argument of the wrong kind (a TypeError).
@@ -62,6 +65,18 @@ def einsum(
         array([[1., 2.],
                [3., 4.]])
     """
+    if (
+        out is None
+        and optimize is True
+        and dtype is None
+        and order == "K"
+        and memory_limit is None
+        and len(operands) > 1
+        and type(operands[0]) is str
+    ):
+        made = run_tiny(operands, casting)
+        if made is not None:
+            return made
     if operands and isinstance(operands[0], str | bytes):
         text = operands[0] if isinstance(operands[0], str) else operands[0].decode(errors="replace")
         given = operands[1:]
@@ -181,7 +196,8 @@ def _path(optimize: Any, count: int) -> Path | None:
     """The order asked for: None for the cheapest.
 
     Raises:
-        ArgumentError: it is none of those that NumPy knows.
+        ArgumentError: it is of a kind that NumPy does not know (a TypeError).
+        PathNameError: a name that NumPy does not know (a KeyError).
         PathError: a path that does not fit.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
@@ -193,10 +209,19 @@ def _path(optimize: Any, count: int) -> Path | None:
             path = tuple(tuple(int(p) for p in step) for step in optimize[1:])
             check_path(path, count)
             return path
-    elif isinstance(optimize, tuple) and len(optimize) == 2:
+    elif (
+        isinstance(optimize, tuple | list)
+        and len(optimize) == 2
+        and isinstance(optimize[1], int | float)
+    ):
         optimize = optimize[0]  # (name, elements of the largest intermediate)
-    if isinstance(optimize, str) and optimize in ("greedy", "optimal"):
-        return None
+    if isinstance(optimize, str):
+        if optimize in ("greedy", "optimal") or count < 3:  # NumPy asks for no order of two
+            return None
+        raise PathNameError(
+            f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
+            "'optimal'; True takes the order with the fewest flops"
+        )
     raise ArgumentError(
         f"optimize={optimize!r} is none of True, False, 'greedy', 'optimal' or a path such as "
         f"['einsum_path', (0, 1), (0, 1)]"

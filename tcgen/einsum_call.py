@@ -14,10 +14,10 @@ import numpy.typing as npt
 from numpy import einsum as numpy_einsum
 
 from .config import DTYPES, einsum_min_flops, parse_bytes
-from .einsum_kernels import count_call, kernel_program, kernel_target
+from .einsum_kernels import count_call, count_tiny, kernel_program, kernel_target
 from .errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from .frontend.einsum import Kernel, Path, extents_of
-from .frontend.subscripts import LETTERS, Expression
+from .frontend.subscripts import LETTERS, Expression, express
 
 Array = npt.NDArray[Any]
 Dtype = np.dtype[Any]
@@ -55,6 +55,63 @@ class _Call:
     def flops(self) -> int:
         """Of one loop nest over all labels."""
         return len(self.arrays) * math.prod(self.extents)
+
+    @property
+    def reuses(self) -> bool:
+        """Elements are used many times: a product for the BLAS."""
+        return _reuses(self.flops, sum(a.size for a in self.arrays) + math.prod(self.shape))
+
+
+def run_tiny(operands: tuple[Any, ...], casting: str) -> Any:
+    """The result of a small call, straight from NumPy.
+
+    The checks alone cost more than many such calls. It has text and plain NumPy arrays, neither
+    output nor element type of its own, and fewer flops than a kernel is started for.
+
+    Returns:
+        None where this is no such call, or NumPy refuses it: the checked way says why.
+    """
+    text, *arrays = operands
+    flops = len(arrays)
+    kinds = []
+    for array in arrays:
+        if type(array) is not np.ndarray:
+            return None
+        flops *= array.size  # no fewer than the elements of the loop nest
+        kinds.append((array.ndim, array.dtype))
+    least = einsum_min_flops()
+    if flops <= 0 or casting not in ("safe", "same_kind", "unsafe"):
+        return None
+    try:
+        optimize = False
+        if flops >= least:
+            expression = express(text, tuple(rank for rank, _ in kinds))
+            extents = dict.fromkeys(expression.output, 1)
+            for labels, array in zip(expression.inputs, arrays, strict=True):
+                for label, extent in zip(labels, array.shape, strict=True):
+                    if extent > extents.get(label, 0):
+                        extents[label] = extent
+            flops = len(arrays) * math.prod(extents.values())
+            touched = sum(a.size for a in arrays)
+            touched += math.prod(extents[label] for label in expression.output)
+            optimize = _reuses(flops, touched)
+            if not _is_small(flops, optimize):
+                return None
+        made = numpy_einsum(*operands, optimize=optimize)
+    except (ValueError, TypeError, IndexError):
+        return None
+    count_tiny(text, tuple(kinds))
+    return made
+
+
+def _reuses(flops: int, touched: int) -> bool:
+    """Each element is used so often that NumPy gains by turning operands for its BLAS."""
+    return flops > 20_000 and flops > 8 * touched
+
+
+def _is_small(flops: int, reuses: bool) -> bool:
+    """Starting a program costs more than it saves: NumPy's own way takes less time than that."""
+    return flops < einsum_min_flops() * (4 if reuses else 1)
 
 
 def run_einsum(
@@ -119,7 +176,7 @@ def _why_numpy(call: _Call) -> str | None:
     dtype = call.dtype or call.arrays[0].dtype
     if call.dtype is None or _name(dtype) not in DTYPES:
         return f"no kernels for {_name(dtype)}"
-    small = call.memory_limit is None and call.flops < einsum_min_flops()
+    small = call.memory_limit is None and _is_small(call.flops, call.reuses)
     return "tiny" if small and len(call.extents) <= len(LETTERS) else None
 
 
@@ -137,7 +194,7 @@ def _run_numpy(call: _Call) -> Any:
     keywords: dict[str, Any] = {"order": call.order, "casting": call.casting}
     if call.asked_dtype is not None:
         keywords["dtype"] = call.asked_dtype
-    optimize = plain and call.path is None and call.flops >= einsum_min_flops() > 0
+    optimize = plain and call.path is None and call.reuses
     return numpy_einsum(
         *arguments, list(call.expression.output), out=call.out, optimize=optimize, **keywords
     )

@@ -7,17 +7,19 @@ three and more operands the order of contraction depends on them, so it belongs 
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from .api import default_target
-from .config import Options, compiler_command, einsum_target
+from .config import DTYPES, Options, compiler_command, einsum_programs, einsum_target
 from .driver import compile_system
 from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
-from .frontend.subscripts import Expression
+from .frontend.subscripts import Expression, express
 from .ir.tensor import Index
 from .runtime.program import Program
 
@@ -46,12 +48,14 @@ class EinsumReport:
     """What became of the einsum calls of this process.
 
     Attributes:
-        rows: calls by expression, element type and route, in order of first occurrence.
+        rows: calls by expression, element type and route.
         programs: how many programs this process has compiled for such calls.
+        kept: how many of them are kept for calls to come.
     """
 
     rows: tuple[EinsumRow, ...]
     programs: int
+    kept: int
 
     @property
     def kernel_calls(self) -> int:
@@ -75,8 +79,11 @@ class EinsumReport:
 
 
 _lock = threading.Lock()
-_programs: dict[tuple[Any, ...], Program] = {}
+_programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+_compiled = 0
 _calls: Counter[tuple[Expression, str, str, str]] = Counter()
+_Kinds: TypeAlias = tuple[tuple[int, np.dtype[Any]], ...]
+_tiny: dict[tuple[str, _Kinds], int] = {}
 
 
 def einsum_report(*, reset: bool = False) -> EinsumReport:
@@ -95,12 +102,32 @@ def einsum_report(*, reset: bool = False) -> EinsumReport:
                1  i,i->                            int64        numpy (no kernels for int64)
     """
     with _lock:
-        counted = list(_calls.items())
-        programs = len(_programs)
+        counted = Counter(_calls)
+        for (text, kinds), calls in _tiny.items():
+            counted[_tiny_row(text, kinds)] += calls
+        compiled, kept = _compiled, len(_programs)
         if reset:
             _calls.clear()
-    rows = tuple(EinsumRow(_text(key[0]), *key[1:], calls) for key, calls in counted)
-    return EinsumReport(rows, programs)
+            _tiny.clear()
+    rows = tuple(EinsumRow(_text(key[0]), *key[1:], calls) for key, calls in counted.items())
+    return EinsumReport(rows, compiled, kept)
+
+
+def count_tiny(text: str, kinds: _Kinds) -> None:
+    """Note a tiny call: its row is put together when the report is asked for."""
+    key = (text, kinds)
+    with _lock:
+        _tiny[key] = _tiny.get(key, 0) + 1
+
+
+def _tiny_row(text: str, kinds: _Kinds) -> tuple[Expression, str, str, str]:
+    expression = express(text, tuple(rank for rank, _ in kinds))
+    dtypes = [dtype for _, dtype in kinds]
+    plain = all(d.kind in "biufc" for d in dtypes)
+    name = str(np.result_type(*dtypes).newbyteorder("=") if plain else dtypes[0])
+    view = len(kinds) == 1 and len(expression.output) == len(expression.names)
+    reason = "a view of the operand" if view else "tiny"
+    return expression, name, "numpy", reason if name in DTYPES or view else f"no kernels for {name}"
 
 
 def count_call(expression: Expression, dtype: str, route: str, reason: str) -> None:
@@ -138,7 +165,10 @@ def kernel_program(
     """
     order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
     key = (kernel, dtype, target, order, path is None, memory_limit)
-    program = _programs.get(key)
+    with _lock:
+        program = _programs.get(key)
+        if program is not None:
+            _programs.move_to_end(key)
     if program is None:
         system = einsum_system(kernel, path)
         names = [space.name for space in system.spaces]
@@ -156,9 +186,19 @@ def kernel_program(
         except MemoryLimitError:
             made = compile_system(system, replace(options, objective="linear"))
         program = Program(made.artifact)
-        with _lock:
-            program = _programs.setdefault(key, program)
+        _keep(key, program)
     return program
+
+
+def _keep(key: tuple[Any, ...], program: Program) -> None:
+    """Keep a new program; the ones that were not called for longest go."""
+    global _compiled
+    most = einsum_programs()
+    with _lock:
+        _compiled += 1
+        _programs[key] = program
+        while len(_programs) > most:
+            _programs.popitem(last=False)
 
 
 @lru_cache(maxsize=4096)

@@ -76,8 +76,15 @@ class EinsumError(TcgenError, ValueError):
     """Subscripts or options of an einsum call that cannot be understood, or do not fit."""
 
 
-class PathError(EinsumError, RuntimeError):
+class PathError(EinsumError, RuntimeError, IndexError):
     """A contraction path that does not fit the operands."""
+
+
+class PathNameError(EinsumError, KeyError):
+    """The name of an order of contraction that there is not: a KeyError, as in NumPy."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # KeyError would show it in quotes
 
 
 class CheckError(TcgenError):

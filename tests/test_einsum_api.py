@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,9 @@ from tcgen.errors import (
     ExtentError,
     MemoryLimitError,
     PathError,
+    PathNameError,
     ShapeError,
+    TcgenError,
 )
 
 A = np.arange(6.0).reshape(2, 3)
@@ -31,7 +34,7 @@ B = np.arange(12.0).reshape(3, 4)
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated code for every call that it can run, from an empty cache."""
-    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", {})
+    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", OrderedDict())
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
     tcgen.einsum_report(reset=True)
@@ -47,10 +50,10 @@ def routes() -> list[tuple[str, str]]:
 def test_tiny_calls_are_delegated_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TCGEN_EINSUM_MIN_FLOPS")
     tcgen.einsum("ij,jk->ik", A, B)
-    big = np.ones((60, 60))
+    big = np.ones((130, 130))
     tcgen.einsum("ij,jk->ik", big, big)
     report = tcgen.einsum_report()
-    assert routes() == [("numpy", "tiny"), ("kernel", "numpy")]
+    assert routes() == [("kernel", "numpy"), ("numpy", "tiny")]
     assert (report.kernel_calls, report.numpy_calls) == (1, 1)
     assert "1 calls ran generated code, 1 were delegated to NumPy" in str(report)
     assert "ij,jk->ik" in str(report)
@@ -188,7 +191,9 @@ def test_optimize(optimize: Any) -> None:
 @pytest.mark.parametrize(
     ("optimize", "error", "said"),
     [
-        ("best", ArgumentError, "optimize='best' is none of True, False"),
+        ("best", PathNameError, "^optimize='best' names no order of contraction"),
+        (("best", 3), PathNameError, "optimize='best' names no order"),
+        (("greedy", "3"), ArgumentError, "is none of True, False"),
         (3, ArgumentError, "optimize=3 is none"),
         ([(0, 1)], ArgumentError, "is none of True"),
         (["einsum_path", (0, 1)], PathError, r"leaves 2 arrays of 3: it must end at 1"),
@@ -199,6 +204,83 @@ def test_optimize(optimize: Any) -> None:
 def test_wrong_optimize(optimize: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         tcgen.einsum("ij,jk,lk->il", A, B, B, optimize=optimize)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize(
+    "optimize",
+    [
+        *("best", ("best", 3), 3.5, 7, ("greedy", 3, 4), (3, "x"), [], {}, b"greedy"),
+        *(["einsum_path", *steps] for steps in ([(0, 1)], [(0, 5), (0, 1)], [(0, 1), (0, 1)])),
+    ],
+    ids=repr,
+)
+def test_what_numpy_says_of_optimize(optimize: Any, count: int) -> None:
+    """An error of ours is of the classes of NumPy's, and none where NumPy has none."""
+    text, arrays = ",".join(["ij", "jk", "kl"][:count]), [A, B, B][:count]
+    try:
+        expected = np.einsum(text, *arrays, optimize=optimize)
+    except Exception as error:
+        with pytest.raises(type(error)) as caught:
+            tcgen.einsum(text, *arrays, optimize=optimize)
+        assert isinstance(caught.value, TcgenError)
+    else:
+        np.testing.assert_allclose(tcgen.einsum(text, *arrays, optimize=optimize), expected)
+
+
+# ---- kept programs and delegated calls
+
+
+def test_programs_that_were_not_called_for_longest_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_EINSUM_PROGRAMS", "2")
+    before, square = tcgen.einsum_report().programs, np.eye(3)
+    for text in ("ij,jk->ik", "ij,jk->ki", "ij,jk->ik", "ij,ij->"):
+        tcgen.einsum(text, square, square)
+    report = tcgen.einsum_report()
+    assert (report.programs - before, report.kept) == (3, 2)
+    tcgen.einsum("ij,jk->ik", square, square)  # called last but one: kept
+    assert tcgen.einsum_report().programs - before == 3
+    tcgen.einsum("ij,jk->ki", square, square)
+    assert tcgen.einsum_report().programs - before == 4
+    monkeypatch.setenv("TCGEN_EINSUM_PROGRAMS", "few")
+    with pytest.raises(ArgumentError, match="TCGEN_EINSUM_PROGRAMS='few' is no number of programs"):
+        tcgen.einsum("ij,kj->ki", square, square)
+
+
+@pytest.mark.parametrize(
+    ("text", "shapes", "dtype", "way"),
+    [
+        ("ij,jk->ik", [(3, 4), (4, 2)], "f8", ("numpy", "tiny")),
+        (
+            "ij,jk",
+            [(99, 99), (99, 99)],
+            "f8",
+            ("numpy", "tiny"),
+        ),  # for the BLAS: four times as many
+        ("ijk,ij->ik", [(70, 70, 70), (70, 70)], "f8", ("numpy", "tiny")),
+        ("ijk,ij->ik", [(80, 80, 80), (80, 80)], "f8", ("kernel", "numpy")),
+        ("ij,jk", [(130, 130), (130, 130)], "f8", ("kernel", "numpy")),
+        ("ij->ji", [(3, 4)], "f8", ("numpy", "a view of the operand")),
+        ("i,i", [(3,), (3,)], "i8", ("numpy", "no kernels for int64")),
+        ("...i,...i", [(2, 3), (1, 3)], "f4", ("numpy", "tiny")),
+    ],
+)
+def test_who_runs_a_call(
+    text: str,
+    shapes: list[tuple[int, ...]],
+    dtype: str,
+    way: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_MIN_FLOPS")
+    arrays = [np.random.default_rng(n).random(s).astype(dtype) for n, s in enumerate(shapes)]
+    for operands in ((text, *arrays), (text, *(a.tolist() for a in arrays))):
+        if operands[1] is not arrays[0] and dtype == "f4":
+            continue
+        tcgen.einsum_report(reset=True)
+        found = tcgen.einsum(*operands)
+        np.testing.assert_allclose(found, np.einsum(*operands), rtol=1e-6)
+        assert routes() == [way]
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K", None])

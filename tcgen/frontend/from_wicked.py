@@ -105,7 +105,7 @@ class _Reader:
                 key = left, self._numbered(name, upper)
                 seen.setdefault(key, set()).add("".join(x[0] for x in labels))
         # What stands on several kinds of axes is one array for each of them, t1_ov, t1_av, ...
-        self._many = {key for key, found in seen.items() if len(found) > 1}
+        self._many = {k for k, x in seen.items() if len(x) > 1 and k[1] not in self._by_blocks}
         self._by_blocks |= {name for left, name in self._many if not left}
 
     def ranges(self) -> dict[str, list[str]]:
