@@ -31,6 +31,7 @@ def compile(
     add_weight: float = 1.0,
     byte_weight: float = 0.0,
     machine: str | Machine | None = None,
+    sliced: tuple[str, ...] = (),
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays.
 
@@ -52,6 +53,8 @@ def compile(
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
         machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``.
+        sliced: inputs that may be larger than memory: a call takes an h5py dataset, a memory map
+            or a callable for them and reads it slice by slice.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -87,6 +90,7 @@ def compile(
         add_weight=add_weight,
         byte_weight=byte_weight,
         machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
+        sliced=tuple(sliced),
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

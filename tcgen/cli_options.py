@@ -94,6 +94,7 @@ planning_options = _together(
         help="Flops that a byte read or written by a step counts.",
     ),
     click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
+    click.option("--sliced", multiple=True, metavar="INPUT", help="Read this input in slices."),
 )
 
 
@@ -117,4 +118,5 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         add_weight=planning["add_weight"],
         byte_weight=planning["byte_weight"],
         machine=Machine() if machine is None else parse_machine(machine),
+        sliced=planning["sliced"],
     )

@@ -109,6 +109,7 @@ class Options:
             that symmetry makes equal only once.
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
+        sliced: inputs that are read in slices at run time, from a file or a memory map.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -122,6 +123,7 @@ class Options:
     add_weight: float = 1.0
     byte_weight: float = 0.0
     machine: Machine = Machine()
+    sliced: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for value, name, legal in (

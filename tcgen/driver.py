@@ -19,6 +19,7 @@ from . import config
 from .artifact import Artifact
 from .config import Options
 from .errors import (
+    ArgumentError,
     ArtifactError,
     CheckError,
     Diagnostic,
@@ -26,9 +27,10 @@ from .errors import (
     SpecError,
     UnavailableError,
 )
+from .ir.cost import extent_of
 from .ir.loops import Module
 from .ir.plan import FusionPlan
-from .ir.program import Program
+from .ir.program import Program, pretty_step
 from .ir.serial import decode, encode
 from .ir.system import System, planning_extents
 
@@ -110,6 +112,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     """
     from .algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from .emit import emit_artifact  # noqa: PLC0415
+    from .frontend.sliced import read_in_slices  # noqa: PLC0415
     from .fusion import plan_fusion, smaller_tiles  # noqa: PLC0415
     from .lower import lower_plan  # noqa: PLC0415
 
@@ -117,7 +120,8 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if config.verify_level() >= 2:
         tracer.check_values = _ValueCheck(system, options.dtype)
-    system = tracer.run("system", lambda: system)
+    equations = read_in_slices(system, options.sliced)
+    system = tracer.run("system", lambda: equations)
     try:
         program = tracer.run("program", lambda: form_sequence(system, options, tracer.progress))
     except SpecError as error:
@@ -172,6 +176,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         return plan
 
     plan = tracer.run("plan", planned)
+    _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_plan(plan, options))
     tracer.progress("emit")
     start = time.perf_counter()
@@ -183,6 +188,20 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     artifact = _with_documents(first, system, plan, least_bytes)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
+
+
+def _check_sliced(plan: FusionPlan, options: Options) -> None:
+    """Refuse a plan that holds an input whole which was to be read in slices."""
+    for array in plan.arrays:
+        extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
+        if array.tensor.name not in options.sliced or array.contracted or max(extents) == 1:
+            continue
+        step = plan.program.steps[plan.visits[array.live[1]].step]
+        raise ArgumentError(
+            f"sliced input {array.tensor.name} is needed whole by {pretty_step(step)}: the step "
+            f"must read one of its axes in full and with one index, so name a block of a joined "
+            f"axis as an input of its own, or pass the array whole"
+        )
 
 
 def _exceeds_promise(artifact: Artifact, plan: FusionPlan, options: Options) -> bool:

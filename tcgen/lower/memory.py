@@ -84,7 +84,7 @@ class Memory:
             for axis, space in enumerate(tensor.spaces)
         )
         place = "register" if array.place is Place.REG else "arena"
-        order = tensor.stored_order if dense else tuple(range(tensor.rank))
+        order = tensor.stored_order
         dtype = element_type(tensor, self.dtype)
         held, rank = None if dense else tensor, self._ranks.get(array, len(self._ranks))
         self._add(Buffer(name, axes, order, dtype, place, held, rank=rank), array.home)

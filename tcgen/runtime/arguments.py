@@ -17,6 +17,7 @@ from .memory import stored_shape
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array
+_ON_DISK = ("h5py", "zarr", "netCDF4", "tables")
 _ELSEWHERE = {
     "cupy": "cupy.asnumpy(x)",
     "torch": "x.detach().cpu().numpy()",
@@ -71,6 +72,12 @@ def _read_input(tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
         )
     if isinstance(given, numbers.Number):
         return _number(tensor, given)
+    if type(given).__module__.partition(".")[0] in _ON_DISK:
+        raise ArgumentError(
+            f"{tensor.name} is a dataset on disk, but the program reads it as a whole: pass "
+            f'{tensor.name}[...], or compile with sliced=("{tensor.name}",) or --sliced '
+            f"{tensor.name} to read it in slices"
+        )
     array = np.asarray(given)
     check_dtype(tensor, array.dtype)
     check_rank(tensor, array.shape)

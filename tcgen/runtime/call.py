@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from ..artifact import FetchEntry, HostEntry, Manifest
@@ -102,5 +101,4 @@ def _fetch(
         else:
             low = values[variable]
             ranges.append(slice(low, min(low + (length or 1), extent)))
-    logical = view.transpose(np.argsort(buffer.order)) if buffer.order else view
-    fetch_tile(tensor, sources[tensor.name], tuple(ranges), logical)
+    fetch_tile(tensor, sources[tensor.name], tuple(ranges), view, buffer.order)

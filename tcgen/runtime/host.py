@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, assert_never
 
@@ -17,7 +19,8 @@ from ..artifact import (
     PackingEntry,
     TensorEntry,
 )
-from ..errors import DtypeError, ShapeError
+from ..errors import ArgumentError, DtypeError, ShapeError
+from .allocation import address
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, int]  # of the host loop variables
@@ -69,36 +72,54 @@ def has_fetch(host: tuple[HostEntry, ...]) -> bool:
     )
 
 
-def fetch_tile(tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], buffer: Array) -> None:
-    """Read one tile of a generated input into the start of ``buffer``.
+def fetch_tile(
+    tensor: TensorEntry,
+    source: Any,
+    ranges: tuple[slice, ...],
+    buffer: Array,
+    order: tuple[int, ...],
+) -> None:
+    """Read one tile of a generated or sliced input into ``buffer``.
+
+    A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself: a
+    tile that is shorter than the buffer arrives packed at its start and is then spread. Only what
+    can be indexed and nothing more, and a packed pair, make a tile of their own.
 
     Args:
         tensor: the input.
         source: ``f(out, ranges)``, or anything that slices like an array in stored order.
         ranges: of the tile on each logical axis.
-        buffer: logical axes; longer than the tile where the last tile is short.
+        buffer: C-contiguous; longer than the tile where the last tile is short.
+        order: logical axes in the order of the buffer's.
 
     Raises:
-        ShapeError, DtypeError: the source's slice is not what was asked for.
+        ArgumentError, ShapeError, DtypeError: the source does not give what was asked for.
     """
-    shape = tuple(r.stop - r.start for r in ranges)
-    target = buffer[tuple(slice(0, n) for n in shape)]
+    lies = tuple(ranges[axis] for axis in order)
+    shape = tuple(r.stop - r.start for r in lies)
     if 0 in shape:
         return
-    if not callable(source):
-        target[...] = _slice(tensor, source, ranges, shape)
+    packed = buffer.reshape(-1)[: math.prod(shape)].reshape(shape)
+    if callable(source):
+        if order != tuple(range(len(order))):
+            raise ArgumentError(
+                f"{tensor.name} is stored in another order than that of the equations, so a "
+                f"callable cannot fill it: pass an array or a dataset"
+            )
+        source(packed, ranges)
+    elif hasattr(source, "read_direct") and tensor.order == order and not tensor.packed:
+        source.read_direct(packed, source_sel=lies)
+    else:
+        logical = _slice(tensor, source, ranges, tuple(r.stop - r.start for r in ranges))
+        buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
         return
-    if target.flags.c_contiguous:
-        source(target, ranges)
-        return
-    tile = np.empty(shape, buffer.dtype)
-    source(tile, ranges)
-    target[...] = tile
+    _spread(buffer, shape)
 
 
 def _slice(
     tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], shape: tuple[int, ...]
 ) -> Array:
+    """A tile on logical axes; a view where the source is an array."""
     stored = tensor.stored()
     hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
     tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
@@ -151,3 +172,20 @@ def _unpack(
     else:
         dense[...] = triangle[..., high * (high + 1) // 2 + low - start]
     return np.moveaxis(dense, (-2, -1), (position, position + 1))
+
+
+def _spread(buffer: Array, shape: tuple[int, ...]) -> None:
+    """Move a tile packed at the start of a buffer to where the buffer's strides have it.
+
+    Rows move from the last to the first, so that none is overwritten before it has moved.
+    """
+    short = [axis for axis, n in enumerate(shape) if n != buffer.shape[axis]]
+    if not short or short[-1] == 0:
+        return
+    outer = shape[: short[-1]]
+    row = math.prod(shape[short[-1] :]) * buffer.itemsize
+    start = address(buffer)
+    for number in range(math.prod(outer) - 1, 0, -1):
+        place = np.unravel_index(number, outer)
+        to = sum(int(p) * s for p, s in zip(place, buffer.strides, strict=False))
+        ctypes.memmove(start + to, start + number * row, row)
