@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <memory>
 #include <sys/mman.h>
 
 extern char image_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
@@ -27,41 +26,36 @@ struct Stamp {  // who accessed, when and from where
 
 struct Cell {
     Stamp write, read, other_read;  // the two reads hardest to be ordered after
+    uint32_t owner = 0;             // launch or block to which all of it belongs
     uint8_t written = 0;            // a bit for each byte
     uint8_t in_flight = 0;          // bytes that a cp.async will write
 };
 
-class Cells {  // for a stretch of memory; pages that nobody touches cost nothing
-  public:
-    explicit Cells(size_t bytes) : count_((bytes + 3) / 4 + 1) {
-        void* memory = mmap(nullptr, count_ * sizeof(Cell), PROT_READ | PROT_WRITE,
-                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) std::abort();
-        cells_ = static_cast<Cell*>(memory);
-    }
-    ~Cells() { munmap(cells_, count_ * sizeof(Cell)); }
-    Cells(const Cells&) = delete;
-    Cells& operator=(const Cells&) = delete;
-    void clear() { std::memset(static_cast<void*>(cells_), 0, count_ * sizeof(Cell)); }
-    Cell& operator[](size_t i) { return cells_[i]; }
+// The cells of a launch; those of earlier launches and blocks are told by their owner, not cleared.
+Cell* pool = nullptr;
+size_t pool_cells = 0;
 
-  private:
-    size_t count_;
-    Cell* cells_;
-};
+void reserve(size_t cells) {
+    if (cells <= pool_cells) return;
+    if (pool) munmap(pool, pool_cells * sizeof(Cell));
+    pool_cells = 2 * cells;
+    void* memory = mmap(nullptr, pool_cells * sizeof(Cell), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    pool = static_cast<Cell*>(memory);
+}
 
 struct Place {  // what an address belongs to
     const char* kind;  // "shared array", "argument"
     const char* name;
     char* begin;
     size_t bytes;
-    Cells* cells;
-    size_t first_cell_byte;  // of `begin` in the cells
+    size_t first_cell;
+    size_t odd;  // bytes of the first cell before `begin`
     bool shared, writable;
 };
 
 std::vector<Place> places;  // of the launch, ascending
-std::vector<std::unique_ptr<Cells>> cells;  // of the places
 size_t last_place = 0;
 
 Place* find(uintptr_t address) {
@@ -116,7 +110,7 @@ bool ordered(const Stamp& then, const Stamp& now) {
                        uintptr_t here) {
     char who[64];
     if (then.block != block.number) {
-        const uint32_t number = then.block - 1, *grid = launch->grid;
+        const uint32_t number = then.block - launch_number - 1, *grid = launch->grid;
         std::snprintf(who, sizeof who, "block (%u,%u,%u)", number % grid[0], number / grid[0] % grid[1],
                       number / grid[0] / grid[1]);
     } else {
@@ -171,11 +165,17 @@ void visit(const Place& place, Cell& cell, uint8_t mask, size_t offset, Access k
 
 template <class Function>
 void for_cells(const Place& place, size_t offset, size_t bytes, Function function) {
-    const size_t begin = place.first_cell_byte + offset, end = begin + bytes;
+    const size_t begin = place.odd + offset, end = begin + bytes;
+    const uint32_t owner = place.shared ? block.number : launch_number;
     for (size_t i = begin / 4; i <= (end - 1) / 4; ++i) {
         const size_t low = std::max(begin, 4 * i) - 4 * i, high = std::min(end, 4 * i + 4) - 4 * i;
         const auto mask = static_cast<uint8_t>((1u << high) - (1u << low));
-        function((*place.cells)[i], mask, 4 * i + low - place.first_cell_byte);
+        Cell& cell = pool[place.first_cell + i];
+        if (cell.owner != owner) {
+            cell = Cell();
+            cell.owner = owner;
+        }
+        function(cell, mask, 4 * i + low - place.odd);
     }
 }
 
@@ -194,13 +194,13 @@ Stamp stamp_of(uintptr_t here, bool atomic) {
 
 void begin_launch_memory() {
     places.clear();
-    cells.clear();
+    size_t used = 0;
     last_place = 0;
-    const auto add = [](const char* kind, const char* name, char* begin, size_t bytes, bool shared,
+    const auto add = [&](const char* kind, const char* name, char* begin, size_t bytes, bool shared,
                         bool writable) {
         const size_t odd = reinterpret_cast<uintptr_t>(begin) % 4;
-        cells.push_back(std::make_unique<Cells>(bytes + odd));
-        places.push_back({kind, name, begin, bytes, cells.back().get(), odd, shared, writable});
+        places.push_back({kind, name, begin, bytes, used, odd, shared, writable});
+        used += (odd + bytes + 3) / 4;
     };
     for (int i = 0; i < launch->region_count; ++i) {
         const Region& region = launch->regions[i];
@@ -213,14 +213,12 @@ void begin_launch_memory() {
     }
     if (launch->dynamic_shared)
         add("shared array", "of the launch", dynamic_shared, launch->dynamic_shared, true, true);
+    reserve(used);
 }
 
 void begin_block_memory() {
-    for (const Place& place : places) {
-        if (!place.shared) continue;
-        std::memset(place.begin, 0xff, place.bytes);  // not what the last block left
-        place.cells->clear();
-    }
+    for (const Place& place : places)
+        if (place.shared) std::memset(place.begin, 0xff, place.bytes);  // not what the last block left
 }
 
 bool constant(uintptr_t address) {

@@ -99,11 +99,18 @@ class EmulatedModule:
         self.path, self._variables = built.path, built.variables
         self._library = ctypes.CDLL(str(self.path))
         self._kernels = {kernel.name: kernel for kernel in built.kernels}
+        self._memory = np.empty(0, np.uint8)
 
     @property
     def names(self) -> tuple[str, ...]:
         """Names of the kernels, in the order of the text."""
         return tuple(self._kernels)
+
+    def memory(self, bytes_: int) -> int:
+        """Address of as many bytes; pages of gaps are never touched, so they cost nothing."""
+        if self._memory.size < bytes_:
+            self._memory = np.empty(2 * bytes_, np.uint8)
+        return self._memory.ctypes.data
 
     def get_function(self, name: str) -> EmulatedKernel:
         """The kernel of that name.
@@ -156,9 +163,7 @@ class EmulatedKernel:
             self._refuse(f"{len(args)} arguments for {len(parameters)} parameters")
         spans, owners, values = self._arguments(args, parameters)
         sizes = [span.high - span.low + GAP + BASE_ALIGNMENT for span in spans]
-        # Pages of the gaps are never touched, so they cost nothing.
-        memory = np.empty(sum(sizes) + GAP, np.uint8)
-        position = memory.ctypes.data + GAP
+        position = self._module.memory(sum(sizes) + GAP) + GAP
         for span, size in zip(spans, sizes, strict=True):
             span.begin = position + (span.alignment - position) % BASE_ALIGNMENT
             ctypes.memmove(span.begin, span.low, span.high - span.low)

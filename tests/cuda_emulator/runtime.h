@@ -86,12 +86,13 @@ struct Thread {
 
 struct Block {
     dim3 index;
-    uint32_t number = 0;    // from 1
+    uint32_t number = 0;    // from 1, counted on over all launches
     uint32_t barriers = 0;  // passed so far, from 1
     int votes = 0;          // predicates that were true at the last barrier
 };
 
 extern const Launch* launch;
+extern uint32_t launch_number;  // less than those of its blocks, more than any before
 extern Block block;
 extern Thread* current;  // null outside kernels
 extern std::vector<Thread> threads;

@@ -16,6 +16,7 @@ extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 namespace emulated {
 
 const Launch* launch = nullptr;
+uint32_t launch_number = 0;
 Block block;
 Thread* current = nullptr;
 std::vector<Thread> threads;
@@ -28,6 +29,7 @@ ucontext_t scheduler_first;
 std::vector<char*> stacks;
 bool failed;
 uint64_t random_state;
+uint32_t last_number;
 
 uint32_t random_below(uint32_t n) {
     random_state = random_state * 6364136223846793005u + 1442695040888963407u;
@@ -271,15 +273,17 @@ extern "C" __attribute__((visibility("default"))) int tcgen_emulate(const emulat
     emulated::report = report;
     random_state = launch->seed * 2 + 1;
     failed = false;
+    launch_number = last_number + 1;
     const uint32_t* grid = launch->grid;
     std::vector<uint32_t> order(static_cast<size_t>(grid[0]) * grid[1] * grid[2]);
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     for (size_t i = order.size(); i > 1; --i)
         std::swap(order[i - 1], order[random_below(static_cast<uint32_t>(i))]);
+    last_number = launch_number + static_cast<uint32_t>(order.size());
     begin_launch_memory();
     for (uint32_t i : order) {
         block.index = dim3(i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]);
-        block.number = i + 1;
+        block.number = launch_number + i + 1;
         begin_block_memory();
         run_block();
         current = nullptr;
