@@ -33,7 +33,7 @@ def compile(
     machine: str | Machine | None = None,
     sliced: tuple[str, ...] = (),
 ) -> Program:
-    """Compile equations into a program that takes and returns NumPy arrays.
+    """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
     Args:
         source: path of a .spec or .json term list, the text of a spec (it holds a line break), a
@@ -41,7 +41,8 @@ def compile(
             ``"ij,jk->ik"``: its operands are then the inputs x0, x1, ..., its result is y, and
             each letter is a space.
         extents: planning extents by space; other extents may come at run time.
-        target: "cpu" (C with OpenMP) or "numpy"; None takes cpu where a C compiler works.
+        target: "cpu" (C with OpenMP), "cuda" (a GPU, through CuPy) or "numpy"; None takes cpu
+            where a C compiler works.
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
         objective: fusion plan: "none", "linear" (Allam et al., Eq. 10), "memory" (fewest elements

@@ -20,6 +20,7 @@ from types import NoneType, UnionType
 from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from .errors import ArtifactError, UnavailableError
+from .grid import GridEntry
 
 SCHEMA = 2
 MANIFEST = "manifest.json"
@@ -126,6 +127,7 @@ class KernelEntry:
         writes: buffers it writes, likewise.
         private: buffers of which there is one for each thread.
         live: first and last position of its statements.
+        grid: on a GPU; private buffers then belong to a block.
     """
 
     name: str
@@ -136,6 +138,7 @@ class KernelEntry:
     writes: tuple[str, ...]
     private: tuple[str, ...]
     live: tuple[int, int]
+    grid: GridEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ class Manifest:
     Attributes:
         name: of the program.
         tcgen_version: that made it.
-        target: ``cpu`` or ``numpy``.
+        target: ``cpu``, ``cuda`` or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         planning_extents: extents the plan was made for, by base space.

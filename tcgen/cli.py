@@ -80,7 +80,8 @@ def compile_command(
     system = read_system(spec)
     _warn(ctx, system)
     result = _compile(ctx, system, planning)
-    Program(result.artifact).build()
+    if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
+        Program(result.artifact).build()
     folder = output or Path(f"{spec.stem}_tcgen")
     result.artifact.save(folder)
     if as_json:

@@ -17,7 +17,7 @@ from typing import SupportsIndex
 
 from .errors import ArgumentError, ExtentError
 
-TARGETS = ("cpu", "numpy")
+TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time")
@@ -96,7 +96,7 @@ class Options:
 
     Attributes:
         extents: planning extents by space name, sorted by name.
-        target: ``cpu`` (C with OpenMP) or ``numpy``.
+        target: ``cpu`` (C with OpenMP), ``cuda`` (a GPU, through CuPy) or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``

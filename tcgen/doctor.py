@@ -10,9 +10,10 @@ from rich.console import Console
 from rich.table import Table
 
 from . import __version__
-from .errors import BuildError
+from .errors import BuildError, UnavailableError
 from .runtime.blas import blas_library
 from .runtime.build import find_compiler, probe_compiler
+from .runtime.device import open_device
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")
 
@@ -27,11 +28,12 @@ class Finding(TypedDict):
 
 
 def examine() -> list[Finding]:
-    """Compilers, BLAS and versions, each tried."""
+    """Compilers, BLAS, GPU and versions, each tried."""
     findings = [
         _finding("tcgen", True, f"{__version__}, Python {platform.python_version()}"),
         _compiler(),
         _blas(),
+        _gpu(),
     ]
     for name in PACKAGES:
         try:
@@ -85,3 +87,11 @@ def _blas() -> Finding:
             "BLAS", False, "SciPy's BLAS not found, a plain C product is used", "pip install scipy"
         )
     return _finding("BLAS", True, library)
+
+
+def _gpu() -> Finding:
+    try:
+        return _finding("GPU (optional)", True, open_device().describe())
+    except UnavailableError as error:
+        why, _, advice = str(error).partition(": ")
+        return _finding("GPU (optional)", False, why, f"for target cuda: {advice}")

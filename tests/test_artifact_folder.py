@@ -198,7 +198,7 @@ def test_an_input_named_out_is_refused() -> None:
     )
     with pytest.raises(ArgumentError, match="rename the input"):
         emit_artifact(module, target="cpu")
-    with pytest.raises(ArgumentError, match="target 'gpu' is not one of cpu, numpy"):
+    with pytest.raises(ArgumentError, match="target 'gpu' is not one of cpu, cuda, numpy"):
         emit_artifact(hand.energy(), target="gpu")
 
 

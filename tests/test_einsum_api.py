@@ -122,7 +122,10 @@ def test_numpy_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
-    [("MIN_FLOPS", "many", "no number of flops"), ("TARGET", "gpu", "is not one of cpu, numpy")],
+    [
+        ("MIN_FLOPS", "many", "no number of flops"),
+        ("TARGET", "gpu", "is not one of cpu, cuda, numpy"),
+    ],
 )
 def test_wrong_settings(name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"TCGEN_EINSUM_{name}", value)

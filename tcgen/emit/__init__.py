@@ -8,11 +8,13 @@ from ..errors import ArgumentError, VerifyError
 from ..ir.loops import Module
 from ..ir.loops_query import launches, written_buffers
 from .c import c_source
+from .cuda import cuda_source
 from .manifest import make_manifest
 from .numpy_source import numpy_source
 from .package import package_text, runtime_files
 
-SOURCES = {"cpu": "kernels.c", "numpy": "kernels.py"}
+SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
+_PRINTERS = {"cpu": c_source, "cuda": cuda_source, "numpy": numpy_source}
 
 
 def emit_artifact(
@@ -29,7 +31,7 @@ def emit_artifact(
 
     Args:
         module: verified loops.
-        target: ``cpu`` (C with OpenMP) or ``numpy``.
+        target: ``cpu`` (C with OpenMP), ``cuda`` (of a module that is bound to a GPU) or ``numpy``.
         planning_extents: by base space; used for spaces that no array shows.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         extra_files: more (path, text) for the folder, such as the plan and reports.
@@ -48,7 +50,7 @@ def emit_artifact(
         memory_limit=memory_limit,
     )
     _check_accumulation(module)
-    text = c_source(module, __version__) if target == "cpu" else numpy_source(module, __version__)
+    text = _PRINTERS[target](module, __version__)
     files = (
         ("__init__.py", package_text(manifest)),
         (SOURCES[target], text),

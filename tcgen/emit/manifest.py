@@ -21,6 +21,8 @@ from ..ir.loops import Buffer, Fetch, Host, HostLoop, Kernel, Launch, Module
 from ..ir.loops_query import Positions, positions
 from ..ir.tensor import Packing, Space, Tensor, element_type
 from .c import symbol
+from .cuda_nest import private_buffers
+from .grid import make_grid
 from .names import C_RESERVED
 from .scope import make_scope
 
@@ -113,8 +115,9 @@ def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
         spaces=tuple(s.name for s in scope.extents),
         reads=tuple(n for n in outside if n in read),
         writes=tuple(n for n in outside if n in written),
-        private=scope.owned(),
+        private=scope.owned() if kernel.share is None else private_buffers(scope),
         live=(first, end - 1),
+        grid=make_grid(scope),
     )
 
 

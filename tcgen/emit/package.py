@@ -9,7 +9,12 @@ from ..errors import ArgumentError
 from .names import PYTHON_RESERVED, unique
 from .text import fill
 
-_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py")
+_NEEDS = {
+    "cpu": " and a C compiler (once for each machine); SciPy's BLAS is used if it is there",
+    "cuda": ", CuPy, and a GPU with its driver",
+    "numpy": "; SciPy's BLAS is used if it is there",
+}
+_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py", "grid.py")
 
 
 def package_text(manifest: Manifest) -> str:
@@ -31,7 +36,7 @@ def package_text(manifest: Manifest) -> str:
     pairs.sort(key=lambda p: p[0].default is not None)
     parameters = ["*", *(_parameter(t, w) for t, w in pairs), "out: dict[str, Any] | None = None"]
     passed = [f'**{{"{t.name}": {w}}}' if t.name != w else f"{t.name}={w}" for t, w in pairs]
-    needs = " and a C compiler (once for each machine)" if manifest.target == "cpu" else ""
+    needs = _NEEDS[manifest.target]
     return fill(
         "artifact/package.py.txt",
         title=f"{manifest.name}: a compiled tensor program ({manifest.dtype}).",

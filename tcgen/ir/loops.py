@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from .expr import Access, Expr
+from .share import Share
 from .tensor import Packing, Space, Tensor
 
 
@@ -73,7 +74,8 @@ class Buffer:
         order: logical axes from slowest to fastest.
         dtype: ``float64``, ``float32`` or ``complex128``.
         place: ``caller`` (argument array), ``arena`` (one for the program), ``private`` (one for
-            each thread of a kernel: contracted arrays and scratch that live within one launch),
+            each thread of a kernel, on a GPU for each block: contracted arrays and scratch that
+            live within one launch),
             ``register`` (a scalar variable inside a kernel; its axes all have length 1).
         tensor: the tensor it holds, or None for scratch made by lowering.
         packed: pairs of axes stored as triangles (caller buffers only).
@@ -183,12 +185,14 @@ class Kernel:
         comment: equations, one a line, for the reader of the generated code.
         host_vars: variables of host loops that the body uses, passed as arguments.
         body: statements in order.
+        share: how a GPU's blocks and threads share the work; None in modules for a CPU.
     """
 
     name: str
     comment: tuple[str, ...]
     host_vars: tuple[LoopVar, ...]
     body: tuple[Stmt, ...]
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,12 @@ from .loops_query import (
     band_of,
     blocks_parallel,
     gemm_obstacle,
+    parallel_chain,
     positions,
     private_to,
 )
 from .loops_text import format_buffer, format_statement
+from .share_check import check_share
 from .tensor import Ref, Space
 
 _PLACES = ("caller", "arena", "private", "register")
@@ -143,6 +145,7 @@ class _Scope:
     loops: Mapping[str, LoopVar]
     parallel: bool
     depth: int
+    chain: bool = False  # directly inside a parallel loop whose only statement this is
 
     def inside(self, loop: Loop) -> _Scope:
         return _Scope(
@@ -150,25 +153,32 @@ class _Scope:
             {**self.loops, loop.var.name: loop.var},
             self.parallel or loop.parallel,
             self.depth + 1,
+            loop.parallel and len(loop.body) == 1 and (self.chain or not self.depth),
         )
 
 
 def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    try:
+        check_share(kernel, buffers)
+    except VerifyError as error:
+        raise VerifyError(f"kernel {kernel.name}: {error}") from None
     scope = _Scope(buffers, {v.name: v for v in kernel.host_vars}, False, 0)
     for stmt in kernel.body:
         try:
             _check_stmt(stmt, scope)
-            if isinstance(stmt, Loop) and stmt.parallel:
-                reason = blocks_parallel(stmt, private_to(stmt, kernel, buffers))
-                if reason:
-                    raise VerifyError(f"loop {stmt.var.name} cannot be parallel: {reason}")
+            if isinstance(stmt, Loop):
+                own = private_to(stmt, kernel, buffers)
+                for loop in parallel_chain(stmt):
+                    reason = blocks_parallel(loop, own)
+                    if reason:
+                        raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:
             raise VerifyError(f"kernel {kernel.name}: {error}") from None
 
 
 def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
     if isinstance(stmt, Loop):
-        if stmt.parallel and scope.depth:
+        if stmt.parallel and scope.depth and not scope.chain:
             raise VerifyError(f"parallel loop {stmt.var.name} is not an outermost one")
         below = stmt.var.below
         if below is not None and (below not in scope.loops or stmt.var.tile is not None):

@@ -124,6 +124,16 @@ def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
     return None
 
 
+def parallel_chain(loop: Loop) -> Iterator[Loop]:
+    """Parallel loops that stand directly inside each other, from ``loop`` on."""
+    found: Stmt = loop
+    while isinstance(found, Loop) and found.parallel:
+        yield found
+        if len(found.body) != 1:
+            return
+        found = found.body[0]
+
+
 def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> frozenset[str]:
     """Registers and private buffers that no statement of the kernel uses outside ``loop``."""
     outside = {name for s in kernel.body if s is not loop for name in used_buffers(s)}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..config import Options
-from ..ir.loops import Module
+from ..ir.loops import Module, Stmt
 from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
-from .bind_cpu import bind_packing, bind_statement
+from .bind_cpu import bind_assign, bind_packing, bind_statement
+from .bind_gpu import bind_gpu
 from .budget import arena_budget, crowded
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .memory import Memory
@@ -19,7 +20,7 @@ from .orders import choose_orders
 from .parallel import mark_parallel
 from .statements import make_fetch, make_statement
 
-__all__ = ["lower_plan"]
+__all__ = ["bind_gpu", "lower_plan"]
 
 
 def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> Module:
@@ -31,18 +32,20 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         starts: how each instance begins, with a zero or by being overwritten.
         statements: each visit becomes a statement on buffers, or a fetch.
         orders: the intermediates' axes are put in the order with the fewest copies.
-        binding: statements become matrix products with their copies, or element loops.
+        binding: statements become matrix products with their copies, or element loops; for a GPU
+            element loops only, without copies.
         nest: visits are grouped by common loop prefixes; zeroes and packing are put in.
         host split: host loops, fetches and launches, of the constant and the volatile phase.
         places and lives: private or arena memory, first and last position.
-        parallel loops: last, since legality depends on places.
+        parallel loops: last, since legality depends on places; for a GPU, kernels are cut into
+            launches and each gets its share of blocks and threads.
 
     A plan that promises its memory, or a memory limit, leaves only so much for copies: visits
     whose copies do not fit are bound again without them.
 
     Args:
         plan: a legal plan.
-        options: ``dtype`` and ``memory_limit`` are used; extents are those of the plan.
+        options: ``dtype``, ``target`` and ``memory_limit`` are used; extents are those of the plan.
         scratch: False makes no copies at all.
 
     Returns:
@@ -51,6 +54,8 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
     Raises:
         PlanError: a delta relates spaces in a way that has no single equality.
     """
+    if options.target == "cuda":
+        return bind_gpu(_lower(plan, options, {})[0], plan.extent_of)
     if not scratch:
         return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0))[0]
     rooms: dict[int, int] = {}
@@ -69,6 +74,7 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
 def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tuple[Module, Memory]:
     """One attempt, with the bytes that the scratch of some visits may take."""
     extents = plan.extent_of
+    on_gpu = options.target == "cuda"
     loops = loop_variables(plan)
     memory = Memory(plan, options.dtype)
     starts = instance_starts(plan, memory)
@@ -85,7 +91,10 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
-        body = bind_statement(statement, memory, extents, rooms.get(position))
+        if on_gpu:
+            body: tuple[Stmt, ...] = (bind_assign(statement, memory.buffers),)
+        else:
+            body = bind_statement(statement, memory, extents, rooms.get(position))
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
@@ -99,15 +108,18 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
     constant, volatile = (splitter.split(items) for items in split_phases(plan, nest))
     place_buffers(memory, on_host, splitter.kernels)
     set_lives(memory, splitter.kernels, loops, constant, volatile)
+    kernels = splitter.kernels
+    if not on_gpu:
+        kernels = [mark_parallel(k, memory.buffers, extents) for k in kernels]
     module = Module(
         name=plan.program.name,
         dtype=options.dtype,
         spaces=plan.program.spaces,
         tensors=tuple(t for t in plan.program.tensors if t.is_input or t.role is Role.OUTPUT),
         buffers=tuple(memory.buffers.values()),
-        kernels=tuple(mark_parallel(k, memory.buffers, extents) for k in splitter.kernels),
+        kernels=tuple(kernels),
         host_constant=constant,
         host_volatile=volatile,
-        tight=plan.solve.objective == "peak" or options.memory_limit is not None,
+        tight=not on_gpu and (plan.solve.objective == "peak" or options.memory_limit is not None),
     )
     return module, memory

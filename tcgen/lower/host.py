@@ -112,7 +112,7 @@ class Splitter:
     def launch(self, items: tuple[Item, ...], around: tuple[LoopVar, ...]) -> Launch:
         """Make the kernel of some items, and launch it."""
         body = tuple(stmt for item in items for stmt in self.statements(item))
-        used = {name for stmt in body for name in _variables(stmt)}
+        used = {name for stmt in body for name in variables_of(stmt)}
         computing = [leaf for item in items for leaf in leaves_of(item) if leaf.computes]
         name = self.group_name(items[0])
         comment = _comment(self.plan, computing)
@@ -244,15 +244,15 @@ def _used(item: Item) -> Iterator[str]:
             yield from used_buffers(stmt)
 
 
-def _variables(stmt: Stmt) -> Iterator[str]:
-    """Every variable that a statement names."""
+def variables_of(stmt: Stmt) -> Iterator[str]:
+    """Every variable that a statement names, its own included."""
     for access in accesses(stmt):
         yield from _named(access.subscripts)
     match stmt:
         case Loop(var, body):
             yield from (name for name in (var.below,) if name)
             for inner in body:
-                yield from _variables(inner)
+                yield from variables_of(inner)
         case Zero():
             return
         case Assign():

@@ -20,7 +20,9 @@ def peak_data(manifest: Manifest) -> dict[str, Any]:
     ``kept`` holds the blocks that the constant phase leaves, ``phases`` the others; ``outputs`` is
     a list of ``[factors, item bytes]``; ``alignment`` and ``granted`` are those of the arena.
     """
-    arena = [b for b in manifest.buffers if b.place in ("arena", "private")]
+    # On a GPU private buffers lie in shared memory.
+    places = ("arena",) if manifest.target == "cuda" else ("arena", "private")
+    arena = [b for b in manifest.buffers if b.place in places]
     split = manifest.constant_positions
 
     def counted(entry: BufferEntry | TensorEntry) -> list[Any]:

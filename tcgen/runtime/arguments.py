@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from .device import Device
 from .memory import stored_shape
 
 Array = npt.NDArray[Any]
@@ -47,22 +48,28 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
     raise ArgumentError(f"{name}: {'; '.join(parts)} (the inputs here are {listed})")
 
 
-def read_inputs(wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> dict[str, Source]:
-    """Each input as an array of the right element type and rank.
+def read_inputs(
+    wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object], device: Device | None = None
+) -> dict[str, Source]:
+    """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
     Nothing is copied: see :func:`misplaced`. Generated inputs stay as they are.
 
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
-    return {t.name: _read_input(t, arrays) for t in wanted}
+    return {t.name: _read_input(t, arrays, device) for t in wanted}
 
 
-def _read_input(tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
+def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Device | None) -> Source:
     if tensor.name not in arrays:
         value = Fraction(tensor.default or "0")
         return np.asarray(float(value), tensor.dtype)
-    given = arrays[tensor.name]
+    given: Any = arrays[tensor.name]
+    if device is not None and device.holds(given):
+        check_dtype(tensor, np.dtype(given.dtype))
+        check_rank(tensor, tuple(given.shape))
+        return given
     _refuse_elsewhere(tensor.name, given)
     if tensor.role == "generated":
         return _generated(tensor, given)

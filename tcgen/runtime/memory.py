@@ -72,6 +72,10 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
     With several threads, what each of them has for itself is one block of the arena, alive while
     its kernel runs.
     """
+    if manifest.target == "cuda":
+        from .gpu_memory import gpu_memory_use  # noqa: PLC0415  (it builds on this page)
+
+        return gpu_memory_use(manifest, extents)
     alignment = 1 if manifest.tight else ALIGNMENT
     placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
     frames = {

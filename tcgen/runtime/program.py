@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,10 @@ from .allocation import Ledger
 from .arguments import Source, check_names, find_extents, misplaced, read_inputs
 from .call import Backend, Call
 from .cpu import CpuBackend
+from .device import Device
+from .gpu import GpuBackend
 from .host import launches
+from .kept import Kept
 from .memory import MemoryUse, array_bytes, check_limit, memory_use, stored_shape
 from .numpy_ import NumpyBackend
 from .report import Report
@@ -30,7 +32,7 @@ from .results import Results
 from .symmetry import SAMPLES, check_symmetry
 
 Array = npt.NDArray[Any]
-_SOURCES = {"cpu": "kernels.c", "numpy": "kernels.py"}
+_SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
 
 
 class Program:
@@ -47,7 +49,7 @@ class Program:
         self.artifact = artifact
         self.allocated_bytes = 0
         self._lock = threading.Lock()
-        self._backend: Backend | None = None
+        self._backend: Backend | GpuBackend | None = None
         self._uses: dict[tuple[tuple[int, ...], int], MemoryUse] = {}
         self._found: dict[tuple[object, ...], dict[str, int]] = {}
         self._sampled: frozenset[str] = frozenset()
@@ -89,7 +91,8 @@ class Program:
         """Compile now what the first call would compile.
 
         Raises:
-            BuildError: the C compiler is missing or failed.
+            BuildError: the compiler is missing or failed.
+            UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
         self._ready()
 
@@ -135,10 +138,10 @@ class Program:
             BuildError: the first call cannot compile the source.
         """
         check_names(self.manifest.name, self._inputs, arrays)
-        sources = read_inputs(self._inputs, arrays)
+        sources = read_inputs(self._inputs, arrays, self._device())
         extents = self._extents(sources)
         self._sample(sources)
-        return self._run(sources, extents, out, None)
+        return self._run(sources, extents, out, None, self._on_device(sources))
 
     def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs: what depends on them alone is computed once and kept.
@@ -154,15 +157,24 @@ class Program:
                 f"the bound program, or declare it constant"
             )
         check_names(f"{self.manifest.name}.bind", wanted, constants)
-        return BoundProgram(self, read_inputs(wanted, constants))
+        return BoundProgram(self, read_inputs(wanted, constants, self._device()))
 
-    def _ready(self) -> Backend:
+    def _ready(self) -> Backend | GpuBackend:
         if self._backend is None:
             with self._lock:
                 if self._backend is None:
-                    kind = CpuBackend if self.manifest.target == "cpu" else NumpyBackend
-                    self._backend = kind(self.manifest, self.source)
+                    self._backend = _BACKENDS[self.manifest.target](self.manifest, self.source)
         return self._backend
+
+    def _device(self) -> Device | None:
+        """The GPU that the program runs on; None for one that runs on the CPU."""
+        backend = self._ready() if self.manifest.target == "cuda" else None
+        return backend.device if isinstance(backend, GpuBackend) else None
+
+    def _on_device(self, sources: Mapping[str, Source]) -> bool:
+        """True where results stay on the GPU, since inputs are there."""
+        device = self._device()
+        return device is not None and any(device.holds(a) for a in sources.values())
 
     def _extents(self, sources: Mapping[str, Source]) -> dict[str, int]:
         """Extents of a call; those of the latest shapes are remembered."""
@@ -185,6 +197,8 @@ class Program:
 
     def _threads(self, extents: Mapping[str, int], needed: Callable[[MemoryUse], int]) -> int:
         """Threads of a call: as many as there are, or as the memory limit leaves room for."""
+        if self.manifest.target == "cuda":
+            return 1
         threads, limit = self._ready().threads, self.manifest.memory_limit
         if limit is not None:
             while threads > 1 and needed(self._use(extents, threads)) > limit:
@@ -210,10 +224,17 @@ class Program:
         sources: Mapping[str, Source],
         extents: Mapping[str, int],
         out: dict[str, Any] | None,
-        kept: _Kept | None,
+        kept: Kept | None,
+        on_device: bool,
     ) -> dict[str, Array]:
         """The volatile phase, after the constant one where nothing is kept."""
         backend, manifest = self._ready(), self.manifest
+        if isinstance(backend, GpuBackend):
+            use = self._use(extents, 1)
+            found, self.allocated_bytes = backend.call(
+                use, sources, extents, out, kept, on_device=on_device
+            )
+            return found
         shapes = self._use(extents, 1).shapes
         inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
         results = Results(manifest, dict(shapes), inputs.values(), out)
@@ -246,26 +267,11 @@ class Program:
         return results.finish(out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What the constant phase left: its arena, and results that depend on constants alone.
-
-    Attributes:
-        extents: of the base spaces that it depends on.
-        memory: of the arena.
-        outputs: by name.
-        copied_bytes: of the constants that had to be copied.
-    """
-
-    extents: tuple[tuple[str, int], ...]
-    memory: Array
-    outputs: Mapping[str, Array]
-    copied_bytes: int
-
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of what is held beside the arena."""
-        return self.copied_bytes + sum(a.nbytes for a in self.outputs.values())
+_BACKENDS: dict[str, Callable[[Manifest, str], Backend | GpuBackend]] = {
+    "cpu": CpuBackend,
+    "cuda": GpuBackend,
+    "numpy": NumpyBackend,
+}
 
 
 class BoundProgram:
@@ -280,12 +286,16 @@ class BoundProgram:
 
     def __init__(self, program: Program, constants: dict[str, Source]) -> None:
         self.program = program
+        self._on_device = program._on_device(constants)
         self._constants = constants
         self._lock = threading.Lock()
-        self._kept: _Kept | None = None
+        self._kept: Kept | None = None
         shown = find_extents(program.manifest, constants, complete=False)
         program._sample(constants)
         self._copied = 0
+        backend = program._ready() if program.manifest.target == "cuda" else None
+        if isinstance(backend, GpuBackend):
+            self._constants = constants = backend.settle(constants)
         for name in misplaced(constants):
             copies = Ledger()
             constants[name] = copies.copy(constants[name])
@@ -313,12 +323,15 @@ class BoundProgram:
         program = self.program
         wanted = tuple(t for t in program._inputs if t.volatile)
         check_names(f"{program.manifest.name}, bound", wanted, arrays)
-        sources = {**self._constants, **read_inputs(wanted, arrays)}
+        given = read_inputs(wanted, arrays, program._device())
+        sources = {**self._constants, **given}
         extents = program._extents(sources)
         program._sample(sources)
-        return program._run(sources, extents, out, self._keep(extents))
+        # Where nothing is passed, results are where the constants were when they were bound.
+        on_device = program._on_device(given) if given else self._on_device
+        return program._run(sources, extents, out, self._keep(extents), on_device)
 
-    def _keep(self, extents: Mapping[str, int]) -> _Kept:
+    def _keep(self, extents: Mapping[str, int]) -> Kept:
         """What the constant phase leaves at these extents, computed where it is not there yet."""
         needed = tuple((base, extents[base]) for base in self._needed())
         with self._lock:
@@ -328,7 +341,7 @@ class BoundProgram:
 
     def _compute(
         self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
-    ) -> _Kept:
+    ) -> Kept:
         program, manifest = self.program, self.program.manifest
         whole = {b: extents.get(b, 0) for b in manifest.bases}
         results = self._results()
@@ -337,18 +350,21 @@ class BoundProgram:
         def needed(use: MemoryUse) -> int:
             return use.peak + extra  # of the calls that follow
 
+        backend = program._ready()
         threads = program._threads(whole, needed)
         use = program._use(whole, threads)
         check_limit(manifest, whole, needed(use))
+        if isinstance(backend, GpuBackend):
+            left = backend.keep(use, self._constants, whole, results)
+            return Kept(needed_extents, *left, self._copied)
         ledger = Ledger(self._copied)
         outputs = {t.name: ledger.array(stored_shape(t, manifest, whole), t.dtype) for t in results}
         memory = ledger.arena(use.kept)
         inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
         callers = {**inputs, **outputs}
-        backend = program._ready()
         call = Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
         call.run(0, memory)
-        return _Kept(needed_extents, memory, outputs, self._copied)
+        return Kept(needed_extents, memory, outputs, self._copied)
 
     def _kernels(self) -> tuple[KernelEntry, ...]:
         manifest = self.program.manifest

@@ -1,0 +1,64 @@
+"""The grid of a kernel on a GPU as plain data: what the manifest says, and how blocks are counted.
+
+Travels with every artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+SHARED_BYTES = 46 * 1024  # of private buffers of a block; beside them a kernel has 2 KiB of its own
+SPILLED_BLOCKS = 128  # most blocks where private buffers do not fit shared memory
+
+
+@dataclass(frozen=True, slots=True)
+class StripEntry:
+    """Variables that are counted as one and cut into tiles.
+
+    Attributes:
+        lengths: of each variable, its space and the tile to which a loop around it limits it.
+        tile: points of a tile.
+    """
+
+    lengths: tuple[tuple[str, int | None], ...]
+    tile: int
+
+
+@dataclass(frozen=True, slots=True)
+class GridEntry:
+    """How many blocks of a GPU run a kernel, and the scratch memory that they take.
+
+    Attributes:
+        arguments: arrays that the function takes, in order.
+        strips: there is a block for each combination of tiles, times ``splits``.
+        splits: blocks that share a sum.
+        most: no more blocks than that: they take further points in turn; or None.
+        threads: of a block.
+        finish: function of the second pass, which has one block for each combination; or None.
+        part_bytes: what each block leaves in scratch for it.
+    """
+
+    arguments: tuple[str, ...]
+    strips: tuple[StripEntry, ...]
+    splits: int
+    most: int | None
+    threads: int
+    finish: str | None
+    part_bytes: int
+
+    def blocks(self, extent: Callable[[str], int]) -> int:
+        """Blocks of the launch without splits, given the extent of each space.
+
+        Example:
+            >>> strip = StripEntry((("o", None), ("v", 4)), 16)
+            >>> GridEntry((), (strip,), 1, None, 256, None, 0).blocks({"o": 10, "v": 9}.__getitem__)
+            3
+        """
+        count = 1
+        for strip in self.strips:
+            points = 1
+            for space, tile in strip.lengths:
+                points *= extent(space) if tile is None else min(tile, extent(space))
+            count *= -(-points // strip.tile)
+        return count if self.most is None else min(count, self.most)

@@ -1,0 +1,150 @@
+"""A GPU as the runtime sees it: an array module, copies both ways, compiled kernels.
+
+CuPy is the only one that ships; tests put an emulator in its place.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import BuildError, UnavailableError
+
+Array = npt.NDArray[Any]
+_ADVICE = (
+    "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
+    'or compile with target="cpu"'
+)
+
+
+class Function(Protocol):
+    """A kernel: one-dimensional grid and block, arrays and NumPy numbers as arguments."""
+
+    def __call__(
+        self,
+        grid: tuple[int],
+        block: tuple[int],
+        args: tuple[Any, ...],
+        shared_mem: int = 0,
+    ) -> None:
+        """Launch it on the current stream."""
+
+
+class CompiledModule(Protocol):
+    """A compiled source."""
+
+    def get_function(self, name: str) -> Function:
+        """A kernel by its name."""
+
+
+class Device(Protocol):
+    """Where a program for a GPU runs."""
+
+    def describe(self) -> str:
+        """Its name, architecture and memory."""
+
+    def module(self, code: str) -> CompiledModule:
+        """Compile a source, or take it from a cache."""
+
+    def holds(self, array: object) -> bool:
+        """True for an array in the memory of the device."""
+
+    def contiguous(self, array: Any) -> Any:
+        """An array of the device in C order; the same one where it is."""
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """A new array on the device, in C order, of unknown values."""
+
+    def put(self, array: Array) -> Any:
+        """A copy on the device of an array of the CPU."""
+
+    def get(self, array: Any) -> Array:
+        """A copy on the CPU of an array of the device."""
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """True where two arrays of the device may share memory."""
+
+
+class CupyDevice:
+    """The current device of CuPy: its stream, its memory pool, its cache of compiled kernels."""
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+
+    def describe(self) -> str:
+        """Name, architecture, memory, and the version of CuPy."""
+        number = self._cupy.cuda.runtime.getDevice()
+        found = self._cupy.cuda.runtime.getDeviceProperties(number)
+        name = found["name"].decode()
+        arch, memory = f"sm_{found['major']}{found['minor']}", found["totalGlobalMem"] / 2**30
+        return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}"
+
+    def module(self, code: str) -> CompiledModule:
+        """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
+
+        Raises:
+            BuildError: NVRTC refuses the source, with its log.
+        """
+        try:
+            module = self._cupy.RawModule(code=code, options=("--std=c++17",))
+            module.compile()
+        except self._cupy.cuda.compiler.CompileException as error:
+            raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
+        compiled: CompiledModule = module
+        return compiled
+
+    def holds(self, array: object) -> bool:
+        """True for a CuPy array."""
+        return isinstance(array, self._cupy.ndarray)
+
+    def contiguous(self, array: Any) -> Any:
+        """The array in C order, on a boundary of its elements."""
+        return self._cupy.ascontiguousarray(array)
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        """From CuPy's memory pool."""
+        return self._cupy.empty(shape, dtype)
+
+    def put(self, array: Array) -> Any:
+        """Copy to the device."""
+        return self._cupy.asarray(array, order="C")
+
+    def get(self, array: Any) -> Array:
+        """Copy to the CPU; waits for the kernels of the current stream."""
+        copied: Array = self._cupy.asnumpy(array)
+        return copied
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """Compares the bounds of their memory."""
+        return bool(self._cupy.may_share_memory(one, other))
+
+
+def open_device() -> Device:
+    """The GPU of this process.
+
+    Raises:
+        UnavailableError: CuPy is missing, or it finds no device or no driver.
+    """
+    try:
+        import cupy  # noqa: PLC0415  (only where a program for a GPU runs)
+    except ImportError as error:
+        raise UnavailableError(
+            f"target cuda cannot run here, CuPy cannot be imported ({error}): {_ADVICE}"
+        ) from error
+    try:
+        found = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        raise UnavailableError(
+            f"target cuda cannot run here, CuPy finds no driver ({error}): {_ADVICE}"
+        ) from error
+    if found == 0:
+        raise UnavailableError(f"target cuda cannot run here, CuPy finds no GPU: {_ADVICE}")
+    return CupyDevice(cupy)
+
+
+def view(memory: Any, offset: int, shape: tuple[int, ...], dtype: str) -> Any:
+    """A part of a byte array as an array."""
+    count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return memory[offset : offset + count].view(dtype).reshape(shape)

@@ -1,0 +1,311 @@
+"""Running kernels on a GPU: arrays go there where they are not there yet, launches follow.
+
+Everything is queued on the device's current stream; only results for the CPU are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..arena import Layout
+from ..artifact import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
+from ..errors import ArgumentError, ShapeError
+from ..grid import SHARED_BYTES, SPILLED_BLOCKS
+from .arguments import Source, check_dtype, describe
+from .device import CompiledModule, Device, open_device, view
+from .gpu_memory import block_bytes, scratch_bytes, scratch_name
+from .host import Values, fetch_tile, walk
+from .kept import Kept
+from .memory import MemoryUse, check_limit, stored_shape
+from .results import check_out
+
+Array = npt.NDArray[Any]
+
+
+class GpuBackend:
+    """The compiled kernels of a program, and the device they run on.
+
+    Raises:
+        UnavailableError: no CuPy, no driver or no GPU.
+        BuildError: the source cannot be compiled.
+    """
+
+    threads = 1
+
+    def __init__(self, manifest: Manifest, source: str) -> None:
+        self.manifest = manifest
+        self.device: Device = open_device()
+        self._module: CompiledModule = self.device.module(source)
+        self._kernels = {k.name: k for k in manifest.kernels}
+
+    def settle(self, sources: Mapping[str, Source]) -> dict[str, Source]:
+        """Inputs with every whole array on the device, in C order; generated ones stay as is."""
+        whole = {t.name for t in self.manifest.tensors if t.role == "input"}
+
+        def there(array: Any) -> Any:
+            device = self.device
+            return device.contiguous(array) if device.holds(array) else device.put(array)
+
+        return {n: there(a) if n in whole else a for n, a in sources.items()}
+
+    def call(
+        self,
+        use: MemoryUse,
+        sources: Mapping[str, Source],
+        extents: Mapping[str, int],
+        out: dict[str, Any] | None,
+        kept: Kept | None,
+        *,
+        on_device: bool,
+    ) -> tuple[dict[str, Any], int]:
+        """One call: its results, and the bytes that it allocated on the device beyond the inputs.
+
+        Args:
+            use: layout of the arenas.
+            sources: all inputs as the caller passed them.
+            extents: of the base spaces.
+            out: arrays for some or all results, of NumPy or of the device.
+            kept: what the constant phase left, or None to run it here.
+            on_device: new results stay on the device.
+        """
+        manifest, device = self.manifest, self.device
+        copies = sum(
+            a.nbytes
+            for t in manifest.tensors
+            if t.role == "input"
+            and not (device.holds(a := sources[t.name]) and a.flags.c_contiguous)
+        )
+        held = 0 if kept is None else kept.held_bytes
+        needed = use.peak + copies + held
+        check_limit(manifest, extents, needed)
+        settled = self.settle(sources)
+        results = _DeviceResults(self, dict(use.shapes), settled, out, on_device=on_device)
+        callers = {**settled, **results.working}
+        if kept is None:
+            memory = device.empty((use.kept.total,), "uint8")
+            self.phase(0, use, sources, extents, callers, memory)
+        else:
+            memory = kept.memory
+            for name, array in kept.outputs.items():
+                results.working[name][...] = array
+        self.phase(1, use, sources, extents, callers, memory)
+        return results.finish(out), needed - use.outputs + results.allocated
+
+    def keep(
+        self,
+        use: MemoryUse,
+        constants: Mapping[str, Source],
+        extents: Mapping[str, int],
+        outputs: tuple[TensorEntry, ...],
+    ) -> tuple[Any, dict[str, Any]]:
+        """Run the constant phase; its arena and results, which stay on the device."""
+        made = {
+            t.name: self.device.empty(stored_shape(t, self.manifest, extents), t.dtype)
+            for t in outputs
+        }
+        memory = self.device.empty((use.kept.total,), "uint8")
+        callers = {**self.settle(constants), **made}
+        self.phase(0, use, constants, extents, callers, memory)
+        return memory, made
+
+    def phase(
+        self,
+        number: int,
+        use: MemoryUse,
+        sources: Mapping[str, Source],
+        extents: Mapping[str, int],
+        callers: Mapping[str, Any],
+        kept: Any,
+    ) -> None:
+        """Queue one phase of the host program."""
+        manifest = self.manifest
+        host: tuple[HostEntry, ...] = (manifest.host_constant, manifest.host_volatile)[number]
+        if not host:
+            return
+        layout = use.phases[number]
+        arena = self.device.empty((layout.total,), "uint8")
+        offsets = dict(layout.offsets)
+        arrays: dict[str, Any] = {}
+        for buffer in manifest.buffers:
+            array = _array(buffer, manifest, extents, callers, ((use.kept, kept), (layout, arena)))
+            if array is not None:
+                arrays[buffer.name] = array
+
+        def launch(name: str, values: Values) -> None:
+            kernel = self._kernels[name]
+            start = offsets.get(scratch_name(kernel), 0)
+            scratch = arena[start : start + scratch_bytes(kernel, manifest, extents)]
+            self._launch(kernel, arrays, extents, values, scratch)
+
+        def fetch(entry: FetchEntry, values: Values) -> None:
+            self._fetch(entry, arrays, sources, extents, values)
+
+        walk(host, manifest, extents, launch, fetch)
+
+    def _launch(
+        self,
+        kernel: KernelEntry,
+        arrays: Mapping[str, Any],
+        extents: Mapping[str, int],
+        values: Values,
+        scratch: Any,
+    ) -> None:
+        grid, manifest = kernel.grid, self.manifest
+        assert grid is not None, f"kernel {kernel.name} has no grid"
+        blocks = grid.blocks(lambda space: manifest.extent(space, extents))
+        if blocks == 0:
+            return
+        args: list[Any] = [arrays[name] for name in grid.arguments]
+        shared = 0
+        own = block_bytes(kernel, manifest, extents)
+        if grid.finish is not None or kernel.private:
+            args.append(scratch)
+        if kernel.private:
+            fits = own <= SHARED_BYTES
+            args.append(np.int64(fits))
+            shared = own if fits else 0
+            blocks = blocks if fits else min(blocks, SPILLED_BLOCKS)
+        args += [np.int64(extents[space]) for space in kernel.spaces]
+        args += [np.int64(values[v]) for v in kernel.host]
+        block = (grid.threads,)
+        function = self._module.get_function(kernel.symbol)
+        function((blocks * grid.splits,), block, tuple(args), shared_mem=shared)
+        if grid.finish is not None:
+            self._module.get_function(grid.finish)((blocks,), block, tuple(args))
+
+    def _fetch(
+        self,
+        entry: FetchEntry,
+        arrays: Mapping[str, Any],
+        sources: Mapping[str, Source],
+        extents: Mapping[str, int],
+        values: Values,
+    ) -> None:
+        """Ask the caller for a tile, and copy it to the device."""
+        manifest = self.manifest
+        buffer = next(b for b in manifest.buffers if b.name == entry.buffer)
+        tensor = next(t for t in manifest.tensors if t.name == (buffer.tensor or buffer.name))
+        ranges = []
+        for space, length, variable in zip(
+            buffer.spaces, buffer.lengths, entry.ranges, strict=True
+        ):
+            extent = manifest.extent(space, extents)
+            low = 0 if variable is None else values[variable]
+            high = extent if variable is None else min(low + (length or 1), extent)
+            ranges.append(slice(low, high))
+        target = arrays[entry.buffer]
+        tile = np.zeros(target.shape, buffer.dtype)
+        logical = tile.transpose(np.argsort(buffer.order)) if buffer.order else tile
+        source = sources[tensor.name]
+        if self.device.holds(source):
+            source = _Slices(self.device, source)
+        fetch_tile(tensor, source, tuple(ranges), logical)
+        target[...] = self.device.put(tile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """An array of the device whose slices come to the CPU."""
+
+    device: Device
+    array: Any
+
+    def __getitem__(self, key: Any) -> Array:
+        return self.device.get(self.array[key])
+
+
+def _array(
+    buffer: BufferEntry,
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    callers: Mapping[str, Any],
+    arenas: tuple[tuple[Layout, Any], ...],
+) -> Any:
+    """A buffer on the device; None if it does not live here now."""
+    if buffer.place == "caller":
+        return callers.get(buffer.tensor or buffer.name)
+    for layout, memory in arenas:
+        for name, offset in layout.offsets:
+            if name == buffer.name:
+                shape = stored_shape(buffer, manifest, extents)
+                return view(memory, offset, shape, buffer.dtype)
+    return None
+
+
+class _DeviceResults:
+    """Results of one call on the device, and where the caller gets them.
+
+    Attributes:
+        working: array on the device for each output.
+        allocated: bytes of the new arrays among them.
+    """
+
+    def __init__(
+        self,
+        backend: GpuBackend,
+        shapes: Mapping[str, tuple[int, ...]],
+        inputs: Mapping[str, Any],
+        out: dict[str, Any] | None,
+        *,
+        on_device: bool,
+    ) -> None:
+        self._device = device = backend.device
+        outputs = [t for t in backend.manifest.tensors if t.role == "output"]
+        given = check_out(outputs, out)
+        self.working: dict[str, Any] = {}
+        self.allocated = 0
+        self._returned: dict[str, Any] = {}
+        self._on_device = on_device
+        for tensor in outputs:
+            shape = shapes[tensor.name]
+            target = given.get(tensor.name)
+            if target is not None:
+                self._returned[tensor.name] = target
+                _check_target(tensor, target, shape, device)
+                # Kernels assume that nothing they write to is also an input or another result.
+                taken = [a for a in (*inputs.values(), *self.working.values()) if device.holds(a)]
+                direct = device.holds(target) and target.flags.c_contiguous
+                if direct and not any(device.overlap(target, a) for a in taken):
+                    self.working[tensor.name] = target
+                    continue
+            working = device.empty(shape, tensor.dtype)
+            if target is not None and tensor.accumulate:
+                working[...] = target if device.holds(target) else device.put(target)
+            self.working[tensor.name] = working
+            self.allocated += working.nbytes
+
+    def finish(self, out: dict[str, Any] | None) -> dict[str, Any]:
+        """Copy to where the caller wants the results, fill ``out``, and return them."""
+        device = self._device
+        returned: dict[str, Any] = {}
+        for name, working in self.working.items():
+            target = self._returned.get(name)
+            if target is None:
+                target = working if self._on_device else device.get(working)
+            elif target is not working:
+                target[...] = working if device.holds(target) else device.get(working)
+            returned[name] = target
+        if out is None:
+            return returned
+        out.update(returned)
+        return out
+
+
+def _check_target(tensor: TensorEntry, target: Any, shape: tuple[int, ...], device: Device) -> None:
+    if not isinstance(target, np.ndarray) and not device.holds(target):
+        raise ArgumentError(
+            f'out["{tensor.name}"] must be a NumPy or CuPy array, found {type(target).__name__}'
+        )
+    check_dtype(tensor, np.dtype(target.dtype))
+    if tuple(target.shape) != shape:
+        raise ShapeError(
+            f'out["{tensor.name}"] for {describe(tensor)} must have shape {shape}, '
+            f"found {tuple(target.shape)}"
+        )
+    if isinstance(target, np.ndarray) and not target.flags.writeable:
+        raise ArgumentError(f'out["{tensor.name}"] is read-only: pass an array to write to')

@@ -1,0 +1,338 @@
+/* energy: written by tcgen 0.1.0, float64. CUDA C++ for NVRTC or nvcc; needs no header.
+ *
+ * Every kernel takes the arrays that it reads and writes, scratch memory where it needs some, and
+ * the extents of the base spaces (N_o, N_v, ...) with the values of host loop variables.
+ * Arrays are in C order: the last axis is the fastest. Grids and blocks have one dimension.
+ */
+typedef long long tc_int;
+
+struct __align__(16) tc_complex {
+    double re, im;
+    tc_complex() = default;
+    __device__ __forceinline__ tc_complex(double x, double y = 0.0) : re(x), im(y) {}
+    __device__ __forceinline__ tc_complex &operator+=(const tc_complex &z)
+    {
+        re += z.re;
+        im += z.im;
+        return *this;
+    }
+};
+
+__device__ __forceinline__ tc_complex operator+(tc_complex x, tc_complex y)
+{
+    return tc_complex(x.re + y.re, x.im + y.im);
+}
+__device__ __forceinline__ tc_complex operator-(tc_complex x, tc_complex y)
+{
+    return tc_complex(x.re - y.re, x.im - y.im);
+}
+__device__ __forceinline__ tc_complex operator-(tc_complex x) { return tc_complex(-x.re, -x.im); }
+__device__ __forceinline__ tc_complex operator*(tc_complex x, tc_complex y)
+{
+    return tc_complex(x.re*y.re - x.im*y.im, x.re*y.im + x.im*y.re);
+}
+__device__ __forceinline__ tc_complex operator*(double x, tc_complex y)
+{
+    return tc_complex(x*y.re, x*y.im);
+}
+__device__ __forceinline__ tc_complex operator*(tc_complex x, double y) { return y*x; }
+__device__ __forceinline__ tc_complex operator/(tc_complex x, double y)
+{
+    return tc_complex(x.re/y, x.im/y);
+}
+/* Smith's division: no overflow where the quotient has none. */
+__device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
+{
+    if (fabs(y.re) >= fabs(y.im)) {
+        const double ratio = y.im/y.re, scale = 1.0/(y.re + y.im*ratio);
+        return tc_complex((x.re + x.im*ratio)*scale, (x.im - x.re*ratio)*scale);
+    }
+    const double ratio = y.re/y.im, scale = 1.0/(y.re*ratio + y.im);
+    return tc_complex((x.re*ratio + x.im)*scale, (x.im*ratio - x.re)*scale);
+}
+__device__ __forceinline__ double creal(tc_complex z) { return z.re; }
+__device__ __forceinline__ double cimag(tc_complex z) { return z.im; }
+__device__ __forceinline__ double cabs(tc_complex z) { return hypot(z.re, z.im); }
+__device__ __forceinline__ tc_complex conj(tc_complex z) { return tc_complex(z.re, -z.im); }
+__device__ __forceinline__ tc_complex cexp(tc_complex z)
+{
+    const double scale = exp(z.re);
+    return tc_complex(scale*cos(z.im), scale*sin(z.im));
+}
+__device__ __forceinline__ tc_complex clog(tc_complex z)
+{
+    return tc_complex(log(cabs(z)), atan2(z.im, z.re));
+}
+__device__ __forceinline__ tc_complex csqrt(tc_complex z)
+{
+    const double size = cabs(z);
+    if (size == 0.0) return tc_complex(0.0, z.im);
+    const double half = sqrt(0.5*(size + fabs(z.re)));
+    const double other = 0.5*z.im/half;
+    if (z.re >= 0.0) return tc_complex(half, other);
+    return tc_complex(fabs(other), z.im < 0.0 ? -half : half);
+}
+__device__ __forceinline__ tc_complex csin(tc_complex z)
+{
+    return tc_complex(sin(z.re)*cosh(z.im), cos(z.re)*sinh(z.im));
+}
+__device__ __forceinline__ tc_complex ccos(tc_complex z)
+{
+    return tc_complex(cos(z.re)*cosh(z.im), -sin(z.re)*sinh(z.im));
+}
+__device__ __forceinline__ tc_complex ctanh(tc_complex z)
+{
+    const double t = tan(z.im), s = sinh(z.re), beta = 1.0 + t*t, rho = sqrt(1.0 + s*s);
+    if (fabs(z.re) > 20.0) return tc_complex(z.re < 0.0 ? -1.0 : 1.0, 0.0);
+    const double scale = 1.0/(1.0 + beta*s*s);
+    return tc_complex(beta*rho*s*scale, t*scale);
+}
+
+__device__ __forceinline__ tc_int tc_min(tc_int a, tc_int b) { return a < b ? a : b; }
+
+/* Number of tiles that hold some points. */
+__device__ __forceinline__ tc_int tc_tiles(tc_int points, tc_int tile)
+{
+    return (points + tile - 1)/tile;
+}
+
+/* Bytes rounded up to whole cache lines. */
+__device__ __forceinline__ tc_int tc_aligned(tc_int bytes) { return (bytes + 63)/64*64; }
+
+/* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
+__device__ __forceinline__ tc_int tc_triangle(tc_int p, tc_int q)
+{
+    return p >= q ? p*(p + 1)/2 + q : q*(q + 1)/2 + p;
+}
+__device__ __forceinline__ tc_int tc_strict(tc_int p, tc_int q)
+{
+    return p >= q ? p*(p - 1)/2 + q : q*(q - 1)/2 + p;
+}
+__device__ __forceinline__ int tc_sign(tc_int p, tc_int q) { return p < q ? -1 : 1; }
+
+/* Number of distinct arrangements of the values i >= j >= k >= ... */
+__device__ __forceinline__ double tc_orbit_from(double count, tc_int, tc_int, tc_int) { return count; }
+template <typename... Rest>
+__device__ __forceinline__ double tc_orbit_from(double count, tc_int length, tc_int run,
+    tc_int last, tc_int next, Rest... rest)
+{
+    run = next == last ? run + 1 : 1;
+    return tc_orbit_from(count*(double)(length + 1)/(double)run, length + 1, run, next, rest...);
+}
+template <typename... Rest>
+__device__ __forceinline__ double tc_orbit(tc_int first, Rest... rest)
+{
+    return tc_orbit_from(1.0, 1, 1, first, rest...);
+}
+
+template <typename T>
+__device__ __forceinline__ T tc_power(T base, int exponent)
+{
+    T result = (T)1.0;
+    for (int n = exponent < 0 ? -exponent : exponent; n > 0; n >>= 1) {
+        if (n & 1) result = result*base;
+        base = base*base;
+    }
+    return exponent < 0 ? (T)1.0/result : result;
+}
+__device__ __forceinline__ double tc_pow_d(double x, int n) { return tc_power<double>(x, n); }
+__device__ __forceinline__ float tc_pow_s(float x, int n) { return tc_power<float>(x, n); }
+__device__ __forceinline__ tc_complex tc_pow_z(tc_complex x, int n)
+{
+    return tc_power<tc_complex>(x, n);
+}
+
+__device__ __forceinline__ double tc_down(double x, int lanes)
+{
+    return __shfl_down_sync(0xffffffffu, x, lanes);
+}
+__device__ __forceinline__ float tc_down(float x, int lanes)
+{
+    return __shfl_down_sync(0xffffffffu, x, lanes);
+}
+__device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
+{
+    return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
+}
+
+/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. `parts` has
+ * one place for each warp. All threads of the block must call it.
+ */
+template <typename T>
+__device__ __forceinline__ T tc_block_sum(T value, T *parts)
+{
+    for (int lanes = 16; lanes > 0; lanes >>= 1) value += tc_down(value, lanes);
+    if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        for (int warp = 1; warp < (int)blockDim.x/32; ++warp) value += parts[warp];
+    }
+    __syncthreads();
+    return value;
+}
+
+/* kernel energy_0
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  g[o,v], e_o[o], e_v[v], shift
+ * outputs t[o,v]
+ * flops   4 o v
+ * bytes   8 o v + 8 o + 8 v + 8 read, 8 o v written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_0(
+    double *__restrict__ t,
+    const double *__restrict__ g,
+    const double *__restrict__ e_o,
+    const double *__restrict__ e_v,
+    const double *__restrict__ shift,
+    const tc_int N_o,
+    const tc_int N_v)
+{
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o*N_v; tc_n += (tc_int)gridDim.x*256) {
+        tc_int tc_rest = tc_n;
+        const tc_int a = tc_rest%N_v;
+        tc_rest /= N_v;
+        const tc_int i = tc_rest;
+        t[i*N_v + a] = -2.0*(g[i*N_v + a]/(e_o[i] - e_v[a] + shift[0]));
+    }
+}
+
+/* kernel energy_0_2
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  t[o,v], g[o,v]
+ * outputs e
+ * flops   2 o v
+ * bytes   16 o v read, 8 written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_0_2(
+    double *__restrict__ e,
+    const double *__restrict__ t,
+    const double *__restrict__ g,
+    const tc_int N_o,
+    const tc_int N_v)
+{
+    const tc_int tc_split = blockIdx.x;
+    double tc_sum = 0.0;
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 256) {
+        tc_int tc_rest = tc_n;
+        const tc_int a = tc_rest%N_v;
+        tc_rest /= N_v;
+        const tc_int i = tc_rest;
+        tc_sum += t[i*N_v + a]*g[i*N_v + a];
+    }
+    __shared__ double tc_warps[8];
+    tc_sum = tc_block_sum(tc_sum, tc_warps);
+    if (threadIdx.x == 0) e[0] = 0.3333333333333333*tc_sum;
+}
+
+/* kernel energy_1
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  t[o,v]
+ * outputs f[o,v]
+ * flops   26 o v
+ * bytes   8 o v read, 8 o v written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_1(
+    double *__restrict__ f,
+    const double *__restrict__ t,
+    const tc_int N_o,
+    const tc_int N_v)
+{
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_v*N_o; tc_n += (tc_int)gridDim.x*256) {
+        tc_int tc_rest = tc_n;
+        const tc_int i = tc_rest%N_o;
+        tc_rest /= N_o;
+        const tc_int a = tc_rest;
+        f[i*N_v + a] = exp((-0.25)*tc_pow_d(t[i*N_v + a], 2)) + cos(t[i*N_v + a])/(3.0 + fabs(sin(t[i*N_v + a]))) + sqrt(fabs(t[i*N_v + a])) + tc_pow_d(2.0 + tanh((t[i*N_v + a])), -3) + (t[i*N_v + a]) + (0*(t[i*N_v + a])) + log(9.0 + fabs(t[i*N_v + a]));
+    }
+}
+
+/* kernel energy_2
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  (none)
+ * outputs lambda[o]
+ * flops   0
+ * bytes   0 read, 8 o written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_2(
+    double *__restrict__ lambda,
+    const tc_int N_o)
+{
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o; tc_n += (tc_int)gridDim.x*256) {
+        lambda[tc_n] = double(0);
+    }
+}
+
+/* kernel energy_2_2
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  lambda[o], t[o,v]
+ * outputs lambda[o]
+ * flops   o v
+ * bytes   8 o v + 8 o read, 8 o written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_2_2(
+    double *__restrict__ lambda,
+    const double *__restrict__ t,
+    const tc_int N_o,
+    const tc_int N_v)
+{
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o; tc_n += (tc_int)gridDim.x*256) {
+        const tc_int i = tc_n;
+        double tc_sum = 0.0;
+        for (tc_int a = 0; a < N_v; ++a) {
+            tc_sum += t[i*N_v + a];
+        }
+        lambda[i] += tc_sum;
+    }
+}
+
+/* kernel energy_2_3
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  lambda[o], e_o[o]
+ * outputs lambda[o]
+ * flops   o
+ * bytes   16 o read, 8 o written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_2_3(
+    double *__restrict__ lambda,
+    const double *__restrict__ e_o,
+    const tc_int N_o)
+{
+    for (tc_int tc_n = (tc_int)blockIdx.x*256 + threadIdx.x; tc_n < N_o; tc_n += (tc_int)gridDim.x*256) {
+        const tc_int i = tc_n;
+        lambda[i] += -e_o[i];
+    }
+}
+
+/* kernel energy_3
+ *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)
+ * inputs  t[o,v]
+ * outputs norm
+ * flops   3 o v
+ * bytes   8 o v read, 8 written
+ */
+extern "C" __global__ void __launch_bounds__(256)
+tcgen_energy_3(
+    double *__restrict__ norm_,
+    const double *__restrict__ t,
+    const tc_int N_o,
+    const tc_int N_v)
+{
+    const tc_int tc_split = blockIdx.x;
+    double tc_sum = 0.0;
+    for (tc_int tc_n = threadIdx.x; tc_n < N_o*N_v; tc_n += 256) {
+        tc_int tc_rest = tc_n;
+        const tc_int a = tc_rest%N_v;
+        tc_rest /= N_v;
+        const tc_int i = tc_rest;
+        tc_sum += t[i*N_v + a]*(t[i*N_v + a]);
+    }
+    __shared__ double tc_warps[8];
+    tc_sum = tc_block_sum(tc_sum, tc_warps);
+    if (threadIdx.x == 0) norm_[0] = tc_sum;
+}

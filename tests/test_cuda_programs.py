@@ -1,0 +1,404 @@
+"""Programs for a GPU under the emulator: hand-written modules and plans give what they mean."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import hand_modules as hand
+import numpy as np
+import pytest
+from cuda_device import DeviceArray, EmulatedDevice
+
+import tcgen
+from tcgen.config import Options
+from tcgen.emit import emit_artifact
+from tcgen.errors import (
+    ArgumentError,
+    DtypeError,
+    MemoryLimitError,
+    ShapeError,
+    UnavailableError,
+    VerifyError,
+)
+from tcgen.interp import evaluate_program
+from tcgen.interp.modules import run_module
+from tcgen.ir.expr import Prod
+from tcgen.ir.loops import Assign, BandVar, Module
+from tcgen.ir.share import Nest, Points, Sums, Tiles
+from tcgen.ir.tensor import Role, element_type
+from tcgen.lower import bind_gpu, lower_plan
+from tcgen.runtime.device import open_device
+from tcgen.runtime.memory import stored_shape
+from tcgen.runtime.program import Program
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+)
+LARGE = {"o": 40, "v": 200}  # planning extents at which tiles and splits are chosen
+TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "complex128": 1e-12}
+PLANS = (
+    "shared_producer",
+    "accumulation",
+    "tile_of_three",
+    "recomputation",
+    "host_loop",
+    "triangular_pair",
+    "generated_tile",
+    "nested_fusion",
+)
+
+
+@pytest.fixture(autouse=True)
+def device(monkeypatch: pytest.MonkeyPatch) -> EmulatedDevice:
+    found = EmulatedDevice()
+    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: found)
+    return found
+
+
+def on_gpu(module: Module, planned: dict[str, int]) -> tuple[Module, Program]:
+    bound = bind_gpu(module, planned)
+    bound.verify()
+    planning = tuple(planned.items())
+    return bound, Program(emit_artifact(bound, target="cuda", planning_extents=planning))
+
+
+def compare(
+    module: Module, meant: Module, program: Program, extents: dict[str, int]
+) -> dict[str, Any]:
+    """Run both modules' meaning and the program; the inputs by name."""
+    random = np.random.default_rng(7)
+    inputs: dict[str, Any] = {}
+    starts: dict[str, Any] = {}
+    for tensor, entry in zip(module.tensors, program.manifest.tensors, strict=True):
+        shape = stored_shape(entry, program.manifest, extents)
+        dtype = element_type(tensor, module.dtype)
+        values = random.uniform(-1, 1, shape)
+        if dtype == "complex128":
+            values = values + 1j * random.uniform(-1, 1, shape)
+        if tensor.role is Role.OUTPUT:
+            if tensor.accumulate:
+                starts[tensor.name] = np.asarray(values, dtype)
+        elif tensor.default is None:
+            inputs[tensor.name] = np.asarray(values, dtype)
+    expected = run_module(module, inputs, extents, out=starts)
+    again = run_module(meant, inputs, extents, out=starts)
+    actual = program(**inputs, out={n: a.copy() for n, a in starts.items()})
+    for name, reference in expected.items():
+        scale = max(1.0, float(np.max(np.abs(reference), initial=0)))
+        for found in (again[name], actual[name]):
+            error = float(np.max(np.abs(found - reference), initial=0)) / scale
+            assert error < TOLERANCE[module.dtype], f"{name}: {error}"
+    return inputs
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("name", hand.ALL)
+def test_hand_modules(name: str, dtype: str) -> None:
+    if dtype != "float64" and name in ("transpose", "generated", "phases", "joined"):
+        pytest.skip("the types are in the other modules")
+    module = hand.ALL[name](dtype)
+    bound, program = on_gpu(module, dict(hand.EXTENTS))
+    compare(module, bound, program, dict(hand.EXTENTS))
+    if name != "joined":  # no array shows its extents
+        for extents in ({"o": 1, "v": 1}, {"o": 0, "v": 7}, {"o": 5, "v": 0}):
+            compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_products_by_tiles(dtype: str) -> None:
+    """Planned large, so that tiles and splits are there, and run at small and odd extents."""
+    module = hand.gemm(dtype)
+    kernels = tuple(k for k in module.kernels if dtype == "float64" or k.name[-1] in "026")
+    kept = {k.name for k in kernels}
+    host = tuple(x for x in module.host_volatile if x.kernel in kept)
+    module = replace(module, kernels=kernels, host_volatile=host)
+    outs = {s.out.buffer for k in kernels for s in k.body}
+    module = replace(
+        module,
+        tensors=tuple(t for t in module.tensors if t.is_input or t.name in outs),
+        buffers=tuple(
+            b for b in module.buffers if b.tensor is None or b.tensor.is_input or b.name in outs
+        ),
+    )
+    bound, program = on_gpu(module, LARGE)
+    shares = [k.share for k in bound.kernels]
+    assert any(isinstance(s, Tiles) and s.splits > 1 for s in shares)
+    assert any(isinstance(s, Tiles) and len(s.terms) > 1 for s in shares)
+    for extents in (
+        {"o": 5, "v": 7},
+        {"o": 1, "v": 1},
+        {"o": 0, "v": 7},
+        {"o": 5, "v": 0},
+        {"o": 23, "v": 19},
+        {"o": 17, "v": 67},
+    ):
+        compare(module, bound, program, extents)
+
+
+def permuted(dtype: str = "float64") -> Module:
+    """r[a,i,b,j] = t[c,j,k,a]*u[i,k,b,c]: no group lies together, all stride-1 variables differ."""
+    i, j, k = (BandVar(n, hand.O) for n in "ijk")
+    a, b, c = (BandVar(n, hand.V) for n in "abc")
+    t, u = (
+        hand.tensor("t", hand.V, hand.O, hand.O, hand.V),
+        hand.tensor("u", hand.O, hand.O, hand.V, hand.V),
+    )
+    s = hand.tensor("s", hand.O, hand.V, hand.V)
+    out = hand.output("r", hand.V, hand.O, hand.V, hand.O)
+    first = Assign(
+        hand.at("r", "a", "i", "b", "j"),
+        Prod((hand.at("t", "c", "j", "k", "a"), hand.at("u", "i", "k", "b", "c"))),
+        coeff=hand.Fraction(-3, 2),
+        band=(a, i, b, j, k, c),
+    )
+    x, y = BandVar("x", hand.V), BandVar("y", hand.O)
+    second = Assign(
+        hand.at("r", "x", "y", "b", "j"),
+        Prod((hand.at("t", "a", "j", "k", "x"), hand.at("u", "y", "k", "b", "a"))),
+        accumulate=True,
+        band=(x, y, b, j, a, k),
+    )
+    third = Assign(
+        hand.at("r", "a", "i", "b", "j"),
+        Prod((hand.at("s", "j", "a", "c"), hand.at("u", "i", "i", "b", "c"))),
+        accumulate=True,
+        band=(a, i, b, j, c),
+    )
+    return hand.module("permuted", (t, u, s, out), (first,), (second,), (third,), dtype=dtype)
+
+
+def test_permuted_products_share_a_tile() -> None:
+    module = permuted()
+    bound, program = on_gpu(module, {"o": 10, "v": 30})
+    (kernel,) = bound.kernels
+    assert isinstance(kernel.share, Tiles)
+    assert len(kernel.share.terms) == 3
+    for extents in ({"o": 3, "v": 5}, {"o": 7, "v": 2}, {"o": 1, "v": 11}):
+        compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("tile", [None, 3])
+@pytest.mark.parametrize("name", PLANS)
+def test_hand_plans(hand_plans: ModuleType, name: str, tile: int | None) -> None:
+    plan = hand_plans.retiled(getattr(hand_plans, name)(), tile)
+    module = lower_plan(plan, Options(target="cuda"))
+    module.verify()
+    program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
+    spaces = [s.name for s in plan.program.spaces]
+    cases = [dict.fromkeys(spaces, n) for n in (0, 1, 3, 4, 9)]
+    cases += [{**dict.fromkeys(spaces, 3), space: 7} for space in spaces]
+    random = np.random.default_rng(7)
+    for extents in cases:
+        arrays = {
+            t.name: random.random([extents[s.name] for s in t.spaces]) for t in plan.program.inputs
+        }
+        wanted = evaluate_program(plan.program, arrays, extents)
+        found = program(**arrays)
+        for out, value in wanted.items():
+            np.testing.assert_allclose(
+                found[out], value, rtol=1e-12, atol=1e-12, err_msg=str(extents)
+            )
+
+
+def test_private_buffers_that_do_not_fit_shared_memory(
+    hand_plans: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At run time a nest's private buffers go to scratch, some blocks at a time."""
+    plan = hand_plans.tile_of_three()
+    module = lower_plan(plan, Options(target="cuda"))
+    assert any(isinstance(k.share, Nest) for k in module.kernels)
+    assert any(b.place == "private" for b in module.buffers)
+    for name in ("gpu_memory", "gpu"):
+        monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
+        monkeypatch.setattr(f"tcgen.runtime.{name}.SPILLED_BLOCKS", 2)
+    program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
+    random = np.random.default_rng(1)
+    extents = {"i": 11, "j": 5, "k": 3, "l": 4}
+    arrays = {
+        t.name: random.random([extents[s.name] for s in t.spaces]) for t in plan.program.inputs
+    }
+    np.testing.assert_allclose(program(**arrays)["X"], arrays["A"] @ arrays["B"] @ arrays["C"])
+
+
+def test_small_results_of_long_sums() -> None:
+    """Elements that many blocks add up, in an order that does not depend on who is first."""
+    i, a, b = BandVar("i", hand.O), BandVar("a", hand.V), BandVar("b", hand.V)
+    module = hand.module(
+        "sums",
+        (hand.tensor("x", hand.O, hand.V, hand.V), hand.output("e"), hand.output("d", hand.O)),
+        (Assign(hand.at("e"), hand.at("x", "i", "a", "b"), band=(i, a, b)),),
+        (
+            Assign(
+                hand.at("d", "i"),
+                Prod((hand.at("x", "i", "a", "b"), hand.at("x", "i", "b", "a"))),
+                band=(i, a, b),
+            ),
+        ),
+    )
+    bound, program = on_gpu(module, {"o": 40, "v": 300})
+    shares = [k.share for k in bound.kernels]
+    assert all(isinstance(s, Sums) and s.splits > 1 for s in shares)
+    for extents in ({"o": 3, "v": 40}, {"o": 5, "v": 1}, {"o": 2, "v": 0}):
+        inputs = compare(module, bound, program, extents)
+        assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
+
+
+def test_shares_are_checked() -> None:
+    bound = bind_gpu(permuted(), {"o": 10, "v": 30})
+    (kernel,) = bound.kernels
+    share = kernel.share
+    assert isinstance(share, Tiles)
+
+    def refused(match: str, **changes: Any) -> None:
+        wrong = replace(kernel, share=replace(share, **changes))
+        with pytest.raises(VerifyError, match=match):
+            replace(bound, kernels=(wrong,)).verify()
+
+    refused("whole warps", high=5)
+    refused("do not divide", rows=(replace(share.rows[0], tile=12),))
+    refused("no part|two stages", stages=1)
+    refused("not the variables of the target", batch=("i",))
+    refused("holds rows and columns", rows=share.columns, columns=share.rows)
+    refused("one term for each statement", terms=share.terms[:1])
+    refused(
+        "not what its statement sums",
+        terms=(replace(share.terms[0], depth=("k",)), *share.terms[1:]),
+    )
+    with pytest.raises(VerifyError, match="one statement outside loops"):
+        replace(bound, kernels=(replace(kernel, share=Points(128)),)).verify()
+    with pytest.raises(VerifyError, match="does not say how a GPU shares its work"):
+        emit_artifact(permuted(), target="cuda")
+
+
+SPEC = """
+space o
+space v
+index i j : o
+index a b : v
+input k[o,v,v] constant
+input t[o,v]
+input g[o,o,v] generated
+output r, e
+r[i,a] = k[i,a,b]*t[i,b] + g[i,j,a]*t[j,a]
+e = r[i,a]*t[i,a]
+"""
+
+
+def arrays_of(extents: dict[str, int]) -> dict[str, Any]:
+    random = np.random.default_rng(3)
+    o, v = extents["o"], extents["v"]
+    return {
+        "k": random.random((o, v, v)),
+        "t": random.random((o, v)),
+        "g": random.random((o, o, v)),
+    }
+
+
+def compiled(**options: Any) -> Program:
+    return tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="cuda", **options)
+
+
+def test_numpy_in_numpy_out_and_device_in_device_out(device: EmulatedDevice) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    wanted = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")(**arrays)
+    found = program(**arrays)
+    assert all(type(a) is np.ndarray for a in found.values())
+    there = {n: device.put(a) for n, a in arrays.items()}
+    device.put_bytes = device.got_bytes = 0
+    result = program(**{**there, "g": lambda out, ranges: np.copyto(out, arrays["g"][ranges])})
+    tiles = device.put_bytes
+    assert tiles == arrays["g"].nbytes  # of the generated input, nothing else is copied
+    assert device.got_bytes == 0
+    again = program(**there)
+    out = {"r": device.empty((3, 4), "float64"), "e": np.empty(())}
+    given = program(**there, out=out)
+    assert given["r"] is out["r"]
+    for name, value in wanted.items():
+        for some in (found, result, again, given):
+            np.testing.assert_allclose(some[name], value, rtol=1e-12)
+    assert all(isinstance(a, DeviceArray) for a in result.values())
+    # What a kernel writes may not be what it reads.
+    over = program(**there, out={"r": there["t"]})
+    np.testing.assert_allclose(over["r"], wanted["r"], rtol=1e-12)
+    np.testing.assert_allclose(over["e"], wanted["e"], rtol=1e-12)
+
+
+def test_constants_stay_on_the_device(device: EmulatedDevice) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    bound = program.bind(k=arrays["k"])
+    assert device.put_bytes == arrays["k"].nbytes
+    device.put_bytes = 0
+    found = bound(t=arrays["t"], g=arrays["g"])
+    assert device.put_bytes == arrays["t"].nbytes + arrays["g"].nbytes
+    np.testing.assert_allclose(found["r"], program(**arrays)["r"], rtol=1e-13)
+    assert program.allocated_bytes > 0
+    copied = pickle.loads(pickle.dumps(program))
+    np.testing.assert_array_equal(copied(**arrays)["e"], program(**arrays)["e"])
+
+
+def test_wrong_arrays_are_refused(device: EmulatedDevice) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    with pytest.raises(DtypeError, match=r't must be float64.*astype\("float64"\)'):
+        program(**{**arrays, "t": device.put(arrays["t"].astype("float32"))})
+    with pytest.raises(ShapeError, match="found an array of 1 axes"):
+        program(**{**arrays, "t": device.put(np.ones(3))})
+    with pytest.raises(ShapeError, match=r'out\["r"\] for .* must have shape \(3, 4\)'):
+        program(**arrays, out={"r": device.put(np.ones((4, 4)))})
+    with pytest.raises(ArgumentError, match="must be a NumPy or CuPy array, found list"):
+        program(**arrays, out={"r": [1.0]})
+    with pytest.raises(MemoryLimitError, match="memory limit is 2,000"):
+        compiled(memory_limit=2000)(**arrays_of({"o": 3, "v": 30}))
+
+
+class CudaArray:
+    """Looks like an array of CuPy."""
+
+    def __init__(self) -> None:
+        self.__cuda_array_interface__: dict[str, Any] = {}
+        self.shape, self.dtype = (3, 4), np.dtype("float64")
+
+
+CudaArray.__module__ = "cupy"
+
+
+def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
+    program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")
+    with pytest.raises(ArgumentError, match=r"t is a cupy array.*pass cupy.asnumpy\(t\)"):
+        program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source can be looked at; running says what to install."""
+    monkeypatch.setattr("tcgen.runtime.gpu.open_device", open_device)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    program = compiled()
+    assert 'extern "C" __global__' in program.source
+    assert program.peak_bytes() > 0
+    with pytest.raises(
+        UnavailableError, match=r"CuPy cannot be imported .*pip install 'tcgen-chem"
+    ):
+        program(**arrays_of({"o": 3, "v": 4}))
+    assert copy.copy(UnavailableError("x")).exit_code == 3
+
+
+@pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])
+def test_golden_text(name: str) -> None:
+    """UPDATE_GOLDEN=1 writes the files; explain each changed line in the commit."""
+    module = permuted() if name == "permuted" else hand.ALL[name]()
+    bound = bind_gpu(module, {"o": 10, "v": 30})
+    text = emit_artifact(bound, target="cuda").text("kernels.cu")
+    path = Path(__file__).parent / "golden" / "emit" / f"{name}.cu"
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text)
+    assert text == path.read_text()
