@@ -200,11 +200,10 @@ class GpuBackend:
             ranges.append(slice(low, high))
         target = arrays[entry.buffer]
         tile = np.zeros(target.shape, buffer.dtype)
-        logical = tile.transpose(np.argsort(buffer.order)) if buffer.order else tile
         source = sources[tensor.name]
         if self.device.holds(source):
             source = _Slices(self.device, source)
-        fetch_tile(tensor, source, tuple(ranges), logical)
+        fetch_tile(tensor, source, tuple(ranges), tile, buffer.order)
         target[...] = self.device.put(tile)
 
 
