@@ -114,6 +114,9 @@ def _stored(
     return tuple(axes)
 
 
+ContractionEntry: TypeAlias = tuple[str, tuple[tuple[tuple[str, int | None], ...], ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class KernelEntry:
     """A generated function.
@@ -127,6 +130,7 @@ class KernelEntry:
         writes: buffers it writes, likewise.
         private: buffers of which there is one for each thread.
         live: first and last position of its statements.
+        contractions: that pack blocks: type; space and tile of rows, columns, summed variables.
         grid: on a GPU; private buffers then belong to a block.
     """
 
@@ -138,6 +142,7 @@ class KernelEntry:
     writes: tuple[str, ...]
     private: tuple[str, ...]
     live: tuple[int, int]
+    contractions: tuple[ContractionEntry, ...]
     grid: GridEntry | None = None
 
 

@@ -8,6 +8,7 @@ from ..errors import ArgumentError, VerifyError
 from ..ir.loops import Module
 from ..ir.loops_query import launches, written_buffers
 from .c import c_source
+from .c_contract import contraction_libraries
 from .cuda import cuda_source
 from .manifest import make_manifest
 from .numpy_source import numpy_source
@@ -51,8 +52,10 @@ def emit_artifact(
     )
     _check_accumulation(module)
     text = _PRINTERS[target](module, __version__)
+    libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
     files = (
         ("__init__.py", package_text(manifest)),
+        *libraries,
         (SOURCES[target], text),
         *runtime_files(),
         *extra_files,

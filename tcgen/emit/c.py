@@ -25,12 +25,13 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.loops_query import used_buffers
+from .c_contract import contraction, contraction_call, packing_memory
 from .c_expr import C_TYPES, elements, extent
 from .c_gemm import gemm
 from .c_loops import assign, indented, loop_head
 from .comment import kernel_comment
 from .names import C_RESERVED, unique
-from .scope import Scope, make_scope, module_bases, statements
+from .scope import Scope, contractions, make_scope, module_bases, statements
 from .text import fill
 
 _SCALAR = {"d": "double", "s": "float", "z": "double complex"}
@@ -43,17 +44,17 @@ _SIGNATURE = (
 
 def c_source(module: Module, version: str) -> str:
     """The text of ``kernels.c``."""
-    products = sorted(
-        {
-            _KIND[module.buffer(stmt.out.buffer).dtype]
-            for kernel in module.kernels
-            for stmt, _ in statements(kernel.body)
-            if isinstance(stmt, Gemm)
-        }
-    )
+    found = [
+        (stmt, module.buffer(stmt.out.buffer).dtype)
+        for kernel in module.kernels
+        for stmt, _ in statements(kernel.body)
+        if isinstance(stmt, Gemm)
+    ]
+    products = sorted({_KIND[dtype] for stmt, dtype in found if stmt.scheme is None})
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         *(fill("c/gemm.c", kind=k, scalar=_SCALAR[k], slot=str("sdz".index(k))) for k in products),
+        contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
         *(_kernel(kernel, module) for kernel in module.kernels),
         _phase("constant", module.host_constant, module),
         _phase("volatile", module.host_volatile, module),
@@ -69,7 +70,8 @@ def symbol(kernel: Kernel) -> str:
 def buffer_table(module: Module) -> tuple[str, ...]:
     """Buffers in memory, in the order of the table that kernels receive.
 
-    Of what each thread has its own, the table has the first thread's.
+    Of what each thread has its own, the table has the first thread's. Behind these the table has
+    the memory to pack in, for each kernel with contractions.
     """
     return tuple(b.name for b in module.buffers if b.place != "register")
 
@@ -99,6 +101,13 @@ def _kernel(kernel: Kernel, module: Module) -> str:
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name not in scope.private:
             lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+    packs = [packing_memory(s, scope) for s in contractions(kernel)]
+    if packs:
+        packing = [k.name for k in module.kernels if contractions(k)]
+        place = len(table) + packing.index(kernel.name)
+        lines.append(f"char *const tc_packs = tc_buffers[{place}];")
+        lines.append(f"int64_t tc_pack_bytes = {packs[0]};")
+        lines += [f"if ({p} > tc_pack_bytes) tc_pack_bytes = {p};" for p in packs[1:]]
     body: list[str] = []
     for stmt in kernel.body:
         body += _statement(stmt, scope, module.dtype, table, threads=True)
@@ -131,8 +140,11 @@ def _statement(
             return _zero(scope, name, threads=threads)
         case Assign():
             return assign(stmt, scope, dtype, threads=threads)
-        case Gemm():
+        case Gemm(scheme=None):
             return gemm(stmt, scope, threads=threads)
+        case Gemm():
+            memory = "tc_packs" if threads else "tc_pack"
+            return contraction(stmt, scope, threads=threads, memory=memory)
         case _:
             assert_never(stmt)
 
@@ -161,6 +173,8 @@ def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:
     for name in mine:
         start = f"(void *)((char *)tc_buffers[{table.index(name)}] + tc_skip)"
         lines.append(_pointer(scope, name, start))
+    if any(isinstance(s, Gemm) and s.scheme is not None for s, _ in statements(stmt.body)):
+        lines.append("char *const tc_pack = tc_packs + omp_get_thread_num()*tc_pack_bytes;")
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name in scope.private and name in used:
             lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")

@@ -6,6 +6,7 @@ from typing import assert_never
 
 from ..artifact import (
     BufferEntry,
+    ContractionEntry,
     FetchEntry,
     HostEntry,
     KernelEntry,
@@ -17,14 +18,14 @@ from ..artifact import (
     SymmetryEntry,
     TensorEntry,
 )
-from ..ir.loops import Buffer, Fetch, Host, HostLoop, Kernel, Launch, Module
+from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.loops_query import Positions, positions
 from ..ir.tensor import Packing, Space, Tensor, element_type
 from .c import symbol
 from .cuda_nest import private_buffers
 from .grid import make_grid
 from .names import C_RESERVED
-from .scope import make_scope
+from .scope import Scope, contractions, make_scope
 
 
 def make_manifest(
@@ -117,8 +118,14 @@ def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
         writes=tuple(n for n in outside if n in written),
         private=scope.owned() if kernel.share is None else private_buffers(scope),
         live=(first, end - 1),
+        contractions=tuple(_contraction(s, scope) for s in contractions(kernel)),
         grid=make_grid(scope),
     )
+
+
+def _contraction(stmt: Gemm, scope: Scope) -> ContractionEntry:
+    groups = tuple(tuple((v.space.name, v.tile) for v in g) for g in (stmt.m, stmt.n, stmt.k))
+    return scope.buffers[stmt.out.buffer].dtype, groups
 
 
 def _host(items: tuple[Host, ...]) -> tuple[HostEntry, ...]:

@@ -148,6 +148,28 @@ def _store(stmt: Assign, scope: Scope, kept: Vectors, value: str, *, add: bool) 
 
 def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
     vectors = Vectors((*stmt.m, *stmt.n, *stmt.k))
+    lines = _contraction(stmt, scope, vectors) if stmt.scheme else _product(stmt, scope, vectors)
+    for var in reversed(stmt.batch):
+        lines = [_head(var, scope), *indented(lines)]
+    return lines
+
+
+def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
+    """Operands in any layout."""
+    operands = []
+    for access in (stmt.a, stmt.b):
+        text, letters = sliced(access, scope, vectors)
+        operands.append(f"np.asarray({text}), {[vectors.names.index(v) for v in letters]}")
+    out, letters = sliced(stmt.out, scope, vectors)
+    axes = [vectors.names.index(v) for v in letters]
+    factor = "" if stmt.coeff == 1 else f"{literal(stmt.coeff, 'float64')}*"
+    operator = "+=" if stmt.accumulate else "="
+    product = f"np.einsum({', '.join(operands)}, {axes}, optimize=True)"
+    return [f"{out} {operator} {factor}{product}"]
+
+
+def _product(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
+    """Operands that are matrices as they lie."""
     m, n, k = (_count(group, scope) for group in (stmt.m, stmt.n, stmt.k))
     a, a_letters = sliced(stmt.a, scope, vectors)
     b, b_letters = sliced(stmt.b, scope, vectors)
@@ -160,10 +182,7 @@ def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
     shape = "".join(f"{_count((v,), scope)}, " for v in order).strip()
     factor = "" if stmt.coeff == 1 else f"{literal(stmt.coeff, 'float64')}*"
     operator = "+=" if stmt.accumulate else "="
-    lines = [f"{out} {operator} {factor}{value}.reshape(({shape}))"]
-    for var in reversed(stmt.batch):
-        lines = [_head(var, scope), *indented(lines)]
-    return lines
+    return [f"{out} {operator} {factor}{value}.reshape(({shape}))"]
 
 
 def _is_first(letters: list[str], group: tuple[BandVar, ...]) -> bool:

@@ -137,6 +137,12 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, t
             yield stmt, ()
 
 
+def contractions(kernel: Kernel) -> tuple[Gemm, ...]:
+    """Products of a kernel that the generated contraction kernel computes."""
+    found = (stmt for stmt, _ in statements(kernel.body))
+    return tuple(s for s in found if isinstance(s, Gemm) and s.scheme is not None)
+
+
 def reduces(stmt: Assign) -> bool:
     """True for a sum over all of the band that threads may share."""
     held = stmt.out.variables

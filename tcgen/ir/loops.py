@@ -151,14 +151,38 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Scheme:
+    """How the generated contraction kernel reads the operands of a product.
+
+    Rows of a register tile are vector lanes: they come from the group m. Columns come from n.
+    Blocks of the operands are packed in the order in which tiles use them, which turns them, or are
+    read where they lie. Tiles are stored as they are where the last variable of m is the target's
+    stride-1 one, and element by element where it is not, unless they are staged.
+
+    Attributes:
+        pack_a: pack blocks of ``a``; without it panels whose rows have stride 1 are read in place.
+        pack_b: pack blocks of ``b``; without it its elements are read in place, one by one.
+        stage: tiles go through a buffer in the cache, which is turned as it is stored. The target's
+            stride-1 variable is the last one of n, with ``a`` packed, or any one of m, of which
+            the last is the stride-1 variable of ``a``, which is read in place.
+    """
+
+    pack_a: bool = True
+    pack_b: bool = True
+    stage: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Gemm:
     """``out[batch, m, n] (+)= coeff * sum_k a[batch, m, k] * b[batch, k, n]``, matrix products.
 
-    In each operand the variables of a group are neighbouring physical axes in the group's order,
-    every variable but the first of a group runs over the whole length of its axis, and one of the
-    operand's two groups ends on the fastest axis with stride 1 (axes of length 1 aside). No buffer
-    is packed, all have one dtype. An empty group is one row, one column or one product. A batch
-    variable stands in ``out`` and in at least one operand; the other is then the same for all.
+    Without a scheme the BLAS computes it, and the operands lie right: in each one the variables of
+    a group are neighbouring physical axes in the group's order, every variable but the first of a
+    group runs over the whole length of its axis, and one of the operand's two groups ends on the
+    fastest axis with stride 1 (axes of length 1 aside). With a scheme the generated kernel computes
+    it, from operands in any layout, each variable on one axis. No buffer is packed, all have one
+    dtype. An empty group is one row, one column or one product. A batch variable stands in ``out``
+    and in at least one operand; the other is then the same for all.
     """
 
     out: Access
@@ -171,6 +195,7 @@ class Gemm:
     coeff: Fraction = Fraction(1)
     accumulate: bool = False
     parallel: bool = False
+    scheme: Scheme | None = None
 
 
 Stmt: TypeAlias = Loop | Zero | Assign | Gemm

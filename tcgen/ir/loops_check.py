@@ -28,6 +28,7 @@ from .loops import (
 from .loops_query import (
     band_of,
     blocks_parallel,
+    contraction_obstacle,
     gemm_obstacle,
     parallel_chain,
     positions,
@@ -310,7 +311,8 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
         _check_access(access, band, scope)
         if any(v.name in access.variables for v in foreign):
             raise VerifyError(f"{access} holds a variable of the group that it lacks")
-        reason = gemm_obstacle(access, scope.buffers[access.buffer], groups)
+        obstacle = gemm_obstacle if stmt.scheme is None else contraction_obstacle
+        reason = obstacle(access, scope.buffers[access.buffer], groups)
         if reason:
             raise VerifyError(reason)
         dtypes.append(scope.buffers[access.buffer].dtype)
@@ -318,6 +320,9 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
         held = [var.name in x.variables for x in (stmt.out, stmt.a, stmt.b)]
         if not held[0] or not any(held[1:]):
             raise VerifyError(f"batch variable {var.name} is not in the target and an operand")
+        for access in (stmt.out, stmt.a, stmt.b):
+            if [s.variable for s in access.subscripts].count(var.name) > 1 and stmt.scheme:
+                raise VerifyError(f"batch variable {var.name} stands twice in {access}")
     if len(set(dtypes)) != 1:
         raise VerifyError(f"a matrix product of {', '.join(dtypes)}")
 

@@ -100,6 +100,21 @@ def gemm_obstacle(
     return None
 
 
+def contraction_obstacle(
+    access: Access,
+    buffer: Buffer,
+    groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
+) -> str | None:
+    """Why the generated contraction kernel cannot use an operand as it lies in memory, or None."""
+    if buffer.packed:
+        return f"{buffer.name} is packed"
+    held = [s.variable for s in access.subscripts]
+    for var in (*groups[0], *groups[1]):
+        if held.count(var.name) != 1:
+            return f"{var.name} stands {held.count(var.name)} times in {access}"
+    return None
+
+
 def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
     """Why the iterations of a loop cannot run at once, or None.
 

@@ -99,10 +99,19 @@ def _assign_text(stmt: Assign) -> str:
 
 def _gemm_text(stmt: Gemm) -> str:
     factor = "" if stmt.coeff == 1 else f"{stmt.coeff} * "
-    text = f"gemm {stmt.out} {'+=' if stmt.accumulate else '='} {factor}{stmt.a} * {stmt.b}  "
+    name = "gemm" if stmt.scheme is None else "contract"
+    text = f"{name} {stmt.out} {'+=' if stmt.accumulate else '='} {factor}{stmt.a} * {stmt.b}  "
     for name, group in (("batch", stmt.batch), ("m", stmt.m), ("n", stmt.n), ("k", stmt.k)):
         if group:
             text += f" {name}({_band_text(group)})"
+    if stmt.scheme is not None:
+        packed = [
+            access.buffer
+            for access, packs in ((stmt.a, stmt.scheme.pack_a), (stmt.b, stmt.scheme.pack_b))
+            if packs
+        ]
+        text += f"   packs {', '.join(packed) or 'nothing'}"
+        text += " staged" if stmt.scheme.stage else ""
     return text + ("   parallel" if stmt.parallel else "")
 
 

@@ -75,6 +75,9 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
     """One attempt, with the bytes that the scratch of some visits may take."""
     extents = plan.extent_of
     on_gpu = options.target == "cuda"
+    tight = plan.solve.objective == "peak" or options.memory_limit is not None
+    # What promises its memory has none to spare for packed blocks.
+    generated = options.target == "cpu" and not tight and not rooms
     loops = loop_variables(plan)
     memory = Memory(plan, options.dtype)
     starts = instance_starts(plan, memory)
@@ -91,10 +94,11 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
+        room = rooms.get(position)
         if on_gpu:
             body: tuple[Stmt, ...] = (bind_assign(statement, memory.buffers),)
         else:
-            body = bind_statement(statement, memory, extents, rooms.get(position))
+            body = bind_statement(statement, memory, extents, room, generated=generated)
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
@@ -120,6 +124,6 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
         kernels=tuple(kernels),
         host_constant=constant,
         host_volatile=volatile,
-        tight=not on_gpu and (plan.solve.objective == "peak" or options.memory_limit is not None),
+        tight=tight and not on_gpu,
     )
     return module, memory

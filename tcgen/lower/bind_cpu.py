@@ -16,11 +16,17 @@ from ..ir.expr import Access, Subscript, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Stmt
 from .layout import Band, Product, as_product, fastest, walked
 from .memory import Memory
+from .scheme import as_contraction
 from .statements import Statement
 
 
 def bind_statement(
-    statement: Statement, memory: Memory, extents: Mapping[str, int], room: int | None
+    statement: Statement,
+    memory: Memory,
+    extents: Mapping[str, int],
+    room: int | None,
+    *,
+    generated: bool,
 ) -> tuple[Stmt, ...]:
     """The statements that execute one visit.
 
@@ -29,8 +35,13 @@ def bind_statement(
         memory: all buffers; scratch is added to them.
         extents: planning extents.
         room: bytes that its scratch may take, or None for as many as it needs.
+        generated: the target has the generated contraction kernel, and memory for it.
     """
     product = as_product(statement, memory.buffers, extents)
+    if generated and product is not None and product.elements:
+        contraction = as_contraction(statement, memory.buffers, extents)
+        if contraction is not None:
+            return (contraction,)
     if product is None or not product.pays:
         return (bind_assign(statement, memory.buffers),)
     if room is not None and product.scratch_bytes > room:

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..arena import ALIGNMENT, GRANTED
-from ..artifact import BufferEntry, Manifest, TensorEntry
+from ..artifact import BufferEntry, ContractionEntry, Manifest, TensorEntry
 from ..runtime.memory import ITEM_BYTES
+from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE
 from .counts import stored_product
 
 
 def peak_data(manifest: Manifest) -> dict[str, Any]:
-    """Blocks ``[factors, item bytes, first, last, rank]`` by phase.
+    """Blocks ``[factors, item bytes, first, last, rank]`` by phase; a sixth place: what is packed.
 
     ``kept`` holds the blocks that the constant phase leaves, ``phases`` the others; ``outputs`` is
     a list of ``[factors, item bytes]``; ``alignment`` and ``granted`` are those of the arena.
@@ -31,13 +32,31 @@ def peak_data(manifest: Manifest) -> dict[str, Any]:
     def blocks(chosen: list[BufferEntry], *, together: bool = False) -> list[Any]:
         return [[*counted(b), *((0, 0) if together else b.live), b.rank] for b in chosen]
 
+    def packing(*, constant: bool) -> list[Any]:
+        rank = len(arena)
+        return [
+            [[], 0, *k.live, rank, [_contraction(c, manifest) for c in k.contractions]]
+            for k in manifest.kernels
+            if k.contractions and (k.live[0] < split) == constant
+        ]
+
     return {
         "kept": blocks([b for b in arena if b.keep], together=True),
         "phases": [
-            blocks([b for b in arena if not b.keep and b.live[0] < split]),
-            blocks([b for b in arena if not b.keep and b.live[0] >= split]),
+            blocks([b for b in arena if not b.keep and b.live[0] < split]) + packing(constant=True),
+            blocks([b for b in arena if not b.keep and b.live[0] >= split])
+            + packing(constant=False),
         ],
         "outputs": [counted(t) for t in manifest.tensors if t.role == "output"],
         "alignment": 1 if manifest.tight else ALIGNMENT,
         "granted": GRANTED,
+        "packing": [DEPTH, LEFT, RIGHT, ROWS, COLUMNS, SPARE, ALIGNMENT],
     }
+
+
+def _contraction(entry: ContractionEntry, manifest: Manifest) -> list[Any]:
+    """``[item bytes, parts of an element, rows, columns, summed points]`` of what is packed."""
+    dtype, found = entry
+    parts = 2 if dtype == "complex128" else 1
+    groups = [[[list(manifest.bases_of(s)), tile, 0] for s, tile in g] for g in found]
+    return [ITEM_BYTES[dtype], parts, *groups]

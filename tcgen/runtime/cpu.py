@@ -9,11 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from typing import Any
 
-from ..artifact import FetchEntry, HostEntry, Manifest
+from ..artifact import Artifact, FetchEntry, HostEntry
 from .blas import blas_pointers, blas_threads
 from .build import build_library
 from .host import Values, has_fetch, walk
+from .packing import library
 from .store import Store
 
 
@@ -33,14 +35,36 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Process.forked)
 
 
+_KINDS = {"float32": "s", "float64": "d", "complex128": "z"}  # in the order of the table
+
+
+def _contractions(artifact: Artifact) -> dict[str, Any]:
+    """The contraction function of each element type that a program needs."""
+    dtypes = {c[0] for k in artifact.manifest.kernels for c in k.contractions}
+    return {
+        kind: getattr(build_library(artifact.text(library(dtype))), f"tc_contract_{kind}")
+        for dtype, kind in _KINDS.items()
+        if dtype in dtypes
+    }
+
+
+def _address(function: Any) -> int | None:
+    return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
 class CpuBackend:
     """The compiled library of a program."""
 
-    def __init__(self, manifest: Manifest, source: str) -> None:
-        self.manifest = manifest
-        self._library = build_library(source)
-        # The last place tells the kernels that the BLAS runs on the calling thread.
-        pointers = (*blas_pointers(), 1 if blas_threads().controlled else None)
+    def __init__(self, artifact: Artifact) -> None:
+        self.manifest = manifest = artifact.manifest
+        self._library = build_library(artifact.text("kernels.c"))
+        self._contractions = _contractions(artifact)
+        # The fourth place tells the kernels that the BLAS runs on the calling thread.
+        pointers = (
+            *blas_pointers(),
+            1 if blas_threads().controlled else None,
+            *(_address(self._contractions.get(kind)) for kind in _KINDS.values()),
+        )
         self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
         self._kernels = {k.name: k for k in manifest.kernels}
 

@@ -13,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arena import Layout
-from ..artifact import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
+from ..artifact import (
+    Artifact,
+    BufferEntry,
+    FetchEntry,
+    HostEntry,
+    KernelEntry,
+    Manifest,
+    TensorEntry,
+)
 from ..errors import ArgumentError, ShapeError
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS
 from .arguments import Source, check_dtype, describe
@@ -37,10 +45,10 @@ class GpuBackend:
 
     threads = 1
 
-    def __init__(self, manifest: Manifest, source: str) -> None:
-        self.manifest = manifest
+    def __init__(self, artifact: Artifact) -> None:
+        self.manifest = manifest = artifact.manifest
         self.device: Device = open_device()
-        self._module: CompiledModule = self.device.module(source)
+        self._module: CompiledModule = self.device.module(artifact.text("kernels.cu"))
         self._kernels = {k.name: k for k in manifest.kernels}
 
     def settle(self, sources: Mapping[str, Source]) -> dict[str, Source]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from ..arena import ALIGNMENT, Block, Layout, aligned, place
-from ..artifact import BufferEntry, KernelEntry, Manifest, TensorEntry
+from ..artifact import BufferEntry, ContractionEntry, KernelEntry, Manifest, TensorEntry
 from ..errors import MemoryLimitError
+from .packing import packing_bytes
 
 ITEM_BYTES = {"float64": 8, "float32": 4, "complex128": 16}
 
@@ -101,6 +103,11 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
             for k in manifest.kernels
             if k.name in frames and here(k.live)
         ]
+        blocks += [
+            Block(packs(k), threads * _packing(manifest, k, extents), *k.live, len(placed))
+            for k in manifest.kernels
+            if k.contractions and here(k.live)
+        ]
         layout = place(tuple(blocks), alignment)
         starts = dict(layout.offsets)
         members = (
@@ -119,6 +126,25 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
         outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
     )
+
+
+def packs(kernel: KernelEntry) -> str:
+    """Name of the block of an arena in which a kernel's threads pack."""
+    return f"@packs {kernel.name}"
+
+
+def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]) -> int:
+    """Bytes in which one thread of a kernel packs."""
+
+    def length(space: str, tile: int | None) -> int:
+        extent = manifest.extent(space, extents)
+        return extent if tile is None else min(tile, extent)
+
+    def count(entry: ContractionEntry) -> int:
+        points = (prod(length(space, tile) for space, tile in group) for group in entry[1])
+        return packing_bytes(entry[0], *points)
+
+    return max(count(c) for c in kernel.contractions)
 
 
 def _frame(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact import FetchEntry, HostEntry, Manifest
+from ..artifact import Artifact, FetchEntry, HostEntry
 from .host import Values, walk
 from .store import Store
 
@@ -17,9 +17,10 @@ class NumpyBackend:
 
     threads = 1
 
-    def __init__(self, manifest: Manifest, source: str) -> None:
-        self.manifest = manifest
+    def __init__(self, artifact: Artifact) -> None:
+        self.manifest = manifest = artifact.manifest
         names: dict[str, Any] = {}
+        source = artifact.text("kernels.py")
         exec(compile(source, f"<{manifest.name}: kernels.py>", "exec"), names)
         self._kernels = {k.name: (names[k.symbol], k.host) for k in manifest.kernels}
 

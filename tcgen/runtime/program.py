@@ -163,7 +163,7 @@ class Program:
         if self._backend is None:
             with self._lock:
                 if self._backend is None:
-                    self._backend = _BACKENDS[self.manifest.target](self.manifest, self.source)
+                    self._backend = _BACKENDS[self.manifest.target](self.artifact)
         return self._backend
 
     def _device(self) -> Device | None:
@@ -267,7 +267,7 @@ class Program:
         return results.finish(out)
 
 
-_BACKENDS: dict[str, Callable[[Manifest, str], Backend | GpuBackend]] = {
+_BACKENDS: dict[str, Callable[[Artifact], Backend | GpuBackend]] = {
     "cpu": CpuBackend,
     "cuda": GpuBackend,
     "numpy": NumpyBackend,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from ..arena import Layout
 from ..artifact import BufferEntry, Manifest
 from .allocation import address
-from .memory import stored_shape
+from .memory import packs, stored_shape
 
 Array = npt.NDArray[Any]
 
@@ -68,7 +68,8 @@ class Store:
                 places.append(None if array is None else address(array))
             elif buffer.place != "register":
                 places.append(offsets.get(buffer.name))
-        return places
+        kernels = (k for k in self.manifest.kernels if k.contractions)
+        return places + [offsets.get(packs(k)) for k in kernels]
 
 
 def _has_address(buffer: BufferEntry) -> bool:

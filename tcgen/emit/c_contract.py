@@ -1,0 +1,152 @@
+"""Contractions in C by the generated kernel: groups of axes with their strides, and the call."""
+
+from __future__ import annotations
+
+from ..ir.expr import Access
+from ..ir.loops import BandVar, Gemm, Module
+from ..runtime import packing
+from .c_expr import address, axis_length, bounds, extent, literal, product
+from .c_loops import indented
+from .scope import Scope, contractions
+from .text import fill
+
+_SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
+_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
+_REAL = {
+    "d": {"scalar": "double", "real": "double", "number": "int64_t", "bytes": "8", "parts": "1"},
+    "s": {"scalar": "float", "real": "float", "number": "int32_t", "bytes": "4", "parts": "1"},
+    "z": {
+        "scalar": "double complex",
+        "real": "double",
+        "number": "int64_t",
+        "bytes": "8",
+        "parts": "2",
+    },
+}
+
+
+def contraction_call() -> str:
+    """Declarations that kernels share with the library of contractions."""
+    return fill(
+        "c/contract_call.c",
+        depth=str(packing.DEPTH),
+        left=str(packing.LEFT),
+        right=str(packing.RIGHT),
+        rows=str(packing.ROWS),
+        columns=str(packing.COLUMNS),
+        spare=str(packing.SPARE),
+    )
+
+
+def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str], ...]:
+    """Sources of the libraries of contractions that a module calls, one for each element type.
+
+    They depend on nothing else, so that a machine compiles each of them once.
+    """
+    dtypes = {
+        module.buffer(stmt.out.buffer).dtype
+        for kernel in module.kernels
+        for stmt in contractions(kernel)
+    }
+    return tuple(
+        (packing.library(dtype), _library(_KINDS[dtype], version)) for dtype in sorted(dtypes)
+    )
+
+
+def _library(kind: str, version: str) -> str:
+    head = fill(
+        "c/contract_head.c",
+        scalar=_REAL[kind]["scalar"],
+        version=version,
+        call=contraction_call(),
+    )
+    return f"{head}\n{fill('c/contract.c', kind=kind, **_REAL[kind])}"
+
+
+def packing_memory(stmt: Gemm, scope: Scope) -> str:
+    """Bytes in which one thread packs, of full tiles."""
+    sizes = [
+        product([axis for v in group for axis in [_whole(v, scope)]])
+        for group in (stmt.m, stmt.n, stmt.k)
+    ]
+    kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
+    return f"tc_packing(sizeof({kind['scalar']}), {kind['parts']}, {', '.join(sizes)})"
+
+
+def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:
+    """The lines of a contraction; ``memory``: where the first thread packs."""
+    dtype = scope.buffers[stmt.out.buffer].dtype
+    kind = _KINDS[dtype]
+    assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
+    flags = [
+        word
+        for word, chosen in (
+            ("TC_PACK_LEFT", stmt.scheme.pack_a),
+            ("TC_PACK_RIGHT", stmt.scheme.pack_b),
+            ("TC_STAGE", stmt.scheme.stage),
+        )
+        if chosen
+    ]
+    groups = (
+        ("tc_m", stmt.m, stmt.a, stmt.out),
+        ("tc_n", stmt.n, stmt.b, stmt.out),
+        ("tc_k", stmt.k, stmt.a, stmt.b),
+        ("tc_b", stmt.batch, stmt.a, stmt.b),
+        ("tc_c", stmt.batch, stmt.out, stmt.out),
+    )
+    lines = [f"const tc_group {n} = {_group(g, x, y, scope)};" for n, g, x, y in groups]
+    at_once = "tc_threads" if threads and stmt.parallel else "1"
+    own = "tc_pack_bytes" if threads else "0"
+    return [
+        "{",
+        *indented(
+            [
+                *lines,
+                f"((tc_contraction *)tc_blas[{_SLOT + 'sdz'.index(kind)}])("
+                f"{at_once}, {' | '.join(flags) or '0'},",
+                "    &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
+                f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
+                f" {_start(stmt.b, stmt, scope)},",
+                f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own});",
+            ]
+        ),
+        "}",
+    ]
+
+
+def _whole(var: BandVar, scope: Scope) -> str:
+    """Points of a variable in a full tile."""
+    whole = extent(var.space)
+    return whole if var.tile is None else f"tc_min({var.tile}, {whole})"
+
+
+def _group(group: tuple[BandVar, ...], x: Access, y: Access, scope: Scope) -> str:
+    if not group:
+        return "{0}"
+    counts = []
+    for var in group:
+        low, high = bounds(var, scope)
+        counts.append(high if low == "0" else f"{high} - {low}")
+    lists = [counts, *([_stride(x, v, scope) for v in group] for x in (x, y))]
+    arrays = (f"(const int64_t[]){{{', '.join(numbers)}}}" for numbers in lists)
+    return f"{{{len(group)}, {', '.join(arrays)}}}"
+
+
+def _stride(access: Access, var: BandVar, scope: Scope) -> str:
+    """Elements between neighbouring values of a variable; 0 where the access does not hold it."""
+    buffer = scope.buffers[access.buffer]
+    axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
+    if axis is None:
+        return "0"
+    faster = buffer.order[buffer.order.index(axis) + 1 :]
+    return product([axis_length(buffer, n) for n in faster])
+
+
+def _start(access: Access, stmt: Gemm, scope: Scope) -> str:
+    """Address of the element at the first value of every variable."""
+    starts = {v.name: bounds(v, scope)[0] for v in (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)}
+    place = address(access, scope, starts)
+    name = scope.names[access.buffer]
+    if scope.buffers[access.buffer].place == "register":
+        return f"&{name}"
+    return name if place == "0" else f"{name} + {place}"

@@ -1,0 +1,122 @@
+"""Contractions for the generated kernel: groups, their order, and how operands are read.
+
+The kernel takes operands in any layout, so nothing is copied first. What it needs is which factor's
+variables become the vector lanes (the one that holds the target's stride-1 variable, so that tiles
+are stored as they are), the order of each group (that of the target's memory, so that it is
+written in order; for the summed group that of an operand whose stride-1 variable it holds), and
+which operand is packed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..ir.expr import Access
+from ..ir.loops import BandVar, Buffer, Gemm, Scheme
+from ..ir.loops_query import contraction_obstacle
+from .layout import elements, fastest, walked
+from .statements import Statement
+
+Band = tuple[BandVar, ...]
+
+_NARROW = 96  # columns (rows) that see an element of the other operand: few enough to skip packing
+_LARGE = 2**17  # elements of an operand that is worth reading in place
+_DEEP = 384  # summed points of a staged tile, which the kernel takes at once
+
+
+def as_contraction(
+    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Gemm | None:
+    """The contraction of a statement for the generated kernel, or None where it does not fit.
+
+    It needs rows, columns and summed variables, each on one axis of its operands, one element type,
+    no variable that only one factor or only the target holds, and no batch variable on the target's
+    fastest axis.
+    """
+    if len(statement.factors) != 2 or statement.orbit:
+        return None
+    out, (a, b) = statement.out, statement.factors
+    if len({buffers[x.buffer].dtype for x in (out, a, b)}) != 1:
+        return None
+    inner = fastest(out, buffers[out.buffer])
+    if inner in a.variables and inner in b.variables:
+        return None  # a batch of small products, each strided: copies make them dense
+    if inner in b.variables:
+        a, b = b, a
+    groups = _groups(statement, a, b)
+    if groups is None:
+        return None
+    batch, m, n, k = groups
+    for access, parts in ((out, (m, n)), (a, (m, k)), (b, (k, n))):
+        if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
+            return None
+    batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
+    k = _ordered(k, _walker(k, a, b, buffers, extents), buffers)
+    scheme = _scheme(a, b, (m, n, k), buffers, extents)
+    lanes = fastest(a, buffers[a.buffer])
+    if scheme.stage and not scheme.pack_a:
+        m = tuple(sorted(m, key=lambda v: v.name == lanes))
+    elif scheme.stage:
+        a, b, m, n = b, a, n, m
+    coeff, accumulate = statement.coeff, statement.accumulate
+    return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=scheme)
+
+
+def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Band, Band] | None:
+    """Batch, rows, columns and summed variables; None where a variable is of no group."""
+    held = [
+        (v, (v.name in statement.out.variables, v.name in a.variables, v.name in b.variables))
+        for v in statement.band
+    ]
+    kinds = ((True, True, True), (True, True, False), (True, False, True), (False, True, True))
+    batch, m, n, k = (tuple(v for v, h in held if h == kind) for kind in kinds)
+    if not (m and n and k) or len(batch) + len(m) + len(n) + len(k) != len(held):
+        return None
+    return batch, m, n, k
+
+
+def _scheme(
+    a: Access,
+    b: Access,
+    groups: tuple[Band, Band, Band],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+) -> Scheme:
+    """Packing costs a copy of each element; few columns (rows) do not earn it back.
+
+    Where ``a`` is large and does not lie in the order of the target, tiles are staged: the target
+    is the smaller of the two, so it is turned.
+    """
+    m, _, k = groups
+    rows, columns, summed = (elements(g, extents) for g in groups)
+    if columns <= _NARROW and rows * summed >= _LARGE:
+        lanes = fastest(a, buffers[a.buffer])
+        if lanes == m[-1].name:
+            return Scheme(pack_a=False)
+        staged = summed <= _DEEP and buffers[a.buffer].dtype != "complex128"
+        if staged and lanes in [v.name for v in m]:
+            return Scheme(pack_a=False, stage=True)
+        if staged and lanes in [v.name for v in k]:
+            return Scheme(pack_b=False, stage=True)  # of what is then b
+    if rows <= _NARROW and columns * summed >= _LARGE:
+        return Scheme(pack_b=False)
+    return Scheme()
+
+
+def _walker(
+    k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Access:
+    """The operand in whose order the summed variables are walked."""
+    names = [v.name for v in k]
+    turned = [x for x in (a, b) if fastest(x, buffers[x.buffer]) in names]
+
+    def count(access: Access) -> int:
+        return len(access.variables)
+
+    return max(turned or (a, b), key=count)
+
+
+def _ordered(group: Band, access: Access, buffers: Mapping[str, Buffer]) -> Band:
+    """A group in the order of an access's memory."""
+    order = walked(access, buffers[access.buffer])
+    return tuple(sorted(group, key=lambda v: order.index(v.name)))

@@ -1,0 +1,38 @@
+"""Memory in which the generated contraction kernel packs blocks of its operands.
+
+The generated code cuts it up by the same sums (``tc_packing`` in ``kernels.c``). It depends on the
+extents and on no property of the machine, so that a report holds everywhere.
+"""
+
+from __future__ import annotations
+
+from ..arena import aligned
+
+DEPTH = 384  # summed points of a block
+LEFT = 240 * DEPTH  # elements of a packed block of the left operand, within a second-level cache
+RIGHT = 1024 * DEPTH  # and of the right one
+ROWS, COLUMNS = 4096, 16384  # most rows and columns of a block
+SPARE = 48  # rows, columns: a last panel is padded
+
+_ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
+
+
+def library(dtype: str) -> str:
+    """File of an artifact with the source of the contractions of an element type."""
+    return f"contract_{dtype}.c"
+
+
+def packing_bytes(dtype: str, m: int, n: int, k: int) -> int:
+    """Bytes that one thread needs to contract m rows with n columns over k summed points.
+
+    Example:
+        >>> packing_bytes("float64", 1, 1, 1)
+        2496
+    """
+    item = _ITEMS[dtype]
+    parts = 2 if dtype == "complex128" else 1  # a packed complex element is two by two reals
+    depth = min(DEPTH // parts, max(k, 1))
+    left = min(LEFT // parts**2, (3 * m + SPARE) * depth)
+    right = min(RIGHT, (n + SPARE) * depth)
+    places = 2 * (min(ROWS, m + SPARE) + min(COLUMNS, n + SPARE) + depth)
+    return aligned(left * item * parts) + aligned(right * item) + aligned(8 * places)

@@ -1,0 +1,191 @@
+/* Contractions of $scalar in any layout, written by tcgen $version. C11 with vectors of GCC and clang.
+ *
+ * Blocks of both operands are packed in the order in which tiles of the target use them, which turns
+ * them, or read where they lie. A tile is computed in registers and stored as it is. Threads
+ * have rectangles of the target, or points of the batch, and share nothing.
+ */
+#include <complex.h>
+#include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tc_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+$call
+/* Vectors and register tiles of this machine: 3 vectors of rows by TC_COLUMNS columns fill its
+ * registers, with room for one column of the left operand and one element of the right one.
+ */
+#if defined(__AVX512F__)
+#define TC_VECTOR 64
+#define TC_COLUMNS 8
+#elif defined(__AVX__)
+#define TC_VECTOR 32
+#define TC_COLUMNS 4
+#elif defined(__aarch64__)
+#define TC_VECTOR 16
+#define TC_COLUMNS 8
+#else
+#define TC_VECTOR 16
+#define TC_COLUMNS 4
+#endif
+
+#if defined(__AVX512F__) && !defined(__clang__)
+#define TC_STREAM_d(place, x) __builtin_ia32_movntpd512((double *)(place), x)
+#define TC_STREAM_s(place, x) __builtin_ia32_movntps512((float *)(place), x)
+#define TC_FENCE() __builtin_ia32_sfence()
+#elif defined(__AVX__) && !defined(__clang__)
+#define TC_STREAM_d(place, x) __builtin_ia32_movntpd256((double *)(place), x)
+#define TC_STREAM_s(place, x) __builtin_ia32_movntps256((float *)(place), x)
+#define TC_FENCE() __builtin_ia32_sfence()
+#elif defined(__clang__)
+#define TC_STREAM_d(place, x) __builtin_nontemporal_store(x, place)
+#define TC_STREAM_s(place, x) __builtin_nontemporal_store(x, place)
+#define TC_FENCE() __sync_synchronize()
+#else
+#define TC_STREAM_d(place, x) (*(place) = (x))
+#define TC_STREAM_s(place, x) (*(place) = (x))
+#define TC_FENCE() ((void)0)
+#endif
+
+#if defined(__AVX512F__) && !defined(__clang__)
+#define TC_MASKED(load, store, bits, to, x, rows, add)              \
+    do {                                                            \
+        const bits tc_m = (bits)((1u << (rows)) - 1);               \
+        __typeof__(x) tc_x = x;                                     \
+        if (add) tc_x += load(to, (__typeof__(x)){0}, tc_m);        \
+        store(to, tc_x, tc_m);                                      \
+    } while (0)
+#define TC_MASK_d(to, x, rows, add) TC_MASKED(__builtin_ia32_loadupd512_mask, \
+    __builtin_ia32_storeupd512_mask, unsigned char, to, x, rows, add)
+#define TC_MASK_s(to, x, rows, add) TC_MASKED(__builtin_ia32_loadups512_mask, \
+    __builtin_ia32_storeups512_mask, unsigned short, to, x, rows, add)
+#define TC_MASK_z TC_MASK_d
+#endif
+#define TC_STREAM_z TC_STREAM_d
+
+#define TC_AXES 64               /* NumPy's most axes */
+#define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
+#define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
+#define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
+
+enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_AHEAD = 2 };  /* how a tile reads its left operand */
+
+/* A group within the library: neighbouring axes joined. */
+typedef struct {
+    int axes;
+    int64_t length[TC_AXES], x[TC_AXES], y[TC_AXES];
+} tc_walk;
+
+/* A group without axes of length 1; neighbours that lie as one axis in both operands are joined. */
+static void tc_join(tc_walk *to, const tc_group *g, int join)
+{
+    int last = -1;
+    for (int n = 0; n < g->axes; ++n) {
+        if (g->length[n] == 1) continue;
+        const int64_t length = g->length[n], x = g->x[n], y = g->y[n];
+        if (join && last >= 0 && to->x[last] == x*length && to->y[last] == y*length) {
+            to->length[last] *= length;
+        } else {
+            to->length[++last] = length;
+        }
+        to->x[last] = x;
+        to->y[last] = y;
+    }
+    to->axes = last + 1;
+}
+
+static int64_t tc_points(const tc_walk *g)
+{
+    int64_t points = 1;
+    for (int n = 0; n < g->axes; ++n) points *= g->length[n];
+    return points;
+}
+
+/* Places in both operands of ``count`` points of a group from number ``first`` on. */
+static void tc_places(const tc_walk *g, int64_t first, int64_t count, int64_t *x, int64_t *y)
+{
+    int64_t digit[TC_AXES], here = 0, there = 0;
+    const int last = g->axes - 1;
+    if (count == 0) return;
+    if (last < 0) {
+        for (int64_t n = 0; n < count; ++n) x[n] = y[n] = 0;
+        return;
+    }
+    for (int d = last; d >= 0; --d) {
+        digit[d] = first%g->length[d];
+        first /= g->length[d];
+        here += digit[d]*g->x[d];
+        there += digit[d]*g->y[d];
+    }
+    for (int64_t n = 0; n < count;) {
+        const int64_t run = tc_min(count - n, g->length[last] - digit[last]);
+        const int64_t step_x = g->x[last], step_y = g->y[last];
+        for (int64_t r = 0; r < run; ++r) {
+            x[n + r] = here + r*step_x;
+            y[n + r] = there + r*step_y;
+        }
+        n += run;
+        here -= digit[last]*step_x;
+        there -= digit[last]*step_y;
+        digit[last] = 0;
+        for (int d = last - 1; d >= 0; --d) {
+            here += g->x[d];
+            there += g->y[d];
+            if (++digit[d] < g->length[d]) break;
+            here -= g->length[d]*g->x[d];
+            there -= g->length[d]*g->y[d];
+            digit[d] = 0;
+        }
+    }
+}
+
+/* Length of the longest run of consecutive places along the fastest axes. */
+static int64_t tc_run(int axes, const int64_t *length, const int64_t *stride)
+{
+    int64_t run = 1;
+    for (int n = axes - 1; n >= 0 && stride[n] == run; --n) run *= length[n];
+    return run;
+}
+
+/* How rows are cut into panels of at most three vectors: whole runs, or all rows as one run. */
+typedef struct {
+    int64_t run, vectors, pieces, panels;
+    int lanes;
+} tc_cut;
+
+static tc_cut tc_cut_rows(int64_t rows, int64_t run, int lanes)
+{
+    tc_cut cut = {run, (run + lanes - 1)/lanes, 0, 0, lanes};
+    cut.pieces = (cut.vectors + 2)/3;
+    cut.panels = rows/run*cut.pieces;
+    return cut;
+}
+
+/* First row of a panel; its vectors and rows. */
+static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t *rows)
+{
+    const int64_t piece = panel%cut->pieces, base = cut->vectors/cut->pieces;
+    const int64_t extra = cut->vectors%cut->pieces;
+    const int64_t skip = piece*base + tc_min(piece, extra);
+    *vectors = (int)(base + (piece < extra));
+    *rows = tc_min((int64_t)*vectors*cut->lanes, cut->run - skip*cut->lanes);
+    return panel/cut->pieces*cut->run + skip*cut->lanes;
+}
+
+static int tc_consecutive(const int64_t *places, int64_t count)
+{
+    for (int64_t n = 1; n < count; ++n) {
+        if (places[n] != places[n - 1] + 1) return 0;
+    }
+    return 1;
+}
+
+#define TC_BELOW(n, h) ((n) & (h) ? TC_LANES + (n) - (h) : (n))
+#define TC_ABOVE(n, h) ((n) & (h) ? TC_LANES + (n) : (n) + (h))
+#define TC_EACH_2(F, h) F(0, h), F(1, h)
+#define TC_EACH_4(F, h) TC_EACH_2(F, h), F(2, h), F(3, h)
+#define TC_EACH_8(F, h) TC_EACH_4(F, h), F(4, h), F(5, h), F(6, h), F(7, h)
+#define TC_EACH_16(F, h) TC_EACH_8(F, h), F(8, h), F(9, h), F(10, h), F(11, h), F(12, h), F(13, h), \
+    F(14, h), F(15, h)

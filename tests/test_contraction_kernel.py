@@ -1,0 +1,189 @@
+"""The generated contraction kernel against the interpreter: layouts, edges, types, memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import hand_modules as hand
+import numpy as np
+import pytest
+
+from tcgen.config import Options
+from tcgen.driver import compile_system
+from tcgen.emit import emit_artifact
+from tcgen.errors import VerifyError
+from tcgen.frontend.einsum import Kernel, einsum_system
+from tcgen.interp import run_module
+from tcgen.ir.loops import BandVar, Gemm, Module, Scheme, Stmt
+from tcgen.ir.tensor import Role, Space, Storage
+from tcgen.runtime.packing import packing_bytes
+from tcgen.runtime.program import Program
+
+Letters = list[tuple[str, Space]]
+SCHEMES = (
+    Scheme(),
+    Scheme(pack_a=False),
+    Scheme(pack_b=False),
+    Scheme(pack_a=False, stage=True),
+    Scheme(pack_b=False, stage=True),
+)
+
+
+def random_contraction(random: Random, number: int) -> tuple[tuple[Any, ...], Stmt]:
+    """Random groups, a random layout of each array, a scheme that may or may not suit them."""
+    pool: Letters = [
+        (f"{n}{k}", s)
+        for k, (n, s) in enumerate(
+            random.choice((("i", hand.O), ("a", hand.V))) for _ in range(random.randint(2, 5))
+        )
+    ]
+    groups: dict[str, Letters] = {g: [] for g in "bmnk"}
+    for pair in pool:
+        groups[random.choice("mmnnkkb")].append(pair)
+
+    def array(name: str, held: str, **more: Any) -> tuple[Any, Any]:
+        axes = [pair for g in held for pair in groups[g]]
+        random.shuffle(axes)
+        storage = Storage(tuple(random.sample(range(len(axes)), len(axes))))
+        tensor = hand.tensor(name, *(s for _, s in axes), storage=storage, **more)
+        return tensor, hand.at(name, *(n for n, _ in axes))
+
+    a, at_a = array(f"p{number}", "bmk")
+    b, at_b = array(f"q{number}", "bkn")
+    out, at_out = array(f"r{number}", "bmn", role=Role.OUTPUT)
+    batch, m, n, k = (tuple(BandVar(x, s) for x, s in groups[g]) for g in "bmnk")
+    coeff = Fraction(random.choice((1, -2)), 3)
+    scheme, parallel = random.choice(SCHEMES), random.random() < 0.7
+    stmt = Gemm(at_out, at_a, at_b, batch, m, n, k, coeff, False, parallel, scheme)
+    again = replace(stmt, accumulate=True, coeff=Fraction(1, 2))
+    return (a, b, out), (stmt, again) if random.random() < 0.3 else (stmt,)
+
+
+def compare(program: Program, module: Module, extents: dict[str, int]) -> None:
+    random = np.random.default_rng(3)
+    inputs: dict[str, Any] = {}
+    for t in module.tensors:
+        if t.is_input:
+            shape = tuple(extents[t.spaces[axis].name] for axis in t.stored_order)
+            inputs[t.name] = random.uniform(-1, 1, shape).astype(module.dtype)
+            if module.dtype == "complex128":
+                inputs[t.name] += 1j * random.uniform(-1, 1, shape)
+    tolerance = 2e-4 if module.dtype == "float32" else 1e-11
+    expected = run_module(module, inputs, extents)
+    actual = program(**inputs)
+    for name, reference in expected.items():
+        assert np.allclose(actual[name], reference, rtol=tolerance, atol=tolerance), name
+    assert program.allocated_bytes == program.peak_bytes(extents)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_random_contractions(dtype: str) -> None:
+    random = Random(11)
+    made = [random_contraction(random, n) for n in range(60)]
+    tensors = tuple(t for ts, _ in made for t in ts)
+    module = hand.module("random", tensors, *(body for _, body in made), dtype=dtype)
+    program = Program(emit_artifact(module, target="cpu", planning_extents=(("o", 3), ("v", 4))))
+    for o, v in ((3, 4), (1, 2), (0, 2), (2, 0), (13, 5), (7, 11)):
+        compare(program, module, {"o": o, "v": v})
+
+
+def test_the_numpy_target_runs_contractions_of_any_layout() -> None:
+    random = Random(5)
+    made = [random_contraction(random, n) for n in range(30)]
+    tensors = tuple(t for ts, _ in made for t in ts)
+    module = hand.module("random", tensors, *(body for _, body in made))
+    program = Program(emit_artifact(module, target="numpy"))
+    compare(program, module, {"o": 3, "v": 4})
+
+
+LABELS = {
+    "in place": "deba,ce->dcba",
+    "elements in place": "dcbe,ae->dcba",
+    "rows turned": "aebd,ce->dcba",
+    "columns turned": "dabe,ec->dcba",
+    "both packed": "aged,cbfg->fedcba",
+    "batch": "xaeb,xec->xcba",
+    "batch between": "aexb,xec->cxba",
+    "fastest operand axis is neither": "acdb,be->eadc",
+}
+
+
+def program_for(labels: str, extents: dict[str, int], dtype: str) -> tuple[Program, Module]:
+    """A contraction of two operands as the driver compiles it; one space for each letter."""
+    inputs, output = labels.split("->")
+    letters = sorted(set(inputs) - {","})
+    numbers = {c: n for n, c in enumerate(letters)}
+    kernel = Kernel(
+        tuple(tuple(numbers[c] for c in text) for text in inputs.split(",")),
+        tuple(numbers[c] for c in output),
+    )
+    system = einsum_system(kernel, None)
+    bases = [s.name for s in system.spaces]
+    planning = tuple(sorted((base, extents[c]) for base, c in zip(bases, letters, strict=True)))
+    made = compile_system(system, Options(extents=planning, dtype=dtype))
+    return Program(made.artifact), made.module
+
+
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
+def test_large_operands(labels: str) -> None:
+    """Extents at which the operands are read in place and tiles are staged, and odd ones."""
+    letters = sorted(set(labels) - {",", "-", ">"})
+    operands = labels.split("->")[0].split(",")
+    large = max(operands, key=len)
+    few = 70 if len(large) < 4 else 23
+    plan = {c: few if c in large and len(large) < 5 else 9 for c in letters}
+    program, module = program_for(labels, plan, "float64")
+    products = [s for k in module.kernels for s in k.body]
+    assert all(isinstance(s, Gemm) for s in products)
+    random = np.random.default_rng(0)
+    for shift in (0, 1, -3):
+        extents = {c: n + shift * (1 + k % 3) for k, (c, n) in enumerate(plan.items())}
+        arrays = [random.standard_normal([extents[c] for c in text]) for text in operands]
+        expected = np.einsum(labels, *arrays, optimize=True)
+        for offset in (0, 1):  # a result that starts on a cache line, and one that does not
+            memory = np.zeros(expected.size + 8)
+            start = -memory.ctypes.data % 64 // 8 + offset
+            out = memory[start : start + expected.size].reshape(expected.shape)
+            program(x0=arrays[0], x1=arrays[1], out={"y": out})
+            np.testing.assert_allclose(out, expected, rtol=1e-11, atol=1e-11)
+            assert np.count_nonzero(memory) <= expected.size
+
+
+def test_schemes_follow_the_layout() -> None:
+    chosen = {}
+    for name, labels in LABELS.items():
+        extents = {c: 72 if c in "abde" else 24 for c in labels if c.isalpha()}
+        _, module = program_for(labels, extents, "float64")
+        (product,) = module.kernels[0].body
+        assert isinstance(product, Gemm)
+        chosen[name] = product.scheme
+    assert chosen["rows turned"] == Scheme(pack_a=False, stage=True)
+    assert chosen["columns turned"] == Scheme(pack_b=False, stage=True)
+    assert chosen["both packed"] == Scheme()
+
+
+def test_packing_memory_grows_with_the_product_up_to_a_block() -> None:
+    sizes = [packing_bytes("float64", n, n, n) for n in (1, 10, 100, 1000, 10000)]
+    assert sizes == sorted(sizes)
+    assert packing_bytes("float64", 10**6, 10**6, 10**6) < 8 * 2**20
+
+
+def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
+    a, b = hand.tensor("a", hand.O, hand.O), hand.tensor("b", hand.O, hand.V)
+    r = hand.tensor("r", hand.O, hand.V, role=Role.OUTPUT)
+    i, v, k = BandVar("i", hand.O), BandVar("v", hand.V), BandVar("k", hand.O)
+    stmt = Gemm(
+        hand.at("r", "i", "v"),
+        hand.at("a", "k", "k"),  # a diagonal
+        hand.at("b", "k", "v"),
+        (),
+        (i,),
+        (v,),
+        (k,),
+        scheme=Scheme(),
+    )
+    with pytest.raises(VerifyError, match=r"stands . times in a\[k,k\]"):
+        hand.module("twice", (a, b, r), (stmt,))
