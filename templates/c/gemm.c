@@ -44,6 +44,47 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
+/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i], beta 0 or 1: a is read once, where it lies. The BLAS
+ * would copy it into blocks first. Rows of a lie dense where column is 1, else its columns do; the
+ * partial sums of a row are as many as a compiler puts into vectors without changing their order.
+ */
+static void tc_vector_$kind(int threads, int64_t m, int64_t k, $scalar alpha,
+    const $scalar *a, int64_t row, int64_t column, const $scalar *x, int64_t step_x,
+    $scalar beta, $scalar *y, int64_t step_y)
+{
+    enum { PART = 256, SUMS = 16 };
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*k > TC_PRODUCT_POINTS)
+    for (int64_t first = 0; first < m; first += PART) {
+        const int64_t rows = tc_min(PART, m - first);
+        $scalar sum[PART] = {0};
+        if (column == 1) {
+            for (int64_t i = 0; i < rows; ++i) {
+                const $scalar *line = a + (first + i)*row;
+                $scalar part[SUMS] = {0};
+                int64_t p = 0;
+                if (step_x == 1) {
+                    for (; p + SUMS <= k; p += SUMS) {
+                        for (int n = 0; n < SUMS; ++n) part[n] += line[p + n]*x[p + n];
+                    }
+                }
+                for (; p < k; ++p) sum[i] += line[p]*x[p*step_x];
+                for (int n = 0; n < SUMS; ++n) sum[i] += part[n];
+            }
+        } else {
+            for (int64_t p = 0; p < k; ++p) {
+                const $scalar *line = a + first*row + p*column;
+                const $scalar factor = x[p*step_x];
+                for (int64_t i = 0; i < rows; ++i) sum[i] += line[i*row]*factor;
+            }
+        }
+        for (int64_t i = 0; i < rows; ++i) {
+            $scalar *const target = y + (first + i)*step_y;
+            *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
+        }
+    }
+    (void)threads;
+}
+
 static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, $scalar alpha, const $scalar *a, int64_t lda,
     const $scalar *b, int64_t ldb, $scalar beta, $scalar *c, int64_t ldc)
@@ -53,6 +94,16 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
     lda = lda > 1 ? lda : 1;
     ldb = ldb > 1 ? ldb : 1;
     ldc = ldc > 1 ? ldc : 1;
+    if (n == 1) {
+        tc_vector_$kind(threads, m, k, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1,
+            b, flip_b == 'N' ? 1 : ldb, beta, c, 1);
+        return;
+    }
+    if (m == 1) {
+        tc_vector_$kind(threads, n, k, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb,
+            a, flip_a == 'N' ? lda : 1, beta, c, ldc);
+        return;
+    }
     const int64_t most = INT32_MAX;
     if (!blas || k == 0 || m > most || n > most || k > most || lda > most || ldb > most
         || ldc > most) {

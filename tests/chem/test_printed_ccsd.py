@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from tcgen.api import default_target
 from tcgen.frontend import read_printed
 from tcgen.ir.system import System
 
@@ -160,7 +161,7 @@ def test_ccsd_energy(
     examples: SimpleNamespace,
 ) -> None:
     case, plain = chemistry(name), not form.startswith("spin")
-    if target == "cpu" and tcgen.api.default_target() != "cpu":
+    if target == "cpu" and default_target() != "cpu":
         pytest.skip("no C compiler")
     system, program = printed(form, target)
     orbitals = Orbitals(case)

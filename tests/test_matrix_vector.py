@@ -1,0 +1,62 @@
+"""A matrix product with one row or column, which C does in one pass over the matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.api import default_target
+from tcgen.testing import assert_same_values
+
+SPEC = """
+space m = 30
+space k = 40
+index i : m
+index p : k
+input a[m,k], b[k,m], x[k]
+output y accumulate
+output z
+y[i] += 3/2*a[i,p]*x[p]
+z[i] = -b[p,i]*x[p]
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_matrix_times_vector(dtype: str) -> None:
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    program = tcgen.compile(SPEC, target="cpu", dtype=dtype)
+    assert "tc_gemm" in program.source
+    rng = np.random.default_rng(5)
+    tolerance = 1e-5 if dtype == "float32" else 1e-13
+    for m, k in [(1, 1), (1, 300), (300, 1), (257, 17), (31, 521), (513, 512), (3, 0), (0, 3)]:
+        arrays = {"a": (m, k), "b": (k, m), "x": (k,), "y": (m,)}
+        arrays = {n: rng.standard_normal(s) for n, s in arrays.items()}
+        if dtype == "complex128":
+            arrays = {n: a + 1j * rng.standard_normal(a.shape) for n, a in arrays.items()}
+        arrays = {n: a.astype(dtype) for n, a in arrays.items()}
+        start = arrays.pop("y")
+        wanted = {
+            "y": start + 1.5 * arrays["a"] @ arrays["x"],
+            "z": -arrays["b"].T @ arrays["x"],
+        }
+        out = program(**arrays, out={"y": start.copy()})
+        assert_same_values(out, {n: w.astype(dtype) for n, w in wanted.items()}, rtol=tolerance)
+
+
+@pytest.mark.parametrize(
+    "text", ["bij,bj->bi", "bji,bj->bi", "ib,ijb->jb", "ij,jab->iab", "ij,i->"]
+)
+def test_batches_and_single_rows(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    rng = np.random.default_rng(6)
+    for extents in ({"b": 3, "i": 5, "j": 19, "a": 1}, {"b": 1, "i": 1, "j": 33, "a": 2}):
+        terms = text.partition("->")[0].split(",")
+        arrays = [rng.standard_normal([extents[c] for c in term]) for term in terms]
+        np.testing.assert_allclose(
+            tcgen.einsum(text, *arrays), np.einsum(text, *arrays), rtol=1e-12
+        )
