@@ -1,4 +1,4 @@
-"""A matrix product with one row or column, which C does in one pass over the matrix."""
+"""Products of a matrix and a vector, and sums over lines: one pass over the large operand."""
 
 from __future__ import annotations
 
@@ -60,3 +60,28 @@ def test_batches_and_single_rows(text: str, monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(
             tcgen.einsum(text, *arrays), np.einsum(text, *arrays), rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("ijab->ab", "y[a*N_b + b] += "), ("ij->j", "y[j] += "), ("ijab,ijab->ja", "y[")],
+)
+def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> None:
+    """Where the operand runs along with the target; planned for long lines, right for all."""
+    if target == "cpu" and default_target() != "cpu":
+        pytest.skip("no C compiler")
+    letters = sorted({c for c in text if c.isalpha()})
+    program = tcgen.compile(
+        text, extents=dict.fromkeys(letters, 12), target=target, dtype=dtype, objective="none"
+    )
+    if target == "cpu":
+        assert line in program.source
+    rng = np.random.default_rng(8)
+    for width in (0, 1, 7, 12, 40):
+        terms = text.partition("->")[0].split(",")
+        arrays = [rng.standard_normal([width + ord(c) % 3 for c in term]) for term in terms]
+        arrays = [a.astype(dtype) for a in arrays]
+        found = program(**{f"x{n}": a for n, a in enumerate(arrays)})["y"]
+        assert_same_values(found, np.einsum(text, *arrays), rtol=1e-12)

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ..ir.expr import Access, Subscript, leaves
+from ..ir.expr import Access, Const, Subscript, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Stmt
-from .layout import Band, Product, as_product, fastest, walked
+from .layout import Band, Product, as_product, elements, fastest, walked
 from .memory import Memory
 from .scheme import as_contraction
 from .statements import Statement
+
+_LINE = 8  # elements of the target's stride-1 axis below which a loop over it does not pay
 
 
 def bind_statement(
@@ -43,10 +45,39 @@ def bind_statement(
         if contraction is not None:
             return (contraction,)
     if product is None or not product.pays:
-        return (bind_assign(statement, memory.buffers),)
+        return _bind_loops(statement, memory.buffers, extents)
     if room is not None and product.scratch_bytes > room:
-        return (bind_assign(statement, memory.buffers),)
+        return _bind_loops(statement, memory.buffers, extents)
     return _bind_product(statement, product, memory)
+
+
+def _bind_loops(
+    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> tuple[Stmt, ...]:
+    """Element loops; a sum whose operand runs along with the target is added up line by line.
+
+    A local sum would step through such an operand a line of the target at a time.
+
+    Before: ``y[a,b] = sum(i) x[i,a,b]   for a, b, i``.
+    After: ``y[a,b] = 0   for a, b`` and ``y[a,b] += x[i,a,b]   for a, i, b``.
+    """
+    plain = bind_assign(statement, buffers)
+    target = buffers[statement.out.buffer]
+    kept = tuple(v for v in plain.band if v.name in statement.out.variables)
+    main = _main(statement)
+    if (
+        statement.accumulate
+        or statement.orbit
+        or target.packed
+        or len(kept) == len(plain.band)
+        or not kept
+        or kept[-1].name != fastest(main, buffers[main.buffer])
+        or kept[-1].name != fastest(statement.out, target)
+        or elements(kept[-1:], extents) < _LINE
+    ):
+        return (plain,)
+    start = Assign(statement.out, Const(Fraction(0)), band=kept)
+    return (start, bind_assign(replace(statement, accumulate=True), buffers))
 
 
 def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
@@ -59,7 +90,7 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     out = statement.out
     target = buffers[out.buffer]
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
-    main = max(operands, key=lambda x: len(x.variables), default=out)
+    main = _main(statement)
     kept = tuple(v for v in statement.band if v.name in out.variables)
     kept = _sorted(kept, walked(out, target))
     summed = tuple(v for v in statement.band if v.name not in out.variables)
@@ -79,6 +110,12 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
         statement.orbit,
         block=_blocked(kept, summed, inner, fastest(main, buffers[main.buffer])),
     )
+
+
+def _main(statement: Statement) -> Access:
+    """The operand that holds the most variables."""
+    operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
+    return max(operands, key=lambda x: len(x.variables), default=statement.out)
 
 
 def bind_packing(name: str, memory: Memory) -> Assign:
