@@ -27,6 +27,8 @@ _ROUNDS_FOR_AN_ARRAY = 80
 _ROUNDS_SHOWN = 50
 _BLUR = 6.0
 _HEAT = 0.03
+_CHAINS = 2  # of rounds, each from the start, as long as the effort lasts
+_LONGER = 2  # times as long is one space where the search starts at other extents
 _MOST_SPLITS = 20_000  # of all terms into a common part and the rest, at the start
 _MOST_TERMS = 20_000  # multiplied out; nested products of sums grow without bound
 _DENSE = CostModel()
@@ -63,11 +65,31 @@ def factored(
     packed = PackedLedger(algebra, prices) if model.packed else None
     arrays = Arrays(algebra) if packed is None else SymmetricArrays(algebra)
     ledger = Ledger(algebra, prices) if packed is None else packed
-    search = Search(algebra, arrays, prices, ledger, Random(0))
-    state = _improved(search, _started(search, lifted.targets), effort, progress)
+    search = Search(algebra, arrays, ledger, Random(0))
+    state = _improved(search, _best_start(search, lifted.targets), effort, progress)
     if packed is not None:
         state = split_products(search, packed, state)
     return write_system(lifted, state, symmetric=packed is not None)
+
+
+def _best_start(search: Search, targets: Mapping[int, Sum]) -> State:
+    """The cheapest of the states found at the extents and where one space is longer.
+
+    Near extents at which two forms cost the same the greedy choice may go wrong; it does not
+    where they are further apart, and what it finds there is often the best one here too.
+    """
+    ledger = search.ledger
+    best, least = None, 0
+    for space in (None, *range(len(ledger.prices.extents))):
+        if space is not None:
+            search.ledger = ledger.at(ledger.prices.with_longer(space, _LONGER))
+        state = _started(search, targets)
+        search.ledger = ledger
+        flops = ledger.total(state.sums.values())
+        if best is None or flops < least:
+            best, least = state, flops
+    assert best is not None
+    return best
 
 
 def _started(search: Search, targets: Mapping[int, Sum]) -> State:
@@ -129,30 +151,35 @@ def _multiplied_out(system: System) -> System:
 
 
 def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
-    """Arrays dissolved at random and their readers factored anew, kept where that is cheaper."""
-    best, least = completed(search, state)
-    current, cost = best, least
-    arrays = len(state.sums) - len(state.targets)
-    rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
+    """Arrays dissolved at random and their readers factored anew, kept where that is cheaper.
+
+    This is done several times from the start, because it may end in different forms.
+    """
+    first, least = completed(search, state)
+    best = first
     budget = search.work + effort * _WORK
-    for number in range(rounds):
-        if search.work > budget:
-            break
-        fresh = current.copy()
-        search.noise = _BLUR * search.random.random()
-        changed = _dissolved(search, fresh)
-        prune(fresh)
-        search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
-        prune(fresh)
-        flops = search.ledger.total(fresh.sums.values())
-        if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
-            current, cost = fresh, flops
-        if flops < least:
-            fresh, flops = completed(search, fresh)
-            best, least = fresh, flops
-            current, cost = fresh, flops
-        if number % _ROUNDS_SHOWN == 0:
-            progress(f"operations: {least:.4e} flops, round {number} of at most {rounds}")
+    rounds = effort * _ROUNDS_FOR_AN_ARRAY * (len(state.sums) - len(state.targets))
+    for _ in range(_CHAINS):
+        current = first
+        cost = search.ledger.total(first.sums.values())
+        for number in range(rounds):
+            if search.work > budget:
+                return best
+            fresh = current.copy()
+            search.noise = _BLUR * search.random.random()
+            changed = _dissolved(search, fresh)
+            prune(fresh)
+            search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
+            prune(fresh)
+            flops = search.ledger.total(fresh.sums.values())
+            if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
+                current, cost = fresh, flops
+            if flops < least:
+                best, least = completed(search, fresh)
+                current, cost = best, least
+            if number % _ROUNDS_SHOWN == 0:
+                done = 100 - 100 * (budget - search.work) // (effort * _WORK)
+                progress(f"operations: {least:.4e} flops so far, {done} % of the effort")
     return best
 
 

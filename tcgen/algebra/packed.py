@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ..ir.orbits import equal_points
 from .canonical import Group
 from .forms import Part
-from .prices import Ledger
+from .prices import Ledger, Prices
 from .stages import stages_of
 from .sums import Frame, Product, Sum
 
@@ -29,6 +29,10 @@ class PackedLedger(Ledger):
     packed: dict[tuple[Product, Frame], tuple[tuple[object, int], ...]] = field(
         default_factory=dict
     )
+
+    def at(self, prices: Prices) -> PackedLedger:
+        """The same account at other prices."""
+        return PackedLedger(self.algebra, prices, orders=self.orders, groups=self.groups)
 
     def products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Key and flops of every binary product of a term in its cheapest order."""

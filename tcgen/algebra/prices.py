@@ -20,6 +20,13 @@ class Prices:
         default_factory=dict
     )
     shapes: dict[object, tuple[int, object]] = field(default_factory=dict)
+    sums: dict[tuple[int, ...], int] = field(default_factory=dict)
+
+    def with_longer(self, space: int, factor: int) -> Prices:
+        """Prices where the extent of one space is larger."""
+        extents = list(self.extents)
+        extents[space] *= factor
+        return Prices(tuple(extents), self.model)
 
     def volume(self, spaces: tuple[int, ...]) -> int:
         """Number of elements."""
@@ -36,7 +43,11 @@ class Prices:
 
     def addition(self, spaces: tuple[int, ...]) -> int:
         """Cost of adding one array to another."""
-        return int(self.model.addition * self.volume(spaces)) + self.moved([spaces] * 3)
+        found = self.sums.get(spaces)
+        if found is None:
+            found = int(self.model.addition * self.volume(spaces)) + self.moved([spaces] * 3)
+            self.sums[spaces] = found
+        return found
 
     def term(self, product: Product, rank: int) -> int:
         """Flops of a term added to its sum, in the cheapest order."""
@@ -119,6 +130,10 @@ class Ledger:
     algebra: Algebra
     prices: Prices
     nodes: dict[tuple[Product, int], tuple[tuple[object, int], ...]] = field(default_factory=dict)
+
+    def at(self, prices: Prices) -> Ledger:
+        """The same account at other prices."""
+        return Ledger(self.algebra, prices)
 
     def products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
         """Key and flops of every binary product of a term in its cheapest order."""

@@ -51,12 +51,16 @@ class Search:
 
     algebra: Algebra
     arrays: Arrays
-    prices: Prices
     ledger: Ledger
     random: Random
     noise: float = 0.0
     paid: frozenset[object] = frozenset()
     work: int = 0
+
+    @property
+    def prices(self) -> Prices:
+        """What products cost at present."""
+        return self.ledger.prices
 
     def start(self, targets: Mapping[int, Sum]) -> State:
         """The targets with nothing factored."""
