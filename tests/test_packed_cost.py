@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from fractions import Fraction
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import permutations, product
 from pathlib import Path
@@ -167,3 +168,53 @@ def test_orbits_against_all_permutations_of_the_indices(
 def test_ladder_of_doubles_is_an_eighth() -> None:
     pairs = [tuple(p + q) for p, q in product(([0, 1], [1, 0]), ([2, 3], [3, 2]))]
     assert equal_points((pairs, "abcd"), (pairs, "cdij"), "abij") == 8
+
+
+THC = (
+    "space o occupied\nspace v virtual\nspace x auxiliary\nspace q quadrature\n"
+    "index i j k : o\nindex a b c : v\nindex P Q : x\nindex W : q\n"
+)
+
+
+@pytest.mark.parametrize("model", [CostModel(), PACKED, CostModel(element=Fraction(2))])
+@pytest.mark.parametrize(
+    "text",
+    [
+        # an index in four factors, as in tensor hypercontraction
+        "input y[o,x], z[v,x], m[x,x], t[v,o]\noutput r\n"
+        "r[a,i] = z[a,P]*y[i,P]*m[P,Q]*y[j,Q]*z[b,Q]*t[b,j]"
+        " - z[a,P]*y[j,P]*m[P,Q]*y[i,Q]*z[b,Q]*t[b,j]\n",
+        # Laplace quadrature: the point runs through every factor
+        "input g[o,v,o,v] symmetry (0,1)<->(2,3)\ninput p[o,q], s[v,q], w[q]\noutput e\n"
+        "e = w[W]*p[i,W]*s[a,W]*p[j,W]*s[b,W]*g[i,a,j,b]*(2*g[i,a,j,b] - g[i,b,j,a])\n",
+        # diagonals and element-wise factors
+        "input f[o,o], d[v,v], t[v,o]\noutput r\n"
+        "r[a,i] = f[i,i]*t[a,i] - d[a,a]*t[a,i] + t[a,i]*t[a,i]*f[i,j]*f[j,i]\n",
+        # denominators
+        "input t[v,v,o,o] antisymmetric (0,1) (2,3)\ninput g[o,o,v,v] antisymmetric (0,1) (2,3)\n"
+        "input x[o], y[v]\noutput r\n"
+        "r[i,j] = t[a,b,i,k]*g[k,j,a,b]/(x[i] + x[k] - y[a] - y[b]) + t[a,b,i,k]*g[k,j,a,b]\n",
+    ],
+)
+def test_other_products_pass_through(text: str, model: CostModel) -> None:
+    system = derive_symmetries(keep_needed(read_spec(THC + text)))
+    extents = {"o": 3, "v": 4, "x": 5, "q": 2}
+    found = factored(system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, model)
+    assert found is not None
+    same_values(system, found, extents)
+
+
+def test_weights_lead_the_search() -> None:
+    system = read_system(EQS / "ccd_so.json")
+    cheap = form_sequence(system, Options(extents=tuple(LARGE.items())))
+    dear = form_sequence(system, Options(extents=tuple(LARGE.items()), byte_weight=50.0))
+    weighed = CostModel.of(Options(byte_weight=50.0))
+    assert weighed.price(dear, LARGE) <= weighed.price(cheap, LARGE)
+    same_values(system, dear, {"o": 3, "v": 4})
+
+
+def test_progress_says_the_best_cost_so_far() -> None:
+    said: list[str] = []
+    options = Options(extents=tuple(LARGE.items()))
+    form_sequence(read_system(EQS / "ccd_so.json"), options, said.append)
+    assert any("flops so far" in text for text in said)
