@@ -1,6 +1,6 @@
 """CCSD of water in 6-31G with generated code: energy, flops, memory and time. Needs no PySCF.
 
-    python examples/water.py [--target cpu|numpy]
+    python examples/water.py [--target cpu|cuda|numpy]
 
 Ends with status 1 if the energy differs from PySCF's by more than 1e-9 Hartree.
 """
@@ -39,7 +39,7 @@ def median_seconds(call: Callable[[], object]) -> float:
 def main() -> int:
     """Solve, compare and report; 0 if the energy is right."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--target", choices=("cpu", "numpy"))
+    parser.add_argument("--target", choices=("cpu", "cuda", "numpy"))
     target = parser.parse_args().target
 
     with np.load(DATA) as file:
@@ -107,4 +107,8 @@ def compare_times(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except tcgen.TcgenError as problem:  # no GPU, no compiler: it says what to install
+        print(f"water.py: {problem}", file=sys.stderr)
+        sys.exit(problem.exit_code)

@@ -1,11 +1,27 @@
-"""The emulator as a device of the runtime: programs for a GPU run on the CPU, under watch."""
+"""Devices of the runtime in tests: the emulator, and the GPU where ``-m gpu`` asks for it."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import pytest
 from cuda_emulator import EmulatedModule
+
+from tcgen.errors import UnavailableError
+from tcgen.runtime.device import Device, open_device
+
+DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
+
+
+def device_named(kind: str) -> Any:
+    """The device of a test; skips where it asks for a GPU and there is none."""
+    if kind == "emulator":
+        return EmulatedDevice()
+    try:
+        return CountedDevice(open_device())
+    except UnavailableError as error:
+        pytest.skip(f"no GPU: {error}")
 
 
 class DeviceArray(np.ndarray[Any, Any]):
@@ -48,3 +64,23 @@ class EmulatedDevice:
 
     def overlap(self, one: Any, other: Any) -> bool:
         return bool(np.may_share_memory(one, other))
+
+
+class CountedDevice:
+    """A GPU, with the bytes that are copied to it and from it."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self.put_bytes = 0
+        self.got_bytes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._device, name)
+
+    def put(self, array: Any) -> Any:
+        self.put_bytes += array.nbytes
+        return self._device.put(array)
+
+    def get(self, array: Any) -> Any:
+        self.got_bytes += array.nbytes
+        return self._device.get(array)
