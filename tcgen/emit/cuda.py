@@ -31,6 +31,8 @@ def cuda_source(module: Module, version: str) -> str:
     parts = [head]
     if any(isinstance(s, Tiles) for s in shares):
         parts.append(fill("cuda/async.cu"))
+    if any(isinstance(s, Tiles) and s.tensor_cores for s in shares):
+        parts.append(fill("cuda/mma.cu"))
     return "\n".join([*parts, *(_kernel(kernel, module) for kernel in module.kernels)])
 
 
@@ -68,7 +70,10 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
         arguments += ["const tc_int tc_in_shared"] if private_buffers(scope) else []
     arguments += [f"const tc_int N_{space.name}" for space in scope.extents]
     arguments += [f"const tc_int {scope.variables[v.name]}" for v in scope.kernel.host_vars]
-    head = f'extern "C" __global__ void __launch_bounds__({threads(scope.kernel)})'
+    bounds = str(threads(scope.kernel))
+    if isinstance(scope.kernel.share, Tiles):
+        bounds += ", 1"  # registers before residence: the compiler must not spill the tile
+    head = f'extern "C" __global__ void __launch_bounds__({bounds})'
     return [head, f"{name}(", *_lines(arguments), "{", *indented(body), "}"]
 
 

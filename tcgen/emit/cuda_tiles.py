@@ -64,6 +64,21 @@ class _Printer:
         """Rows and columns that a thread keeps."""
         return self.share.height // self.share.high, self.share.width // self.share.wide
 
+    @property
+    def skew(self) -> int:
+        """Elements by which neighbouring rows in shared memory are shifted: no banks collide."""
+        return 4 if self.share.tensor_cores else 1
+
+    def row(self) -> str:
+        """Row of the tile of a thread's row ``tc_r``."""
+        return f"tc_y + tc_r*{8 if self.share.tensor_cores else self.share.high}"
+
+    def column(self) -> str:
+        """Column of the tile of a thread's column ``tc_c``."""
+        if self.share.tensor_cores:
+            return "tc_x + tc_c/2*8 + tc_c%2"
+        return f"tc_x + tc_c*{self.share.wide}"
+
     def variables(self, names: tuple[str, ...]) -> tuple[BandVar, ...]:
         """Band variables of some names."""
         return tuple(self.band[n] for n in names)
@@ -75,8 +90,8 @@ def tiles_body(stmts: tuple[Assign, ...], share: Tiles, scope: Scope) -> list[st
     high, wide = printer.per_thread
     slots, deep = share.stages, share.deep
     lines = [
-        f"__shared__ {printer.kind} tc_left[{slots}][{deep}][{share.height + 1}];",
-        f"__shared__ {printer.kind} tc_right[{slots}][{deep}][{share.width + 1}];",
+        f"__shared__ {printer.kind} tc_left[{slots}][{deep}][{share.height + printer.skew}];",
+        f"__shared__ {printer.kind} tc_right[{slots}][{deep}][{share.width + printer.skew}];",
         f"__shared__ tc_int tc_left_row[{share.height}], tc_right_column[{share.width}];",
         f"__shared__ tc_int tc_left_deep[2][{deep}], tc_right_deep[2][{deep}];",
         *_tile_lines(printer),
@@ -130,7 +145,7 @@ def _tile_lines(printer: _Printer) -> list[str]:
     share, scope = printer.share, printer.scope
     lines = [
         f"__shared__ tc_int tc_out_row[{share.height}], tc_out_column[{share.width}];",
-        f"const int tc_y = threadIdx.x/{share.wide}, tc_x = threadIdx.x%{share.wide};",
+        *_own_place(printer),
         "tc_int tc_block = blockIdx.x;",
     ]
     for side, strips in (("c", share.columns), ("r", share.rows)):
@@ -158,6 +173,20 @@ def _tile_lines(printer: _Printer) -> list[str]:
     ):
         lines += _table(side, strips, printer, ((table, printer.out),), guarded=True)
     return lines
+
+
+def _own_place(printer: _Printer) -> list[str]:
+    """First row and column of a thread."""
+    share = printer.share
+    if not share.tensor_cores:
+        return [f"const int tc_y = threadIdx.x/{share.wide}, tc_x = threadIdx.x%{share.wide};"]
+    across = share.wide // 4
+    tall, broad = share.height * 8 // share.high, share.width // across
+    return [
+        "const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;",
+        f"const int tc_top = tc_warp/{across}*{tall}, tc_side = tc_warp%{across}*{broad};",
+        "const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;",
+    ]
 
 
 def _table(
@@ -312,8 +341,10 @@ def _deep_table(
 
 def _multiply(stmt: Assign, printer: _Printer, *, scaled: bool) -> list[str]:
     share = printer.share
+    if share.tensor_cores:
+        return _multiply_by_warps(stmt, printer, scaled=scaled)
     high, wide = printer.per_thread
-    own = f"tc_left[tc_slot][tc_k][tc_y + tc_r*{share.high}]"
+    own = f"tc_left[tc_slot][tc_k][{printer.row()}]"
     return [
         f"const int tc_slot = (int)(tc_step%{share.stages});",
         "#pragma unroll",
@@ -324,12 +355,49 @@ def _multiply(stmt: Assign, printer: _Printer, *, scaled: bool) -> list[str]:
         f" tc_a[tc_r] = {total(stmt.coeff, printer.dtype, own) if scaled else own};",
         "    #pragma unroll",
         f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c)"
-        f" tc_b[tc_c] = tc_right[tc_slot][tc_k][tc_x + tc_c*{share.wide}];",
+        f" tc_b[tc_c] = tc_right[tc_slot][tc_k][{printer.column()}];",
         "    #pragma unroll",
         f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
         "        #pragma unroll",
         f"        for (int tc_c = 0; tc_c < {wide}; ++tc_c)"
         " tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];",
+        "    }",
+        "}",
+    ]
+
+
+def _multiply_by_warps(stmt: Assign, printer: _Printer, *, scaled: bool) -> list[str]:
+    """A tile by the tensor cores: fragments from shared memory, 16 x 8 x 8 at a time."""
+    share = printer.share
+    high, wide = (n // 2 for n in printer.per_thread)
+    place = "[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8]"
+    left = f"tc_left{place}"
+    right = "tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4]"
+    given = total(stmt.coeff, printer.dtype, left) if scaled else left
+    return [
+        f"const int tc_slot = (int)(tc_step%{share.stages});",
+        "#pragma unroll",
+        f"for (int tc_k = 0; tc_k < {share.deep}; tc_k += 8) {{",
+        f"    double tc_a[{high}][4], tc_b[{wide}][2];",
+        "    #pragma unroll",
+        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        "        #pragma unroll",
+        "        for (int tc_n = 0; tc_n < 4; ++tc_n)",
+        f"            tc_a[tc_r][tc_n] = {given};",
+        "    }",
+        "    #pragma unroll",
+        f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c) {{",
+        "        #pragma unroll",
+        "        for (int tc_n = 0; tc_n < 2; ++tc_n)",
+        f"            tc_b[tc_c][tc_n] = {right};",
+        "    }",
+        "    #pragma unroll",
+        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        "        #pragma unroll",
+        f"        for (int tc_c = 0; tc_c < {wide}; ++tc_c)",
+        "            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],",
+        "                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],",
+        "                tc_a[tc_r], tc_b[tc_c]);",
         "    }",
         "}",
     ]
@@ -362,10 +430,10 @@ def _store(printer: _Printer) -> list[str]:
     return [
         "#pragma unroll",
         f"for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
-        f"    const tc_int tc_i = tc_out_row[tc_y + tc_r*{share.high}];",
+        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
         "    #pragma unroll",
         f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c) {{",
-        f"        const tc_int tc_j = tc_out_column[tc_x + tc_c*{share.wide}];",
+        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
         f"        if (tc_i >= 0 && tc_j >= 0) {scope.names[printer.out.buffer]}[{place}]"
         f" {operator} {given};",
         "    }",

@@ -82,6 +82,8 @@ class Tiles:
         deep: points of the sum at a time.
         stages: buffers in shared memory.
         splits: blocks that share a sum.
+        tensor_cores: float64 only. Warps multiply 16 rows x 8 columns x 8 points of the sum at
+            once: a block has high/8 x wide/4 warps, each with neighbouring rows and columns.
     """
 
     batch: tuple[str, ...]
@@ -93,6 +95,7 @@ class Tiles:
     deep: int
     stages: int
     splits: int = 1
+    tensor_cores: bool = False
 
     @property
     def height(self) -> int:

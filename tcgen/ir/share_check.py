@@ -95,6 +95,12 @@ def _check_tiles(kernel: Kernel, share: Tiles, buffers: Mapping[str, Buffer]) ->
         raise VerifyError("the threads of a block do not divide its tile")
     if share.stages < 2 or share.deep < 1 or share.splits < 1:
         raise VerifyError("tiles need two stages, a depth and a split")
+    if share.tensor_cores:
+        whole = share.high % 8 == 0 and share.wide % 4 == 0 and share.deep % 8 == 0
+        pairs = share.height // share.high % 2 == 0 and share.width // share.wide % 2 == 0
+        real = {buffers[a.buffer].dtype for s in stmts for a in (s.out, *_reads(s))} == {"float64"}
+        if not (whole and pairs and real):
+            raise VerifyError("tensor cores multiply float64, 16 rows x 8 columns x 8 at a time")
     rows = {n for s in share.rows for n in s.variables}
     columns = {n for s in share.columns for n in s.variables}
     kept = [*share.batch, *(n for s in (*share.rows, *share.columns) for n in s.variables)]

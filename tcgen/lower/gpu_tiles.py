@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..ir.expr import Access, Prod
+from ..ir.expr import Access, Prod, leaves
 from ..ir.loops import Assign, BandVar, Buffer
 from ..ir.share import Strip, Term, Tiles
 from ..ir.tensor import BYTES_OF
@@ -125,6 +125,14 @@ def tiles_for(
     shape = min(fitting, key=lambda s: _cost(s, batch, m, n, k))
     high, wide, tall, broad = shape
     deep, stages = _deep(high, wide, item)
+    real = all(
+        buffers[a.buffer].dtype == "float64"
+        for s in stmts
+        for a in (s.out, *leaves(s.expr))
+        if isinstance(a, Access)
+    )
+    fits = tall % 8 == 0 and broad % 4 == 0 and deep % 8 == 0
+    pairs = high // tall % 2 == 0 and wide // broad % 2 == 0
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         rows=(Strip(tuple(v.name for v in first.rows), high),),
@@ -135,6 +143,7 @@ def tiles_for(
         deep=deep,
         stages=stages,
         splits=_splits(shape, batch, m, n, k),
+        tensor_cores=real and fits and pairs,
     )
 
 
@@ -168,7 +177,7 @@ def _cost(shape: tuple[int, int, int, int], batch: int, m: int, n: int, k: int) 
 def _deep(high: int, wide: int, item: int) -> tuple[int, int]:
     """Points of the sum at a time, and buffers: as many as shared memory holds."""
     for deep, stages in ((16, 3), (16, 2), (8, 3), (8, 2)):
-        if deep * stages * (high + wide + 2) * item <= SHARED_BYTES:
+        if deep * stages * (high + wide + 8) * item <= SHARED_BYTES:
             return deep, stages
     return 4, 2
 

@@ -236,6 +236,68 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global
     *shared = tc_complex(*global);
 }
 
+/* Products of small matrices by the lanes of a warp. Lane 4*g + t holds, of A (16 x depth), rows g
+ * and g + 8 at t, t + 4, ...; of B (depth x 8), column g at t, t + 4, ...; of D (16 x 8), rows g and
+ * g + 8 in columns 2*t and 2*t + 1 (PTX ISA, mma.m16n8k4, k8 and k16 with .f64).
+ */
+#ifndef TCGEN_EMULATE
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ void tc_mma_m8n8k4(
+    double (&d)[2], const double (&a)[1], const double (&b)[1])
+{
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+        : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
+}
+#else
+__device__ __forceinline__ void tc_mma_m8n8k4(
+    double (&d)[2], const double (&a)[1], const double (&b)[1])
+{
+    const int lane = threadIdx.x%32, row = lane/4*4, column = lane%4*8;
+    for (int k = 0; k < 4; ++k) {
+        const double left = __shfl_sync(0xffffffffu, a[0], row + k);
+        d[0] += left*__shfl_sync(0xffffffffu, b[0], column + k);
+        d[1] += left*__shfl_sync(0xffffffffu, b[0], column + 4 + k);
+    }
+}
+#endif
+#if __CUDA_ARCH__ >= 900
+__device__ __forceinline__ void tc_mma_m16n8k8(
+    double (&d)[4], const double (&a)[4], const double (&b)[2])
+{
+    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+        "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
+}
+#endif
+#endif
+
+/* D += A B of 16 x 8 and 8 x 8: in one step from sm_90 on, else in four of 8 x 8 x 4. */
+__device__ __forceinline__ void tc_product(double &upper_left, double &upper_right,
+    double &lower_left, double &lower_right, const double (&a)[4], const double (&b)[2])
+{
+#if __CUDA_ARCH__ >= 900
+    double d[4] = {upper_left, upper_right, lower_left, lower_right};
+    tc_mma_m16n8k8(d, a, b);
+    upper_left = d[0];
+    upper_right = d[1];
+    lower_left = d[2];
+    lower_right = d[3];
+#else
+    double upper[2] = {upper_left, upper_right}, lower[2] = {lower_left, lower_right};
+    #pragma unroll
+    for (int k = 0; k < 2; ++k) {
+        const double top[1] = {a[2*k]}, bottom[1] = {a[2*k + 1]}, right[1] = {b[k]};
+        tc_mma_m8n8k4(upper, top, right);
+        tc_mma_m8n8k4(lower, bottom, right);
+    }
+    upper_left = upper[0];
+    upper_right = upper[1];
+    lower_left = lower[0];
+    lower_right = lower[1];
+#endif
+}
+
 /* kernel permuted_0
  *   by hand
  * inputs  r[v,o,v,o], t[v,o,o,v], u[o,o,v,v], s[o,v,v]
@@ -243,7 +305,7 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global
  * flops   4 o^3 v^3 + 2 o^2 v^3
  * bytes   24 o^2 v^2 + 8 o v^2 read, 8 o^2 v^2 written
  */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_permuted_0(
     double *__restrict__ r,
     const double *__restrict__ t,
@@ -253,12 +315,14 @@ tcgen_permuted_0(
     const tc_int N_o,
     const tc_int N_v)
 {
-    __shared__ double tc_left[3][16][65];
-    __shared__ double tc_right[3][16][33];
+    __shared__ double tc_left[3][16][68];
+    __shared__ double tc_right[3][16][36];
     __shared__ tc_int tc_left_row[64], tc_right_column[32];
     __shared__ tc_int tc_left_deep[2][16], tc_right_deep[2][16];
     __shared__ tc_int tc_out_row[64], tc_out_column[32];
-    const int tc_y = threadIdx.x/8, tc_x = threadIdx.x%8;
+    const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;
+    const int tc_top = tc_warp/2*32, tc_side = tc_warp%2*16;
+    const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;
     tc_int tc_block = blockIdx.x;
     const tc_int tc_c1_points = N_o;
     const tc_int tc_c1_tiles = tc_tiles(tc_c1_points, 8);
@@ -363,16 +427,27 @@ tcgen_permuted_0(
             if (tc_step >= 0) {
                 const int tc_slot = (int)(tc_step%3);
                 #pragma unroll
-                for (int tc_k = 0; tc_k < 16; ++tc_k) {
-                    double tc_a[4], tc_b[4];
+                for (int tc_k = 0; tc_k < 16; tc_k += 8) {
+                    double tc_a[2][4], tc_b[2][2];
                     #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) tc_a[tc_r] = -1.5*tc_left[tc_slot][tc_k][tc_y + tc_r*16];
-                    #pragma unroll
-                    for (int tc_c = 0; tc_c < 4; ++tc_c) tc_b[tc_c] = tc_right[tc_slot][tc_k][tc_x + tc_c*8];
-                    #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) {
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
                         #pragma unroll
-                        for (int tc_c = 0; tc_c < 4; ++tc_c) tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];
+                        for (int tc_n = 0; tc_n < 4; ++tc_n)
+                            tc_a[tc_r][tc_n] = -1.5*tc_left[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8];
+                    }
+                    #pragma unroll
+                    for (int tc_c = 0; tc_c < 2; ++tc_c) {
+                        #pragma unroll
+                        for (int tc_n = 0; tc_n < 2; ++tc_n)
+                            tc_b[tc_c][tc_n] = tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4];
+                    }
+                    #pragma unroll
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                        #pragma unroll
+                        for (int tc_c = 0; tc_c < 2; ++tc_c)
+                            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],
+                                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],
+                                tc_a[tc_r], tc_b[tc_c]);
                     }
                 }
             }
@@ -446,16 +521,27 @@ tcgen_permuted_0(
             if (tc_step >= 0) {
                 const int tc_slot = (int)(tc_step%3);
                 #pragma unroll
-                for (int tc_k = 0; tc_k < 16; ++tc_k) {
-                    double tc_a[4], tc_b[4];
+                for (int tc_k = 0; tc_k < 16; tc_k += 8) {
+                    double tc_a[2][4], tc_b[2][2];
                     #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) tc_a[tc_r] = tc_left[tc_slot][tc_k][tc_y + tc_r*16];
-                    #pragma unroll
-                    for (int tc_c = 0; tc_c < 4; ++tc_c) tc_b[tc_c] = tc_right[tc_slot][tc_k][tc_x + tc_c*8];
-                    #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) {
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
                         #pragma unroll
-                        for (int tc_c = 0; tc_c < 4; ++tc_c) tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];
+                        for (int tc_n = 0; tc_n < 4; ++tc_n)
+                            tc_a[tc_r][tc_n] = tc_left[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8];
+                    }
+                    #pragma unroll
+                    for (int tc_c = 0; tc_c < 2; ++tc_c) {
+                        #pragma unroll
+                        for (int tc_n = 0; tc_n < 2; ++tc_n)
+                            tc_b[tc_c][tc_n] = tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4];
+                    }
+                    #pragma unroll
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                        #pragma unroll
+                        for (int tc_c = 0; tc_c < 2; ++tc_c)
+                            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],
+                                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],
+                                tc_a[tc_r], tc_b[tc_c]);
                     }
                 }
             }
@@ -526,16 +612,27 @@ tcgen_permuted_0(
             if (tc_step >= 0) {
                 const int tc_slot = (int)(tc_step%3);
                 #pragma unroll
-                for (int tc_k = 0; tc_k < 16; ++tc_k) {
-                    double tc_a[4], tc_b[4];
+                for (int tc_k = 0; tc_k < 16; tc_k += 8) {
+                    double tc_a[2][4], tc_b[2][2];
                     #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) tc_a[tc_r] = tc_left[tc_slot][tc_k][tc_y + tc_r*16];
-                    #pragma unroll
-                    for (int tc_c = 0; tc_c < 4; ++tc_c) tc_b[tc_c] = tc_right[tc_slot][tc_k][tc_x + tc_c*8];
-                    #pragma unroll
-                    for (int tc_r = 0; tc_r < 4; ++tc_r) {
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
                         #pragma unroll
-                        for (int tc_c = 0; tc_c < 4; ++tc_c) tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];
+                        for (int tc_n = 0; tc_n < 4; ++tc_n)
+                            tc_a[tc_r][tc_n] = tc_left[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8];
+                    }
+                    #pragma unroll
+                    for (int tc_c = 0; tc_c < 2; ++tc_c) {
+                        #pragma unroll
+                        for (int tc_n = 0; tc_n < 2; ++tc_n)
+                            tc_b[tc_c][tc_n] = tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4];
+                    }
+                    #pragma unroll
+                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
+                        #pragma unroll
+                        for (int tc_c = 0; tc_c < 2; ++tc_c)
+                            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],
+                                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],
+                                tc_a[tc_r], tc_b[tc_c]);
                     }
                 }
             }
@@ -550,7 +647,7 @@ tcgen_permuted_0(
 }
 
 /* The second pass: adds the parts of each sum in order. */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_permuted_0_finish(
     double *__restrict__ r,
     const double *__restrict__ t,
@@ -561,7 +658,9 @@ tcgen_permuted_0_finish(
     const tc_int N_v)
 {
     __shared__ tc_int tc_out_row[64], tc_out_column[32];
-    const int tc_y = threadIdx.x/8, tc_x = threadIdx.x%8;
+    const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;
+    const int tc_top = tc_warp/2*32, tc_side = tc_warp%2*16;
+    const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;
     tc_int tc_block = blockIdx.x;
     const tc_int tc_c1_points = N_o;
     const tc_int tc_c1_tiles = tc_tiles(tc_c1_points, 8);
@@ -607,10 +706,10 @@ tcgen_permuted_0_finish(
     }
     #pragma unroll
     for (int tc_r = 0; tc_r < 4; ++tc_r) {
-        const tc_int tc_i = tc_out_row[tc_y + tc_r*16];
+        const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
         #pragma unroll
         for (int tc_c = 0; tc_c < 4; ++tc_c) {
-            const tc_int tc_j = tc_out_column[tc_x + tc_c*8];
+            const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
             if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
         }
     }

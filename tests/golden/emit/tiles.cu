@@ -243,7 +243,7 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global
  * flops   2 o^2 v
  * bytes   16 o v read, 8 o^2 written
  */
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_tiled_0(
     double *__restrict__ g,
     const double *__restrict__ x,
