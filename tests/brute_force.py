@@ -27,10 +27,19 @@ from tcgen.ir.program import Add, Contract, Program, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 
 SPACES = (Space("o"), Space("v"))
+FOUR = tuple(Index(name, SPACES[n % 2]) for n, name in enumerate("ijkl"))
 Bind = tuple[tuple[Index, int], ...]  # loops outermost first
 
 
-def small_dag(seed: int, statements: int, shared: float = 0.6, added: float = 0.3) -> Program:
+def small_dag(
+    seed: int,
+    statements: int,
+    shared: float = 0.6,
+    added: float = 0.3,
+    *,
+    letters: tuple[Index, ...] = FOUR,
+    rank: int = 2,
+) -> Program:
     """Steps over few loops: arrays read by several steps, in other orders, and written by several.
 
     Args:
@@ -38,11 +47,13 @@ def small_dag(seed: int, statements: int, shared: float = 0.6, added: float = 0.
         statements: at most this many.
         shared: how often a step reads an array that has a reader already.
         added: how often an array gets a second producer.
+        letters: of all loops.
+        rank: most axes of an array.
     """
     rng = random.Random(seed)
-    letters = [Index(name, SPACES[n % 2]) for n, name in enumerate("ijkl")]
+    spaces = tuple(dict.fromkeys(i.space for i in letters))
     inputs = [
-        Tensor(f"A{n}", tuple(rng.choice(SPACES) for _ in range(rng.randint(1, 2))), Role.INPUT)
+        Tensor(f"A{n}", tuple(rng.choice(spaces) for _ in range(rng.randint(1, rank))), Role.INPUT)
         for n in (0, 1)
     ]
     steps: list[Step] = []
@@ -63,7 +74,7 @@ def small_dag(seed: int, statements: int, shared: float = 0.6, added: float = 0.
         second = rng.choice(pool or inputs)
         refs = (ref(first), ref(second))[: rng.choice((1, 2, 2))]
         seen = tuple(dict.fromkeys(i for r in refs for i in r.indices))
-        keep = tuple(rng.sample(seen, rng.randint(0, min(2, len(seen)))))
+        keep = tuple(rng.sample(seen, rng.randint(0, min(rank, len(seen)))))
         role = Role.OUTPUT if last or rng.random() < 0.2 else Role.TEMP
         out = Tensor(f"T{len(steps)}", tuple(i.space for i in keep), role)
         for accumulate in (False, True):
@@ -86,7 +97,7 @@ def small_dag(seed: int, statements: int, shared: float = 0.6, added: float = 0.
     fixed = tuple(
         replace(s, out=Ref(outs.get(s.out.tensor, s.out.tensor), s.out.indices)) for s in steps
     )
-    program = Program("small", SPACES, tuple(outs.get(t, t) for t in tensors), fixed)
+    program = Program("small", spaces, tuple(outs.get(t, t) for t in tensors), fixed)
     program.verify()
     return program
 

@@ -9,17 +9,32 @@ from tcgen.ir.program import Add, Contract, Phase, Produce, Program, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 
 SPACES = (Space("o"), Space("v"))
+FIVE = tuple(Index(name, SPACES[n % 2]) for n, name in enumerate("abcde"))
 
 
-def random_tree(seed: int, leaves: int, generated: float = 0.5) -> Program:
-    """An expression tree over five loops in two spaces; each step uses letters of its own."""
+def random_tree(
+    seed: int,
+    leaves: int,
+    generated: float = 0.5,
+    *,
+    loops: tuple[Index, ...] = FIVE,
+    rank: int = 4,
+) -> Program:
+    """An expression tree; each step uses letters of its own.
+
+    Args:
+        seed: of the random numbers.
+        leaves: inputs.
+        generated: how often an input is generated.
+        loops: what the arrays' axes are drawn from.
+        rank: most axes of an intermediate; inputs have one less at most.
+    """
     rng = random.Random(seed)
-    loops = [Index(name, SPACES[n % 2]) for n, name in enumerate("abcde")]
     tensors: list[Tensor] = []
     rows: list[tuple[Tensor, list[Index], tuple[tuple[Tensor, list[Index]], ...]]] = []
     pool: list[tuple[Tensor, list[Index]]] = []
     for n in range(leaves):
-        indices = rng.sample(loops, rng.randint(1, 3))
+        indices = rng.sample(loops, rng.randint(1, rank - 1))
         role = Role.GENERATED if rng.random() < generated else Role.INPUT
         array = Tensor(f"A{n}", tuple(i.space for i in indices), role)
         tensors.append(array)
@@ -31,7 +46,7 @@ def random_tree(seed: int, leaves: int, generated: float = 0.5) -> Program:
         taken = tuple(pool.pop() for _ in range(min(len(pool), rng.choice((1, 2, 2, 2)))))
         seen = list(dict.fromkeys(i for _, indices in taken for i in indices))
         later = {i for _, indices in pool for i in indices}
-        keep = [i for i in seen if i in later or rng.random() < 0.6][:4]
+        keep = [i for i in seen if i in later or rng.random() < 0.6][:rank]
         rng.shuffle(keep)
         role = Role.TEMP if pool else Role.OUTPUT
         array = Tensor(f"T{len(rows)}", tuple(i.space for i in keep), role)
@@ -41,7 +56,7 @@ def random_tree(seed: int, leaves: int, generated: float = 0.5) -> Program:
             pool.append((array, keep))
     steps = []
     for n, (array, indices, operands) in enumerate(rows):
-        letters = dict(zip(loops, rng.sample("pqrst", 5), strict=True))
+        letters = dict(zip(loops, rng.sample("pqrstuwxyz"[: len(loops)], len(loops)), strict=True))
 
         def own(found: list[Index], letters: dict[Index, str] = letters) -> tuple[Index, ...]:
             return tuple(Index(letters[i], i.space) for i in found)
@@ -55,8 +70,9 @@ def random_tree(seed: int, leaves: int, generated: float = 0.5) -> Program:
         op = Contract(*refs) if len(refs) == 2 else Add(refs[0])
         steps.append(Step(n, Ref(array, own(indices)), op, Fraction(1), False, sums))
     inputs = [t for t in tensors if t.is_input]
+    spaces = tuple(dict.fromkeys(i.space for i in loops))
     program = Program(
-        "tree", SPACES, (*inputs, *(t for t in tensors if not t.is_input)), tuple(steps)
+        "tree", spaces, (*inputs, *(t for t in tensors if not t.is_input)), tuple(steps)
     )
     program.verify()
     return program

@@ -10,11 +10,12 @@ from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
 from .graph import fusion_graph
 from .ilp import solve_linear
-from .least import least_memory
+from .least import least_memory, least_value
 from .legality import Variable
 from .memory import static_elements
 from .nest import place_nodes
 from .plan import build_plan, fused_axes
+from .prefixes import least_static
 from .time_plan import least_time, smaller_tiles
 
 __all__ = ["plan_fusion", "smaller_tiles"]
@@ -66,6 +67,16 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         plan = fuse((), Solve("none", model))
         value = static_elements(plan)
         return replace(plan, solve=replace(plan.solve, value=value, bound=value))
+    if options.objective in ("memory", "peak"):
+        # A tree's least static sum is found without a search, where loops are not too many.
+        least = least_static(graph, dict(extents))
+        if least is not None and options.objective == "memory":
+            plan = fuse(least, Solve())
+            value = least_value(plan, options.dtype, peak=False)
+            return replace(plan, solve=Solve("memory", model, "OPTIMAL", value, value, "elements"))
+        if least is not None:
+            start = place_nodes(graph, least)
+            return least_memory(graph, start, extents, options, static_is_least=True)
     found = solve_linear(graph, dict(extents), options.effort)
     status = "OPTIMAL" if found.value == found.bound else "FEASIBLE"
     if options.objective == "linear":

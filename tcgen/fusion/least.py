@@ -23,6 +23,8 @@ def least_memory(
     start: tuple[Placed, ...],
     extents: tuple[tuple[str, int], ...],
     options: Options,
+    *,
+    static_is_least: bool = False,
 ) -> FusionPlan:
     """The plan of least memory by the options' objective, with a proven bound.
 
@@ -31,6 +33,7 @@ def least_memory(
         start: a legal placement, the hint, and the answer where the search finds nothing better.
         extents: planning extents.
         options: ``objective``, ``dtype`` and ``effort`` are read.
+        static_is_least: no placement has a smaller static sum than ``start``.
 
     Raises:
         PlanError: the solver refuses the model.
@@ -43,11 +46,13 @@ def least_memory(
     candidates, hint = [start], arrangement_of(start)
     # The least static sum is soon found without an order of the statements. If there is an order,
     # it is the answer for ``memory``, and for ``peak`` a good start.
-    loops, proven, bound = solve_static(found, sizes, work / 2, hint)
-    arrangement = in_order(found, loops)
-    if arrangement is not None:
-        candidates.insert(0, place_arrangement(found, arrangement))
-        hint = arrangement
+    proven, bound, arrangement = True, 0, None if peak else hint
+    if not static_is_least:
+        loops, proven, bound = solve_static(found, sizes, work / 2, hint)
+        arrangement = in_order(found, loops)
+        if arrangement is not None:
+            candidates.insert(0, place_arrangement(found, arrangement))
+            hint = arrangement
     if peak or arrangement is None:
         best = solve_exact(found, weights, sizes, work / 2, hint, peak=peak)
         proven, bound = best.proven, best.bound
@@ -57,7 +62,7 @@ def least_memory(
     for placed in candidates:
         axes = shared_axes(found, placed)
         plan = build_plan(graph, placed, axes, extents, dtype, Solve())
-        plans.append((_value(plan, dtype, peak=peak), len(plans), plan))
+        plans.append((least_value(plan, dtype, peak=peak), len(plans), plan))
     value, _, plan = min(plans, key=lambda p: p[:2])
     bound = value if proven else min(bound, value)
     solve = Solve(
@@ -71,7 +76,7 @@ def least_memory(
     return replace(packed(plan) if peak else plan, solve=solve)
 
 
-def _value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
+def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
     """The objective of a plan, in exact integers."""
     elements = once_elements(plan)
     if peak:
