@@ -28,6 +28,7 @@ _HOME = {
     "transpose": "contraction",
     "einsum_report": "einsum_kernels",
     "load": "runtime.program",
+    "set_threads": "runtime.threads",
     "Program": "runtime.program",
     "BoundProgram": "runtime.program",
     "TcgenError": "errors",
@@ -70,6 +71,7 @@ __all__ = [
     "from_wicked",
     "jvp",
     "load",
+    "set_threads",
     "spec_path",
     "tensordot",
     "transpose",
@@ -98,6 +100,7 @@ if TYPE_CHECKING:
     from .frontend.from_sympy import from_sympy
     from .frontend.from_wicked import from_wicked
     from .runtime.program import BoundProgram, Program, load
+    from .runtime.threads import set_threads
 
 
 def __getattr__(name: str) -> object:

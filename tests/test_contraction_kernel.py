@@ -11,6 +11,7 @@ import hand_modules as hand
 import numpy as np
 import pytest
 
+import tcgen
 from tcgen.config import Options
 from tcgen.driver import compile_system
 from tcgen.emit import emit_artifact
@@ -165,6 +166,18 @@ def test_schemes_follow_the_layout() -> None:
     assert chosen["both packed"] == Scheme()
 
 
+def test_thin_products_leave_the_blas() -> None:
+    """A product that lies right goes to the BLAS, unless it is large and one side is short."""
+    found = {}
+    for n in (72, 600):
+        _, module = program_for("ik,jk->ij", {"i": 9000, "j": n, "k": n}, "float64")
+        (product,) = module.kernels[0].body
+        assert isinstance(product, Gemm)
+        found[n] = product.scheme
+    assert found[600] is None
+    assert found[72] is not None
+
+
 def test_packing_memory_grows_with_the_product_up_to_a_block() -> None:
     sizes = [packing_bytes("float64", n, n, n) for n in (1, 10, 100, 1000, 10000)]
     assert sizes == sorted(sizes)
@@ -187,3 +200,29 @@ def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
     )
     with pytest.raises(VerifyError, match=r"stands . times in a\[k,k\]"):
         hand.module("twice", (a, b, r), (stmt,))
+
+
+def test_threads_share_the_target_or_the_batch() -> None:
+    """Extents above those for which threads are started; any number of threads, more than tiles."""
+    random = np.random.default_rng(1)
+    for labels in ("aebd,ce->dcba", "xaeb,xec->xcba", "dabe,ec->dcba", "aged,cbfg->fedcba"):
+        letters = sorted(c for c in set(labels) if c.isalpha())
+        extents = {c: 14 + n % 3 for n, c in enumerate(letters)}
+        operands, _ = labels.split("->")
+        arrays = [random.standard_normal([extents[c] for c in t]) for t in operands.split(",")]
+        expected = np.einsum(labels, *arrays, optimize=True)
+        program, _ = program_for(labels, extents, "float64")
+        for count in (1, 2, 3, 5):
+            tcgen.set_threads(count)
+            try:
+                found = program(x0=arrays[0], x1=arrays[1])["y"]
+                assert program.allocated_bytes == program.peak_bytes()
+            finally:
+                tcgen.set_threads(None)
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+
+def test_set_threads_refuses_what_is_no_count() -> None:
+    for wrong in (0, -1, 1.5, True, "2"):
+        with pytest.raises(tcgen.ArgumentError, match="set_threads"):
+            tcgen.set_threads(wrong)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from ..ir.expr import Access, Const, Subscript, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Stmt
 from .layout import Band, Product, as_product, elements, fastest, walked
 from .memory import Memory
-from .scheme import as_contraction
+from .scheme import as_contraction, is_thin
 from .statements import Statement
 
 _LINE = 8  # elements of the target's stride-1 axis below which a loop over it does not pay
@@ -40,7 +40,7 @@ def bind_statement(
         generated: the target has the generated contraction kernel, and memory for it.
     """
     product = as_product(statement, memory.buffers, extents)
-    if generated and product is not None and product.elements:
+    if generated and product is not None and (product.elements or is_thin(product, extents)):
         contraction = as_contraction(statement, memory.buffers, extents)
         if contraction is not None:
             return (contraction,)

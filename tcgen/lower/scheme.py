@@ -10,18 +10,33 @@ which operand is packed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 
 from ..ir.expr import Access
 from ..ir.loops import BandVar, Buffer, Gemm, Scheme
 from ..ir.loops_query import contraction_obstacle
-from .layout import elements, fastest, walked
+from .layout import Product, elements, fastest, walked
 from .statements import Statement
 
 Band = tuple[BandVar, ...]
 
 _NARROW = 96  # columns (rows) that see an element of the other operand: few enough to skip packing
 _LARGE = 2**17  # elements of an operand that is worth reading in place
+_THIN = 256  # the short side of a product that the BLAS is slow at
+_WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
+_TILE = 8  # rows and columns that fill registers
 _DEEP = 384  # summed points of a staged tile, which the kernel takes at once
+
+
+def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
+    """True for a product that the BLAS could compute as it lies, but not at speed.
+
+    The BLAS packs all of both operands; where one side of the product is short, that is much of
+    the work, and the generated kernel is faster.
+    """
+    sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
+    enough = prod(sides) >= _WORTH and min(sides[:2]) >= _TILE
+    return product.dtype == "float64" and enough and min(sides) <= _THIN
 
 
 def as_contraction(

@@ -17,6 +17,7 @@ from .build import build_library
 from .host import Values, has_fetch, walk
 from .packing import library
 from .store import Store
+from .threads import wanted_threads
 
 
 class _Process:
@@ -70,8 +71,8 @@ class CpuBackend:
 
     @property
     def threads(self) -> int:
-        """Threads that a call uses: those OpenMP offers (OMP_NUM_THREADS)."""
-        return 1 if _Process.single else int(self._library.tcgen_threads())
+        """Threads that a call uses: as asked, else those OpenMP offers (OMP_NUM_THREADS)."""
+        return 1 if _Process.single else wanted_threads() or int(self._library.tcgen_threads())
 
     def run(
         self,
