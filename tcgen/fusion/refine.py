@@ -12,7 +12,7 @@ from itertools import combinations, product
 from math import prod
 
 from ..ir.cost import extent_of
-from ..ir.plan import FusionPlan, LoopId, Place
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Index, element_bytes
 from .memory import array_bytes, counted_lives
 from .timed import Request
@@ -131,35 +131,39 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
 
 
 def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> FusionPlan:
-    """The plan with other tiles in the same loops; a tile of 1 is a loop over elements."""
-    new = {o: replace(o, tile=None if t == 1 else t) for o, t in tiles.items()}
+    """The plan with other tiles in the same loops; a loop of one trip is left out."""
+    kept = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
+    new = {
+        o: replace(o, id=n, tile=None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(kept)
+    }
+
+    def loops(old: tuple[LoopId, ...]) -> tuple[LoopId, ...]:
+        return tuple(new[o] for o in old if o in new)
+
+    def resized(array: ArrayPlan) -> ArrayPlan:
+        around = plan.visits[array.live[0]].loops
+        inside = loops(around[: around.index(array.home) + 1]) if array.home else ()
+        contracted = tuple((axis, new[o]) for axis, o in array.contracted if o in new)
+        home = inside[-1] if inside else None
+        changed = replace(array, contracted=contracted, home=home, offset=None)
+        return replace(changed, bytes=array_bytes(changed, plan.extent_of, dtype))
+
     visits = tuple(
         replace(
             v,
-            bind=tuple((i, new[o]) for i, o in v.bind),
-            loops=tuple(new[o] for o in v.loops),
-            redundant=tuple(new[o] for o in v.redundant),
+            bind=tuple((i, new[o]) for i, o in v.bind if o in new),
+            loops=loops(v.loops),
+            redundant=loops(v.redundant),
         )
         for v in plan.visits
     )
-    arrays = tuple(
-        replace(
-            a,
-            contracted=tuple((axis, new[o]) for axis, o in a.contracted),
-            home=None if a.home is None else new[a.home],
-            offset=None,
-        )
-        for a in plan.arrays
-    )
-    arrays = tuple(replace(a, bytes=array_bytes(a, plan.extent_of, dtype)) for a in arrays)
+    arrays = tuple(map(resized, plan.arrays))
     return replace(
         plan,
-        loops=tuple(new[o] for o in plan.loops),
+        loops=tuple(new.values()),
         visits=visits,
         arrays=arrays,
-        groups=tuple(
-            replace(g, host_loops=tuple(new[o] for o in g.host_loops)) for g in plan.groups
-        ),
+        groups=tuple(replace(g, host_loops=loops(g.host_loops)) for g in plan.groups),
         arena=sum(a.bytes for a in arrays if a.place is Place.ARENA),
     )
 

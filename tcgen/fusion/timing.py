@@ -58,7 +58,12 @@ def step_picoseconds(
         case _:
             assert_never(step.op)
     adds = step.accumulate or any(i in tiles for i in step.sums)
-    touched = [*step.operands, step.out, *([step.out] if adds else [])]
+    touched = [
+        *step.operands,
+        step.out,
+        *([step.out] if adds else []),
+        *_copied(step, length, whole),
+    ]
     held = sum(_bytes(ref, length, dtype) for ref in touched)
     return (
         flops * slow * PICO // (fast * machine.flops)
@@ -73,6 +78,29 @@ def _efficiency(step: Step, a: Ref, b: Ref, length: Mapping[Index, int]) -> tupl
     n = prod(n for i, n in length.items() if i in b.indices and i not in a.indices)
     k = prod(length[i] for i in step.sums if i in a.indices and i in b.indices)
     return (m + _ROWS) * (n + _ROWS) * (k + _DEPTH), m * n * k
+
+
+def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:
+    """What is copied before or after a product, twice: once read and once written.
+
+    Rows, columns or summed indices of which two walk tiles do not lie in memory with one stride.
+    """
+    if not isinstance(step.op, Contract):
+        return []
+    refs = (step.op.a, step.op.b, step.out)
+    tiled = [i for i in whole if 1 < length[i] < whole[i]]
+    copied = [
+        ref
+        for ref in refs
+        for other in refs
+        if ref is not other
+        and sum(
+            i in ref.indices and i in other.indices and sum(i in r.indices for r in refs) == 2
+            for i in tiled
+        )
+        > 1
+    ]
+    return [ref for ref in dict.fromkeys(copied) for _ in range(2)]
 
 
 def _bytes(ref: Ref, length: Mapping[Index, int], dtype: str) -> int:
