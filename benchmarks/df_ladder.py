@@ -1,10 +1,10 @@
 """The density-fitted particle ladder within a memory limit, beside dgemm in the same run.
 
-    python benchmarks/df_ladder.py --occupied 15 --virtual 243 --auxiliary 700 --limit 1GiB --rounds 1
+    python benchmarks/df_ladder.py --occupied 15 --virtual 243 --auxiliary 700 --limit 1GiB
 
-W[a,b,e,f] would take 27.9 GB at these extents. Calls of the program and matrix products by the BLAS of
-NumPy alternate; printed are the median Gflop/s of both, their ratio and the bytes that a call allocated.
-Times of one run compare with each other only.
+W[a,b,e,f] would take 27.9 GB at these extents. Calls of the program and matrix products by the
+BLAS of NumPy alternate; printed are the median Gflop/s of both, their ratio and the bytes that a
+call allocated. Times of one run compare with each other only.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ def compile(
     add_weight: float = 1.0,
     byte_weight: float = 0.0,
     machine: str | Machine | None = None,
+    pareto: bool = False,
     sliced: tuple[str, ...] = (),
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
@@ -53,6 +54,7 @@ def compile(
         cost: "dense" counts every multiply-add, "packed" those that symmetry makes equal once.
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
+        pareto: also plan for a row of memory limits, for ``program.report.pareto()``.
         machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``.
         sliced: inputs that may be larger than memory: a call takes an h5py dataset, a memory map
             or a callable for them and reads it slice by slice.
@@ -90,6 +92,7 @@ def compile(
         cost=cost,
         add_weight=add_weight,
         byte_weight=byte_weight,
+        pareto=pareto,
         machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
         sliced=tuple(sliced),
     )

@@ -27,6 +27,7 @@ from .driver import (
     is_artifact,
     load_artifact,
     read_artifact_system,
+    read_pareto,
     read_plan,
     read_system,
 )
@@ -127,6 +128,9 @@ def report_command(
         system, plan = read_artifact_system(artifact), read_plan(artifact)
         extents = _extents_for(plan, planning["extents"])
         report = report_json(plan, artifact.manifest, extents)
+        pareto = read_pareto(artifact)
+        if pareto:
+            report["pareto"] = pareto
     else:
         system = read_system(source)
         _warn(ctx, system)
@@ -135,7 +139,7 @@ def report_command(
         report = _report_of(result)
     files: dict[Path, str] = {}
     if html is not None:
-        files[html] = report_html(system, plan, artifact.manifest, extents)
+        files[html] = report_html(system, plan, artifact.manifest, extents, report.get("pareto"))
     if figures is not None:
         figures.mkdir(parents=True, exist_ok=True)
         drawn = draw_figures(plan, artifact.manifest, extents)
@@ -333,6 +337,9 @@ def _report_of(result: Compilation) -> dict[str, Any]:
     report = report_json(result.plan, result.artifact.manifest, result.plan.extent_of)
     seconds = dict(result.seconds)
     report["fusion"]["seconds"] = seconds["plan"]
+    pareto = read_pareto(result.artifact)
+    if pareto:
+        report["pareto"] = pareto
     return {**report, "seconds": seconds}
 
 

@@ -71,6 +71,7 @@ planning_options = _together(
         metavar="CONSTANTS",
         help="For the objective time, for example flops=2e11,bandwidth=1e11.",
     ),
+    click.option("--pareto", is_flag=True, help="Also plan for a row of memory limits."),
     click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
     click.option(
         "--cost",
@@ -117,6 +118,7 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         cost=planning["cost"],
         add_weight=planning["add_weight"],
         byte_weight=planning["byte_weight"],
+        pareto=planning["pareto"],
         machine=Machine() if machine is None else parse_machine(machine),
         sliced=planning["sliced"],
     )

@@ -103,6 +103,7 @@ class Options:
             (fewest elements in all), ``peak`` (fewest bytes at one time) or ``time`` (least
             predicted time within the memory limit).
         machine: constants of the predicted time.
+        pareto: also plan for a row of memory limits: the curve of time against memory.
         optimize: False keeps the user's own factoring.
         effort: deterministic search effort; 1 is the default amount of work.
         cost: what the factoring makes small: ``dense`` counts every multiply-add, ``packed`` those
@@ -123,6 +124,7 @@ class Options:
     add_weight: float = 1.0
     byte_weight: float = 0.0
     machine: Machine = Machine()
+    pareto: bool = False
     sliced: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

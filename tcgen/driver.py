@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from . import config
 from .artifact import Artifact
@@ -185,7 +185,12 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         # Copies that fit into what lives at one time need not fit between the arrays of the arena.
         module = tracer.run("module", lambda: lower_plan(plan, options, scratch=False))
         first = emitted(module)
-    artifact = _with_documents(first, system, plan, least_bytes)
+    points: list[dict[str, Any]] = []
+    if options.pareto:
+        from .report import pareto_points  # noqa: PLC0415
+
+        points = pareto_points(plan, options)
+    artifact = _with_documents(first, system, plan, least_bytes, points)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
 
@@ -239,6 +244,12 @@ def read_plan(artifact: Artifact) -> FusionPlan:
     return decode(artifact.text("plan.json"), FusionPlan)
 
 
+def read_pareto(artifact: Artifact) -> list[dict[str, Any]]:
+    """Points of time against memory that an artifact was compiled with; none if not asked for."""
+    points: list[dict[str, Any]] = json.loads(artifact.text("report.json")).get("pareto", [])
+    return points
+
+
 def read_artifact_system(artifact: Artifact) -> System:
     """The equations that an artifact was made from."""
     return decode(artifact.text("system.json"), System)
@@ -249,6 +260,7 @@ def _with_documents(
     system: System,
     plan: FusionPlan,
     least_bytes: Callable[[], int | None],
+    pareto: list[dict[str, Any]],
 ) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
     from .report import explain_text, report_html, report_json  # noqa: PLC0415
@@ -257,6 +269,8 @@ def _with_documents(
     manifest = artifact.manifest
     limit = manifest.memory_limit
     report = report_json(plan, manifest, extents)
+    if pareto:
+        report["pareto"] = pareto
     peak = report["memory"]["peak_bytes"]
     if limit is not None and peak > limit:
         rows = sorted(report["arrays"], key=lambda a: -a["bytes"])
@@ -274,7 +288,7 @@ def _with_documents(
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
-        ("report.html", report_html(system, plan, manifest, extents)),
+        ("report.html", report_html(system, plan, manifest, extents, pareto)),
         ("explain.txt", explain_text(plan, extents)),
     )
     return artifact.with_files(documents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 from fractions import Fraction
 from pathlib import Path
 
@@ -200,3 +201,26 @@ def test_constants_of_a_machine():
     for text in ("flops", "speed=3", "flops=-1", "flops=0", "call=1.5"):
         with pytest.raises(ArgumentError, match="machine"):
             parse_machine(text)
+
+
+def test_time_against_memory(tmp_path):
+    """The curve falls: less memory takes longer; the page shows it, and reads without it."""
+    extents = {"o": 2, "v": 9, "x": 11}
+    path = spec_path("df_ladder")
+    program = tcgen.compile(
+        path, extents=extents, target="numpy", objective="time", optimize=False, pareto=True
+    )
+    points = program.report.pareto()
+    assert len(points) > 2
+    for more, less in itertools.pairwise(points):
+        assert less["peak_bytes"] < more["peak_bytes"]
+        assert less["seconds"] > more["seconds"]
+    assert points[0]["limit_bytes"] is None
+    assert points[0]["seconds"] == program.report["fusion"]["value"]
+    program.save(tmp_path / "ladder")
+    page = (tmp_path / "ladder" / "report.html").read_text()
+    assert "Time against memory" in page
+    assert page.count("<polyline") == 1
+    plain = tcgen.compile(path, extents=extents, target="numpy")
+    with pytest.raises(ArgumentError, match="compile it with pareto=True"):
+        plain.report.pareto()

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..artifact import Manifest
 from ..emit.text import fill, template_text
+from ..fusion.time_plan import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import Add, Contract, Map, pretty_step
 from ..ir.system import System
@@ -23,6 +24,7 @@ from .contents import report_json
 from .counts import array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .nest import nest_text
+from .pareto import pareto_svg
 from .peak import peak_data
 from .svg import as_file
 from .tables import readable_bytes
@@ -47,7 +49,11 @@ def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
 
 
 def report_html(
-    system: System, plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
+    system: System,
+    plan: FusionPlan,
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    pareto: list[dict[str, Any]] | None = None,
 ) -> str:
     """The page.
 
@@ -56,6 +62,7 @@ def report_html(
         plan: what was made of them.
         manifest: of the artifact.
         extents: of the base spaces, at which the page opens.
+        pareto: points of time against memory, where they were asked for.
     """
     report = report_json(plan, manifest, extents)
     numbers = _Numbers()
@@ -83,6 +90,7 @@ def report_html(
         "before_peak": numbers.held("before", peaks[0]),
         "after_peak": numbers.held("after", peaks[1]),
         "legend": _legend(plan, manifest.dtype),
+        "pareto": _pareto(plan, report, pareto or []),
         "arrays": _arrays(plan, manifest, report, numbers),
     }
     data = {
@@ -287,6 +295,36 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
             )
         )
     return "".join(rows)
+
+
+def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any]]) -> str:
+    """The section of time against memory, at the planning extents; nothing without points."""
+    if not points:
+        return ""
+    seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
+    dtype = report["dtype"]
+    held = plan_peak(plan, dtype) + output_bytes(plan.program, plan.extent_of, dtype)
+    chosen = {"peak_bytes": held, "seconds": seconds}
+    rows = "".join(
+        _row(
+            _text(f"{p['limit_bytes']:,}" if p["limit_bytes"] else "none", "number"),
+            _text(f"{p['peak_bytes']:,}", "number"),
+            _text(f"{p['seconds']:.4g}", "number"),
+            _text(", ".join(p["loops"]) or "none"),
+            _text(str(p["repeats"]), "number"),
+        )
+        for p in points
+    )
+    heads = ("limit, bytes", "peak, bytes", "predicted seconds", "shared loops", "steps repeated")
+    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+    return (
+        '<section id="pareto"><h2>Time against memory</h2>'
+        '<p class="soft">Plans of least predicted time for a row of memory limits, at the extents '
+        "of planning. The ring is the plan of this page.</p>"
+        f'<figure><div class="drawing">{pareto_svg(points, chosen)}</div></figure>'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Time against memory">'
+        f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
+    )
 
 
 def _fusion(report: dict[str, Any]) -> str:

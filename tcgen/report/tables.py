@@ -15,12 +15,35 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     console.print(_operations(report["operations"]))
     console.print(_memory(report["memory"]))
     console.print(_arrays(report["arrays"]))
+    if report.get("pareto"):
+        console.print(_pareto(report["pareto"]))
     fusion = report["fusion"]
     value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
     console.print(
         f"fusion: objective {fusion['objective']}, model {fusion['model']}, "
         f"{fusion['status']}{value}; {len(report['kernels'])} kernels, {len(report['steps'])} steps"
     )
+
+
+def _pareto(points: list[dict[str, Any]]) -> Table:
+    table = _table(
+        "Time against memory",
+        ("limit", True),
+        ("peak", True),
+        ("predicted s", True),
+        ("steps repeated", True),
+        ("shared loops", False),
+    )
+    for point in points:
+        limit = point["limit_bytes"]
+        table.add_row(
+            "none" if limit is None else f"{limit:,}",
+            f"{point['peak_bytes']:,}",
+            f"{point['seconds']:.4g}",
+            str(point["repeats"]),
+            ", ".join(point["loops"]) or "none",
+        )
+    return table
 
 
 def readable_bytes(count: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+from ..errors import ArgumentError
+
 _TOTALS = (
     ("inputs", "inputs_bytes"),
     ("outputs", "outputs_bytes"),
@@ -35,6 +37,22 @@ class Report(dict[str, Any]):
         """The loop nest as indented text, arrays as they are stored."""
         text: str = self["nest"]
         return text
+
+    def pareto(self) -> list[dict[str, Any]]:
+        """Plans of least predicted time for a row of memory limits, most memory first.
+
+        Each has ``limit_bytes``, ``peak_bytes``, ``seconds``, ``loops`` and ``repeats``.
+
+        Raises:
+            ArgumentError: the program was not compiled with ``pareto=True``.
+        """
+        if "pareto" not in self:
+            raise ArgumentError(
+                f"{self['spec']} was compiled without its curve of time against memory: "
+                f"compile it with pareto=True, or --pareto"
+            )
+        points: list[dict[str, Any]] = self["pareto"]
+        return points
 
     def __repr__(self) -> str:
         rows = [

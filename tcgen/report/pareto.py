@@ -1,0 +1,117 @@
+"""Time against memory: the plans of least predicted time for a row of memory limits.
+
+Reads a program and makes a plan for each limit, from all that it takes unfused down to the least;
+the points that no other beats in both are kept. Seconds are predicted, bytes are those of arrays
+(copies for matrix products come on top).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import log10
+from typing import Any
+
+from ..config import Options
+from ..fusion import plan_fusion
+from ..fusion.time_plan import output_bytes, plan_peak
+from ..ir.plan import FusionPlan
+from .svg import drawing, element, label
+from .tables import readable_bytes
+
+_STEP = 4  # from one limit to the next
+WIDTH, HEIGHT = 860.0, 260.0
+_APART = 16.0  # between two ticks
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 30.0, 14.0, 40.0
+
+
+def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[dict[str, Any]]:
+    """Points of the curve, from the most memory to the least.
+
+    Args:
+        plan: of the program, at its planning extents.
+        options: ``dtype``, ``machine`` and ``effort`` are read.
+        points: at most this many limits below the unfused peak are tried.
+
+    Returns:
+        ``limit_bytes`` (None: no limit), ``peak_bytes``, ``seconds``, ``loops`` (shared, with their
+        tiles) and ``repeats`` (statements computed more than once) of each point.
+
+    Raises:
+        PlanError: the solver refuses the model.
+    """
+    wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
+    results = output_bytes(plan.program, plan.extent_of, options.dtype)
+    found = [_point(plan_fusion(plan.program, wish), None, results, options.dtype)]
+    limit = found[0]["peak_bytes"]
+    for _ in range(points):
+        limit = results + (limit - results) // _STEP
+        made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
+        point = _point(made, limit, results, options.dtype)
+        found.append(point)
+        if point["peak_bytes"] > limit:  # the least that was found
+            break
+        limit = point["peak_bytes"]
+    return [
+        p
+        for n, p in enumerate(found)
+        if not any(
+            o["peak_bytes"] <= p["peak_bytes"]
+            and o["seconds"] <= p["seconds"]
+            and (o["peak_bytes"], o["seconds"], m) != (p["peak_bytes"], p["seconds"], n)
+            for m, o in enumerate(found)
+        )
+    ]
+
+
+def _point(plan: FusionPlan, limit: int | None, results: int, dtype: str) -> dict[str, Any]:
+    steps = [v.step for v in plan.visits]
+    peak = plan_peak(plan, dtype) + results
+    return {
+        "limit_bytes": None if limit is None or peak > limit else limit,
+        "peak_bytes": peak,
+        "seconds": float(plan.solve.value or 0),
+        "loops": [str(loop).partition("#")[0] for loop in plan.loops],
+        "repeats": len(
+            {s for s in steps if steps.count(s) > 1} | {v.step for v in plan.visits if v.redundant}
+        ),
+    }
+
+
+def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
+    """The curve, both axes logarithmic, with the plan of the report as a ring.
+
+    Args:
+        points: of :func:`pareto_points`.
+        chosen: ``peak_bytes`` and ``seconds`` of the plan; ``seconds`` None where not predicted.
+    """
+    xs = [max(1, p["peak_bytes"]) for p in (*points, chosen)]
+    ys = [p["seconds"] for p in (*points, chosen) if p["seconds"]]
+    if not ys:
+        return ""
+    low_x, span_x = log10(min(xs)), max(log10(max(xs) / min(xs)), 0.1)
+    low_y, span_y = log10(min(ys)), max(log10(max(ys) / min(ys)), 0.1)
+
+    def place(point: Mapping[str, Any]) -> tuple[float, float]:
+        along = (log10(max(1, point["peak_bytes"])) - low_x) / span_x
+        up = (log10(point["seconds"]) - low_y) / span_y
+        return LEFT + along * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    drawn = [p for p in points if p["seconds"]]
+    line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
+    parts = [element("polyline", points=line, class_="chosen c0", fill="none")]
+    last_x, last_y = WIDTH + 2 * _APART, HEIGHT + 2 * _APART
+    for point in drawn:  # from right to left and from below; ticks that would overlap are left out
+        x, y = place(point)
+        parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))
+        if last_x - x > 4 * _APART:
+            parts.append(label(readable_bytes(point["peak_bytes"]), x, HEIGHT - 22, "tick x"))
+            last_x = x
+        if last_y - y > _APART:
+            parts.append(label(f"{point['seconds']:.3g} s", LEFT - 6, y + 4, "tick y"))
+            last_y = y
+    if chosen["seconds"]:
+        x, y = place(chosen)
+        parts.append(element("circle", cx=x, cy=y, r=8.0, class_="chosen c1"))
+    parts.append(label("peak of the arrays", WIDTH / 2, HEIGHT - 6, "axis"))
+    return drawing(WIDTH, HEIGHT, "Predicted time against peak memory", *parts)
