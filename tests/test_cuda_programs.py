@@ -32,7 +32,7 @@ from tcgen.interp import evaluate_program
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Assign, BandVar, Module
-from tcgen.ir.share import Nest, Points, Sums, Tiles
+from tcgen.ir.share import Nest, Points, Sums, Tiles, Turned
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower import bind_gpu, lower_plan
 from tcgen.runtime.device import open_device
@@ -249,6 +249,55 @@ def test_small_results_of_long_sums() -> None:
     for extents in ({"o": 3, "v": 40}, {"o": 5, "v": 1}, {"o": 2, "v": 0}):
         inputs = compare(module, bound, program, extents)
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_turned_tiles(dtype: str) -> None:
+    """Permutations with a factor and a slice; tiles that are partial on either side."""
+    i, j, a, b = (
+        BandVar(n, s) for n, s in zip("ijab", (hand.O, hand.O, hand.V, hand.V), strict=True)
+    )
+    p = hand.Subscript("a", offset=(hand.O,))
+    module = hand.module(
+        "turned",
+        (
+            hand.tensor("x", hand.O, hand.P, hand.V, hand.O),
+            hand.tensor("d", hand.V),
+            hand.output("y", hand.V, hand.O, hand.O, hand.V),
+            hand.output("z", hand.O, hand.V, accumulate=True),
+        ),
+        (
+            Assign(
+                hand.at("y", "a", "j", "i", "b"),
+                Prod((hand.at("x", "i", p, "b", "j"), hand.at("d", "b"))),
+                coeff=hand.Fraction(-3, 2),
+                band=(a, j, i, b),
+            ),
+        ),
+        (
+            Assign(
+                hand.at("z", "i", "a"),
+                hand.at("y", "a", "i", "i", "a"),
+                accumulate=True,
+                band=(i, a),
+            ),
+        ),
+        dtype=dtype,
+    )
+    bound, program = on_gpu(module, {"o": 30, "v": 50})
+    assert isinstance(bound.kernels[0].share, Turned)
+    for extents in ({"o": 3, "v": 5}, {"o": 33, "v": 2}, {"o": 2, "v": 40}, {"o": 1, "v": 1}):
+        compare(module, bound, program, extents)
+    share = bound.kernels[0].share
+
+    def refused(match: str, **changes: Any) -> None:
+        wrong = replace(bound.kernels[0], share=replace(share, **changes))
+        with pytest.raises(VerifyError, match=match):
+            replace(bound, kernels=(wrong, *bound.kernels[1:])).verify()
+
+    refused("is no operand", source=hand.at("d", "a"))
+    refused("two variables", row="b")
+    refused("do not divide", threads=64 + 32, tile=64)
 
 
 def test_shares_are_checked() -> None:

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from ..errors import VerifyError
 from ..ir.loops import Assign, Kernel, Module, Zero
-from ..ir.share import Nest, Points, Sums, Tiles
+from ..ir.share import Nest, Points, Sums, Tiles, Turned
 from .c import symbol
 from .c_loops import indented
 from .comment import kernel_comment
@@ -19,6 +19,7 @@ from .cuda_expr import CUDA_TYPES
 from .cuda_nest import nest_body, private_buffers
 from .cuda_points import points_body, sums_body, sums_finish, zero_body
 from .cuda_tiles import tiles_body, tiles_finish
+from .cuda_turned import turned_body
 from .names import CUDA_RESERVED
 from .scope import Scope, make_scope
 from .text import fill
@@ -87,7 +88,7 @@ def threads(kernel: Kernel) -> int:
     match kernel.share:
         case Tiles(high=high, wide=wide):
             return high * wide
-        case Points(count) | Sums(count) | Nest(count):
+        case Points(count) | Sums(count) | Nest(count) | Turned(threads=count):
             return count
         case None:
             raise VerifyError(f"kernel {kernel.name} does not say how a GPU shares its work")
@@ -104,6 +105,8 @@ def _body(scope: Scope, dtype: str) -> list[str]:
             return points_body(_only_assign(scope), share, scope, dtype)
         case Sums():
             return sums_body(_only_assign(scope), share, scope, dtype)
+        case Turned():
+            return turned_body(_only_assign(scope), share, scope, dtype)
         case Tiles():
             return tiles_body(_assigns(scope), share, scope)
         case Nest():

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..grid import GridEntry, StripEntry
 from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
-from ..ir.share import Nest, Points, Strip, Sums, Tiles
+from ..ir.share import Nest, Points, Strip, Sums, Tiles, Turned
 from .cuda import finish_symbol, threads
 from .scope import Scope
 
@@ -45,6 +45,15 @@ def make_grid(scope: Scope) -> GridEntry | None:
             splits = share.splits
             item = np.dtype(scope.buffers[_target(scope)].dtype).itemsize
             part = share.height * share.width * item
+        case Turned():
+            kept = _kept(kernel.body[0])
+            ends = {v.name: v for v in kept}
+            rest = tuple(v for v in kept if v.name not in (share.row, share.column))
+            strips = (
+                StripEntry(_lengths((ends[share.column],)), share.tile),
+                StripEntry(_lengths((ends[share.row],)), share.tile),
+                StripEntry(_lengths(rest), 1),
+            )
         case Nest():
             strips, most = _nest_strips(scope), share.blocks
         case _:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from .expr import Access
+
 
 @dataclass(frozen=True, slots=True)
 class Strip:
@@ -45,6 +47,28 @@ class Sums:
 
     threads: int
     splits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """One assignment without sums, whose target and source have different fastest variables.
+
+    A block reads a tile of the source along its memory into shared memory, and writes the same
+    elements of the target along the target's memory.
+
+    Attributes:
+        source: access of the expression that goes through the tile.
+        row: fastest variable of the source.
+        column: fastest variable of the target.
+        tile: elements on each side.
+        threads: of a block, a multiple of the tile.
+    """
+
+    source: Access
+    row: str
+    column: str
+    tile: int
+    threads: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +148,7 @@ class Nest:
     blocks: int
 
 
-Share: TypeAlias = Points | Sums | Tiles | Nest
+Share: TypeAlias = Points | Sums | Turned | Tiles | Nest
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

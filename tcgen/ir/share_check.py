@@ -8,7 +8,7 @@ from typing import assert_never
 from ..errors import VerifyError
 from .expr import Access, Prod, leaves
 from .loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from .share import Nest, Points, Sums, Term, Tiles
+from .share import Nest, Points, Sums, Term, Tiles, Turned
 
 _WARP = 32
 _MOST_THREADS = 1024
@@ -36,6 +36,9 @@ def check_share(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
                 raise VerifyError("only an assignment is summed by blocks, in at least one part")
             if any(x.buffer == stmt.out.buffer for x in _reads(stmt)):
                 raise VerifyError("a sum that several threads share reads its own target")
+        case Turned():
+            _check_threads(share.threads)
+            _check_turned(_only(kernel), share, buffers)
         case Tiles():
             _check_threads(share.high * share.wide)
             _check_tiles(kernel, share, buffers)
@@ -64,6 +67,21 @@ def _only(kernel: Kernel) -> Zero | Assign:
 
 def _reads(stmt: Assign) -> list[Access]:
     return [x for x in leaves(stmt.expr) if isinstance(x, Access)]
+
+
+def _check_turned(stmt: Zero | Assign, share: Turned, buffers: Mapping[str, Buffer]) -> None:
+    if not isinstance(stmt, Assign) or share.source not in _reads(stmt):
+        raise VerifyError("what is turned is no operand of an assignment")
+    names = [v.name for v in stmt.band]
+    if stmt.orbit or any(v.below for v in stmt.band) or set(names) != set(stmt.out.variables):
+        raise VerifyError("only elements without sums and triangles are turned")
+    if share.row == share.column or not {share.row, share.column} <= set(names):
+        raise VerifyError("a tile that is turned has two variables")
+    if share.threads % share.tile:
+        raise VerifyError("the threads of a block do not divide its tile")
+    if any(buffers[a.buffer].packed for a in (stmt.out, share.source)):
+        raise VerifyError("a packed array is turned")
+    _check_own_element(stmt)
 
 
 def _check_own_element(stmt: Assign) -> None:

@@ -10,11 +10,12 @@ from dataclasses import replace
 
 from ..ir.expr import Access, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Kernel, Zero
-from ..ir.share import Points, Share, Sums
+from ..ir.share import Points, Share, Sums, Turned
 from .gpu_tiles import tiles_for
-from .layout import elements
+from .layout import elements, fastest
 
 THREADS = 256
+SIDE = 32  # elements on each side of a tile that is turned
 BLOCKS = 264  # two for each multiprocessor of a large GPU
 LONG_SUM = 64  # points of a sum from which its threads share it, where elements are few
 FEW = 2**14  # elements that leave a GPU idle with one thread for each
@@ -30,7 +31,34 @@ def share_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str
     if tiles is not None:
         return replace(kernel, share=tiles)
     (stmt,) = assigns
-    return replace(kernel, share=_simple(stmt, extents))
+    turned = _turned(stmt, buffers, extents)
+    return replace(kernel, share=turned or _simple(stmt, extents))
+
+
+def _turned(
+    stmt: Assign, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Turned | None:
+    """Tiles through shared memory, where a source runs along another variable than the target."""
+    held = stmt.out.variables
+    band = {v.name: v for v in stmt.band}
+    column = fastest(stmt.out, buffers[stmt.out.buffer])
+    if (
+        column not in band
+        or stmt.orbit
+        or any(v.below or v.name not in held for v in stmt.band)
+        or _reads_itself(stmt)
+        or elements(stmt.band, extents) < FEW
+    ):
+        return None
+    for source in leaves(stmt.expr):
+        if not isinstance(source, Access):
+            continue
+        row = fastest(source, buffers[source.buffer])
+        if row is None or row == column or row not in band:
+            continue
+        if min(elements((band[name],), extents) for name in (row, column)) >= SIDE // 4:
+            return Turned(source, row, column, SIDE, THREADS)
+    return None
 
 
 def _simple(stmt: Assign, extents: Mapping[str, int]) -> Share:
