@@ -6,11 +6,11 @@ import pytest
 
 from tcgen.algebra.brackets import choose_brackets
 from tcgen.algebra.expand import expand, naive_cost
-from tcgen.algebra.merge import value_of
 from tcgen.algebra.permute import fold_permutations, separate_permutations
 from tcgen.algebra.same import merge_equal_intermediates
 from tcgen.algebra.share import Workspace
 from tcgen.algebra.symmetry import derive_symmetries, output_symmetry
+from tcgen.algebra.vectors import vector_of
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
 from tcgen.ir.system import System
@@ -38,7 +38,7 @@ def test_brackets_and_names_are_inlined() -> None:
         "output r\nr[i,j] = f[i,k]*f[k,j] + h[i,a]*t1[k,a]*f[k,j] + f[i,k]*h[k,a]*t1[j,a]"
         " + h[i,a]*t1[k,a]*h[k,b]*t1[j,b] + x[i,k]*f[k,j] + x[i,k]*h[k,a]*t1[j,a]\n"
     )
-    assert value_of(flat, False) == value_of(want.equations[0], False)
+    assert vector_of(flat, False).value() == vector_of(want.equations[0], False).value()
     assert len(expand(system, named=False).equations) == 2
 
 
@@ -77,7 +77,7 @@ def test_permutations_written_out_are_folded() -> None:
     folded = fold_permutations(equation, output_symmetry(equation, False), False)
     assert [len(t.perms) for t in folded.terms] == [2, 2]
     assert len({t.perms for t in folded.terms}) == 1
-    assert value_of(folded, False) == value_of(equation, False)
+    assert vector_of(folded, False).value() == vector_of(equation, False).value()
 
 
 def test_symmetry_of_intermediates_is_derived() -> None:
@@ -131,7 +131,7 @@ def test_equal_intermediates_become_one() -> None:
     merged = merge_equal_intermediates(system, False)
     assert [e.lhs.tensor.name for e in merged.equations] == ["u", "r"]
     flat, want = (expand(s, named=True).equations[-1] for s in (merged, system))
-    assert value_of(flat, False) == value_of(want, False)
+    assert vector_of(flat, False).value() == vector_of(want, False).value()
 
 
 def test_bracket_is_multiplied_out_only_where_it_pays() -> None:

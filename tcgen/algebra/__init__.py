@@ -77,7 +77,9 @@ def _candidates(
         folded = replace(
             system,
             equations=tuple(
-                fold_permutations(e, output_symmetry(e, complex_values), complex_values)
+                e
+                if any(t.perms for t in e.terms)
+                else fold_permutations(e, output_symmetry(e, complex_values), complex_values)
                 for e in system.equations
             ),
         )

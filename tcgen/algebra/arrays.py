@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from .canonical import Group
 from .sums import Algebra, Frame, Product, Sum, trivial
+from .young import Group
 
 FIRST_ARRAY = 100_000  # labels of arrays that the search makes
 _STAND_IN = 90_000  # labels of arrays not yet made, one for each group

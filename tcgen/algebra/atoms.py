@@ -23,7 +23,8 @@ from ..ir.expr import (
 )
 from ..ir.system import Apply, Factor
 from ..ir.tensor import Index, Ref, Symmetry, Tensor, symmetry_group
-from .canonical import Atom, Group
+from .canonical import Atom
+from .young import Group
 
 _MOST_LABELLINGS = 720  # of an Apply's indices; beyond, its symmetry is not looked for
 

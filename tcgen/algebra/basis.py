@@ -18,15 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from itertools import permutations
 from itertools import product as choices
 from typing import TypeAlias, TypeVar
 
-from .canonical import Group
 from .forms import Part
 from .rank import Vector, decomposed
 from .search import Search, State
 from .sums import Frame, Product, Sum, trivial
+from .young import Group
 
 Out: TypeAlias = tuple[
     int, ...
@@ -168,6 +169,7 @@ def _normal(
     return search.algebra.normal((renamed, tuple(inner)), frame)
 
 
+@lru_cache(maxsize=10_000)
 def _least(out: Out, group: Group) -> tuple[Out, int]:
     """The least image of an order that the reader cannot tell from it, and its sign."""
     return min((tuple(perm[i] for i in out), sign) for perm, sign in group)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.tensor import Index
+from .young import Group, least_images, orbits
 
-Group: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]  # (permutation of the axes, sign)
 Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum", 0)
 
 SUM: Colour = ("sum", 0)
@@ -93,7 +93,10 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
                     continue
                 tried.add(held[place])
                 rest = tuple(p for p in left if p != place)
-                for perm, factor in atoms[place].group:
+                group = atoms[place].group
+                if len(set(held[place])) == len(held[place]):
+                    group = least_images(group, _values(held[place], rank, order))
+                for perm, factor in group:
                     code, extended = _code(held[place], perm, rank, order)
                     if best is not None and code > best:
                         continue
@@ -123,6 +126,13 @@ def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:
         names = tuple(i for i in order if i in colours)
         found.setdefault(tuple(outer.index(i) for i in names), sign * form.ties[0][1])
     return tuple(found.items())
+
+
+def _values(
+    held: tuple[int, ...], rank: tuple[int, ...], order: tuple[int, ...]
+) -> list[tuple[int, int]]:
+    """What each axis of a factor with distinct indices adds to its code."""
+    return [(0, order.index(i)) if i in order else (1, rank[i]) for i in held]
 
 
 def _code(
@@ -155,10 +165,10 @@ def _ranks(
             base[index] = (colours.get(index, SUM), index.space.name)
     level = {c: n for n, c in enumerate(sorted(set(base.values())))}
     rank = {i: level[c] for i, c in base.items()}
-    orbits = [_orbits(a) for a in atoms]
+    held_by = [orbits(a.group) for a in atoms]
     for _ in range(2):
         around: dict[Index, list[tuple[str, int, tuple[int, ...]]]] = {i: [] for i in base}
-        for atom, orbit in zip(atoms, orbits, strict=True):
+        for atom, orbit in zip(atoms, held_by, strict=True):
             held = tuple(sorted(rank[i] for i in atom.indices))
             for axis, index in enumerate(atom.indices):
                 around[index].append((atom.label, orbit[axis], held))
@@ -166,12 +176,3 @@ def _ranks(
         steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
         rank = {i: steps[d] for i, d in detail.items()}
     return rank, base
-
-
-def _orbits(atom: Atom) -> tuple[int, ...]:
-    """For each axis, the least axis that a symmetry exchanges it with."""
-    least = list(range(len(atom.indices)))
-    for perm, _ in atom.group:
-        for axis, image in enumerate(perm):
-            least[image] = min(least[image], axis)
-    return tuple(least)

@@ -121,16 +121,17 @@ def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, 
 
 
 def _terms_multiplied_out(system: System) -> int:
-    """Terms of all equations once intermediates are inlined and permutations written out."""
+    """Terms of all equations once intermediates are inlined, with their permuted images."""
     counts: dict[str, int] = {}
     total = 0
     for equation in system.equations:
+        tensor = equation.lhs.tensor
+        inlined = tensor.role is Role.TEMP and tensor.volatile
         count = 0
         for term in equation.terms:
-            images = max(1, len(term.perms))
+            images = max(1, len(term.perms)) if inlined else 1
             count += images * prod(counts.get(ref.tensor.name, 1) for ref in term.refs)
-        tensor = equation.lhs.tensor
-        if tensor.role is Role.TEMP and tensor.volatile:
+        if inlined:
             counts[tensor.name] = count
         else:
             total += count

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from .canonical import Group
+from .young import Group, least_images, orbits
 
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
@@ -49,12 +49,8 @@ class Forms:
 
     def add(self, label: int, group: Group, rank: int) -> None:
         """Give a label its symmetry group, identity included."""
-        least = list(range(rank))
-        for perm, _ in group:
-            for axis, image in enumerate(perm):
-                least[image] = min(least[image], axis)
         self.groups[label] = group
-        self.orbits[label] = tuple(least)
+        self.orbits[label] = orbits(group)
 
     def left(self, group: Group) -> int:
         """Label of left sides with this symmetry group."""
@@ -103,7 +99,11 @@ class Forms:
                         continue
                     tried.add(held)
                     rest = tuple(p for p in left if p != place)
-                    for perm, factor in group:
+                    images = group
+                    if len(set(held)) == len(held):
+                        values = [seen.get(i, _FRESH + rank[i]) for i in held]
+                        images = least_images(group, values)
+                    for perm, factor in images:
                         code, extended = _code(held, perm, rank, seen, order)
                         if best is not None and code > best:
                             continue

@@ -10,13 +10,13 @@ from fractions import Fraction
 from ..ir.system import Equation, Factor, System, Term
 from ..ir.tensor import Index, Ref, Space, symmetry_group
 from .atoms import atom_of
-from .canonical import Group
 from .forms import Forms
 from .merge import clean_equation
 from .rename import without_perms
 from .structure import Kind, structural_order
 from .sums import Algebra, Frame, Product, Sum, trivial
 from .symmetry import output_symmetry
+from .young import Group
 
 _MOST_IMAGES = 600  # of a left side; with more its symmetry is not used
 _MOST_FACTORS = 8  # of a term; every subset of them is weighed as a common factor
@@ -56,10 +56,7 @@ def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
         images: False leaves the symmetry of left sides unused.
     """
     lifted = Lifted(system, Algebra(Forms()))
-    plain = []
-    for old in system.equations:
-        terms = tuple(p for t in old.terms for p in without_perms(t, old.lhs))
-        plain.append(clean_equation(replace(old, terms=terms), complex_values, frozenset()))
+    plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
     found: dict[str, tuple[Factor, Group, int]] = {}
     for equation in plain:
         for term in equation.terms:
@@ -135,27 +132,43 @@ def _lift_equation(
             group = full
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
     total = Sum(frame, {})
-    opaque = []
+    opaque: list[Term] = []
+    signs = dict(group)
     for term in equation.terms:
-        held = set(term.indices)
-        whole = set(lhs.indices) <= held
-        if not whole or not 0 < len(term.factors) <= _MOST_FACTORS:
-            opaque.append(term)
+        covered = set(lhs.indices) <= set(term.indices)
+        if not covered or not 0 < len(term.factors) <= _MOST_FACTORS:
+            opaque.extend(without_perms(term, lhs))
             continue
-        number: dict[Index, int] = {i: n for n, i in enumerate(lhs.indices)}
-        spaces = list(frame.spaces)
-        parts = []
-        for factor in term.factors:
-            atom = atom_of(factor, complex_values)
-            for i in atom.indices:
-                if i not in number:
-                    number[i] = len(number)
-                    spaces.append(lifted.space(i.space))
-            parts.append((labels[atom.label], tuple(number[i] for i in atom.indices)))
-        product = (tuple(sorted(parts)), tuple(spaces))
-        normal, sign = lifted.algebra.normal(product, frame)
-        if sign:
-            total.add(normal, term.coeff * sign / len(group))
+        weight = Fraction(1, len(group))
+        if term.perms and all(signs.get(p.images) == p.sign for p in term.perms):
+            # the group makes all images of any one of them
+            weight *= len(term.perms)
+            term = replace(term, perms=term.perms[:1])
+        for image in without_perms(term, lhs):
+            product = _numbered(lifted, image, lhs.indices, labels, complex_values)
+            normal, sign = lifted.algebra.normal(product, frame)
+            if sign:
+                total.add(normal, image.coeff * sign * weight)
     lifted.targets[label] = total
     lifted.equations[label] = equation
     lifted.opaque[label] = tuple(opaque)
+
+
+def _numbered(
+    lifted: Lifted,
+    term: Term,
+    left: tuple[Index, ...],
+    labels: Mapping[str, int],
+    complex_values: bool,
+) -> Product:
+    number: dict[Index, int] = {i: n for n, i in enumerate(left)}
+    spaces = [lifted.space(i.space) for i in left]
+    parts = []
+    for factor in term.factors:
+        atom = atom_of(factor, complex_values)
+        for i in atom.indices:
+            if i not in number:
+                number[i] = len(number)
+                spaces.append(lifted.space(i.space))
+        parts.append((labels[atom.label], tuple(number[i] for i in atom.indices)))
+    return tuple(sorted(parts)), tuple(spaces)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..ir.orbits import equal_points
-from .canonical import Group
 from .forms import Part
 from .prices import Ledger, Prices
 from .stages import stages_of
 from .sums import Frame, Product, Sum
+from .young import Group
 
 Side = tuple[tuple[int, ...], Group]  # indices on the axes, group of the axes
 

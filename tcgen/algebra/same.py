@@ -11,9 +11,10 @@ from ..ir.system import Equation, System, Term
 from ..ir.tensor import Ref, Role
 from .atoms import atom_of
 from .canonical import FREE, canonical_product
+from .deltas import resolve_deltas
 from .expand import inline, keep_needed
-from .merge import resolve_deltas, value_of
 from .rename import replace_refs, without_perms
+from .vectors import vector_of
 
 _MOST_ORDERS = 720  # of the axes of two intermediates that look alike
 
@@ -88,7 +89,8 @@ def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
 
 def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equation | None:
     """``equation`` written as a multiple of ``other`` with permuted axes, or None."""
-    wanted = value_of(equation, complex_values)
+    wanted = vector_of(equation, complex_values).value()
+    vector = vector_of(other, complex_values)
     spaces = tuple(i.space for i in equation.lhs.indices)
     target = tuple(i.space for i in other.lhs.indices)
     if not wanted:
@@ -99,7 +101,7 @@ def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equat
         # axis k of the other array stands at position images[k] of this one
         if any(target[k] != spaces[p] for k, p in enumerate(images)):
             continue
-        given = value_of(other, complex_values, images)
+        given = vector.value(images)
         if given.keys() != wanted.keys():
             continue
         ratios = {wanted[key] / given[key] for key in wanted}

@@ -13,9 +13,9 @@ from fractions import Fraction
 from random import Random
 
 from .arrays import Arrays
-from .canonical import Group
 from .prices import Ledger, Prices
 from .sums import Algebra, Frame, Product, Split, Sum, trivial
+from .young import Group
 
 
 @dataclass(slots=True)

@@ -18,9 +18,10 @@ from ..ir.program import Add, Contract, Map, Operation, Produce
 from ..ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ..ir.tensor import Index, Ref, Role, Symmetry, Tensor, distinct, symmetry_group
 from .atoms import atom_of
-from .canonical import FREE, Group, canonical_product, free_group
-from .merge import resolve_deltas
+from .canonical import FREE, canonical_product, free_group
+from .deltas import resolve_deltas
 from .order import Tree, best_order
+from .young import Group
 
 ONE = Const(Fraction(1))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .canonical import Group
+from .young import Group
 
 
 def stages_of(group: Group, start: Group = ()) -> tuple[Group, ...]:

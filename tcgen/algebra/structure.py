@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from .canonical import Group
 from .forms import Forms
 from .sums import Algebra, Product, Sum
+from .young import Group
 
 Colours: TypeAlias = tuple[int, ...]  # of each label
 TermKey: TypeAlias = tuple[Product, Fraction]

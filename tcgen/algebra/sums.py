@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
 
-from .canonical import Group
 from .forms import Form, Forms, Part, Parts
+from .young import Group
 
 Product: TypeAlias = tuple[Parts, tuple[int, ...]]  # factors, space of each index
 

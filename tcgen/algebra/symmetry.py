@@ -14,8 +14,9 @@ from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ..ir.system import Apply, Equation, Factor, System, Term
 from ..ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from .expand import factor_names, inline, inlined_count
-from .merge import same_spaces, value_of
+from .merge import same_spaces
 from .rename import replace_refs
+from .vectors import vector_of
 
 _MOST_TERMS = 5000  # of an equation fully inlined for a proof
 
@@ -65,9 +66,7 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
 
 
 def output_symmetry(equation: Equation, complex_values: bool) -> tuple[Symmetry, ...]:
-    """Generators under which the left side of an equation without perms is unchanged."""
-    if any(t.perms for t in equation.terms):
-        return ()
+    """Generators under which the left side of an equation is unchanged."""
     bare = replace(equation.lhs.tensor, symmetry=())
     return _derived(replace(equation, lhs=Ref(bare, equation.lhs.indices)), bare, complex_values)
 
@@ -78,16 +77,15 @@ def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[
     candidates = _candidates(tensor.spaces)
     if not candidates:
         return tuple(found)
-    plain = value_of(equation, complex_values)
-    if not plain:
+    vector = vector_of(equation, complex_values)
+    if not vector.terms:
         return tuple(found)
     have = {s.perm for s in symmetry_group(tensor)}
     for images in candidates:
         if images in have:
             continue
-        permuted = value_of(equation, complex_values, images)
         for sign in (1, -1):
-            if permuted == {key: sign * coeff for key, coeff in plain.items()}:
+            if vector.has(images, sign):
                 found.append(Symmetry(images, sign))
                 probe = replace(tensor, symmetry=tuple(found))
                 have = {s.perm for s in symmetry_group(probe)}
@@ -136,13 +134,13 @@ def _follows(
 
 
 def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool) -> bool:
-    plain = value_of(equation, complex_values)
+    plain = vector_of(equation, complex_values).value()
     if conj:
         terms = [_conjugated(t, complex_values) for t in equation.terms]
         if any(t is None for t in terms):
             return False
         equation = replace(equation, terms=tuple(t for t in terms if t is not None))
-    permuted = value_of(equation, complex_values, claim.perm)
+    permuted = vector_of(equation, complex_values).value(claim.perm)
     return permuted == {key: claim.sign * coeff for key, coeff in plain.items()}
 
 

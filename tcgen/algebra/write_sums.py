@@ -10,7 +10,6 @@ from typing import assert_never
 from ..ir.expr import Delta, expr_indices
 from ..ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Space, Tensor
-from .canonical import Group
 from .expand import keep_needed
 from .lift import Lifted
 from .permute import new_name
@@ -19,6 +18,7 @@ from .search import State
 from .share import generators
 from .stages import stages_of
 from .sums import Product, Sum
+from .young import Group
 
 
 @dataclass(slots=True)
