@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from pyscf import lib
 from pyscf.cc import gccsd, gintermediates
+from pyscf.lib import numpy_helper
 from pyscf_blocks import general_solver, mean_field, molecule, tight
 
 import tcgen
@@ -27,12 +28,14 @@ WATER = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
 @contextmanager
 def generated_contractions() -> Iterator[None]:
     """Inside, the equations of gccsd.py and gintermediates.py contract with tcgen."""
-    kept = gccsd.einsum, gintermediates.einsum
+    backend = getattr(numpy_helper, "EINSUM_BACKEND", None)
+    kept = gccsd.einsum, gintermediates.einsum, backend
+    numpy_helper.EINSUM_BACKEND = None  # pytblis, which PySCF uses where it is, takes no _contract
     gccsd.einsum = gintermediates.einsum = functools.partial(lib.einsum, _contract=tcgen.contract)
     try:
         yield
     finally:
-        gccsd.einsum, gintermediates.einsum = kept
+        gccsd.einsum, gintermediates.einsum, numpy_helper.EINSUM_BACKEND = kept
 
 
 def main() -> int:
