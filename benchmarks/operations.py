@@ -6,7 +6,8 @@
 
 Every sequence is written in its neutral form, evaluated by ``sequence_check.py`` at small extents
 against the interpreter's values of the plain list, and counted there: multiply-adds of
-contractions, and elements of terms with one factor. A table in Markdown goes to stdout.
+contractions, and elements of terms with one factor. A table in Markdown goes to stdout. The packed
+count is that of antisymmetric groups alone, found in the values of the arrays.
 """
 
 from __future__ import annotations
