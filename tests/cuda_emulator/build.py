@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 RUNTIME = ("scheduler.cpp", "warp.cpp", "memory.cpp", "hooks.cpp")
 COMMON = (
     "-std=c++17",
-    "-g",
+    "-g1",
     "-fPIC",
     "-fvisibility=hidden",
     "-U_FORTIFY_SOURCE",
