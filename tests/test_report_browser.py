@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tcgen
+from tcgen import arena
 from tcgen.config import Options
 from tcgen.driver import Compilation, compile_system, read_system
 from tcgen.report import report_html, report_json
@@ -206,6 +209,21 @@ def test_numbers_at_chosen_extents_are_those_of_python(
         browser.open(tmp_path / "report.html")
 
 
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_script_lays_out_the_arena_as_the_runtime_does(page: Browser, alignment: int) -> None:
+    rng = random.Random(alignment)
+    for _ in range(60):
+        rows = []
+        for _ in range(rng.randint(0, 14)):
+            first = rng.randint(0, 8)
+            rows.append((rng.randint(0, 500), first, rng.randint(first, 9), rng.randint(0, 4)))
+        blocks = tuple(arena.Block(f"b{n}", *row) for n, row in enumerate(rows))
+        data = json.dumps([[[[[], size, 0]], 8, *rest] for size, *rest in rows])
+        eights = tuple(replace(b, bytes=8 * b.bytes) for b in blocks)
+        found = page.run(f"arena({data}, {alignment}, {arena.GRANTED}).toString()")
+        assert int(found) == arena.place(eights, alignment).total
+
+
 def test_script_draws_what_python_draws(case: Compilation, page: Browser) -> None:
     """The same outlines: where a drawing is redone at its own extents, its box stays."""
     boxes = ("[...document.querySelectorAll('[data-band]')].map(e => {const b = e.getBBox();"
@@ -227,7 +245,10 @@ def test_slider_moves_with_the_arrow_keys(case: Compilation, page: Browser) -> N
     page.press("ArrowRight", 39)
     assert page.run(f"document.getElementById('number-{space}').value") == str(extent + 1)
     flops = case.plan.program.flops().value({**case.plan.extent_of, space: extent + 1})
-    shown = "document.querySelectorAll('[aria-labelledby=h-operations] [data-value]')[1]"
+    shown = (
+        "[...document.querySelectorAll('[aria-labelledby=h-operations] tbody tr')].find("
+        "r => r.cells[0].textContent === 'formula sequence').querySelector('[data-value]')"
+    )
     assert page.run(f"{shown}.dataset.value") == str(flops)
     page.click("#reset")
     flops = case.plan.program.flops().value(case.plan.extent_of)
