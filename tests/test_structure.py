@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import combinations, permutations, product
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
 from tcgen.algebra.lift import lift
 from tcgen.algebra.symmetry import derive_symmetries
+from tcgen.algebra.young import least_images, least_order
 from tcgen.config import Options
 from tcgen.driver import read_system
 from tcgen.frontend import read_spec
@@ -112,6 +114,24 @@ def test_rewritten_systems_have_the_same_values(
     assert_same_values(
         actual, {other.names[n]: x for n, x in expected.items()}, rtol=1e-12, atol=1e-12
     )
+
+
+def parity(order: tuple[int, ...]) -> int:
+    pairs = combinations(range(len(order)), 2)
+    return -1 if sum(order[a] > order[b] for a, b in pairs) % 2 else 1
+
+
+def test_least_images_by_sorting_are_those_of_all_images() -> None:
+    lower, upper = tuple(permutations(range(3))), tuple(permutations((3, 4, 5)))
+    group = tuple((a + b, parity(a) * parity(b)) for a, b in product(lower, upper))
+    for order in permutations(range(6)):
+        assert least_order(order, group) == min(
+            (tuple(perm[i] for i in order), sign) for perm, sign in group
+        )
+    for values in product(range(2), repeat=6):
+        codes = [tuple(values[a] for a in perm) for perm, _ in group]
+        wanted = {image for image, code in zip(group, codes, strict=True) if code == min(codes)}
+        assert set(least_images(group, values)) == wanted
 
 
 def test_the_script_prints_a_table_of_spreads() -> None:

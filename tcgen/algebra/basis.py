@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
 from itertools import permutations
 from itertools import product as choices
 from typing import TypeAlias, TypeVar
@@ -27,7 +26,7 @@ from .forms import Part
 from .rank import Vector, decomposed
 from .search import Search, State
 from .sums import Frame, Product, Sum, trivial
-from .young import Group
+from .young import least_order
 
 Out: TypeAlias = tuple[
     int, ...
@@ -131,7 +130,8 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
         two, two_sign = _normal(search, tuple(rest), (*n, *h, *k), spaces)
         if not one_sign * two_sign:
             return None
-        out, sign = _least((*m, *n, *h), frame.group)
+        # the reader cannot tell the images from one another
+        out, sign = least_order((*m, *n, *h), frame.group)
         key = (one, two, out, sign * one_sign * two_sign)
         if best is None or key < best:
             best = key
@@ -167,12 +167,6 @@ def _normal(
     renamed = tuple(sorted((t, tuple(number[i] for i in held)) for t, held in parts))
     frame = Frame(tuple(inner[: len(slots)]), trivial(len(slots)))
     return search.algebra.normal((renamed, tuple(inner)), frame)
-
-
-@lru_cache(maxsize=10_000)
-def _least(out: Out, group: Group) -> tuple[Out, int]:
-    """The least image of an order that the reader cannot tell from it, and its sign."""
-    return min((tuple(perm[i] for i in out), sign) for perm, sign in group)
 
 
 def _change(label: int, total: Sum, shape: Shape, family: _Family) -> Change | None:

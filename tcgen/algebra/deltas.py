@@ -15,9 +15,10 @@ def resolve_deltas(term: Term) -> Term | None:
     A delta between two left indices, or over partly overlapping spaces, stays a factor.
 
     Example:
+        >>> from fractions import Fraction
+        >>> from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
         >>> o = Space("o")
         >>> i, j = Index("i", o), Index("j", o)
-        >>> from tcgen.ir.tensor import Role, Tensor
         >>> x = Ref(Tensor("x", (o,), Role.INPUT), (j,))
         >>> done = resolve_deltas(Term(Fraction(1), (Delta(i, j), x), (j,)))
         >>> str(done.factors[0]), done.sums

@@ -76,3 +76,27 @@ def least_images(group: Group, values: Sequence[Any]) -> Group:
         images = tuple(perm)
         found.append((images, signs[images]))
     return tuple(found)
+
+
+@lru_cache(maxsize=100_000)
+def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], int]:
+    """The least of ``order`` with its indices exchanged by a group of them, and the sign of it.
+
+    Args:
+        order: every index that the group moves, each once.
+        group: of the indices 0, 1, ..
+
+    Example:
+        >>> least_order((2, 0, 1), (((0, 1, 2), 1), ((1, 0, 2), -1)))
+        ((2, 0, 1), 1)
+        >>> least_order((2, 1, 0), (((0, 1, 2), 1), ((1, 0, 2), -1)))
+        ((2, 0, 1), -1)
+    """
+    sets = _free_sets(group)
+    if sets is None or len(group) <= _FEW or len(order) < len(group[0][0]):
+        return min((tuple(perm[i] for i in order), sign) for perm, sign in group)
+    waiting = {members: iter(members) for members in sets}
+    of = {index: members for members in sets for index in members}
+    least = tuple(next(waiting[of[index]]) for index in order)
+    moved = dict(zip(order, least, strict=True))
+    return least, _signs(group)[tuple(moved[i] for i in range(len(order)))]
