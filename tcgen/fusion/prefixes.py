@@ -79,9 +79,11 @@ class _Tree:
         self.sizes = {e: self._sizes(e) for e in part}
         for node in sorted(self.below):  # producers come first
             self.places[node] = {}
-            whole = {e: whole_elements(graph.edges[e].array, extents) for e in self.below[node]}
-            least = tuple((n + self._below(e, ()), ()) for e, n in whole.items())
-            self._walk(node, (), least, whole)
+            edges = self.below[node]
+            whole = [whole_elements(graph.edges[e].array, extents) for e in edges]
+            least = tuple((n + self._below(e, ()), ()) for e, n in zip(edges, whole, strict=True))
+            alive = tuple(zip(range(len(edges)), edges, whole, strict=True))
+            self._walk(node, (), least, sum(n for n, _ in least), alive)
 
     def _sizes(self, e: int) -> dict[int, int]:
         edge = self.graph.edges[e]
@@ -107,7 +109,8 @@ class _Tree:
         node: int,
         order: Order,
         least: tuple[tuple[int, Order], ...],
-        alive: Mapping[int, int],
+        total: int,
+        alive: tuple[tuple[int, int, int], ...],
     ) -> int:
         """Fill the places of all orders that begin with ``order``; returns the least total.
 
@@ -115,28 +118,29 @@ class _Tree:
             node: whose edges are ordered.
             order: of loops so far.
             least: as in a place.
-            alive: edges that have all loops of the order, each with what its array then takes.
+            total: sum of ``least``.
+            alive: edges that have all loops of the order: number, edge, what its array then takes.
         """
-        total, more = sum(n for n, _ in least), None
-        following = dict.fromkeys(loop for e in alive for loop in self.sizes[e])
-        edges = self.below[node]
-        for loop in following:
+        sizes, best, more = self.sizes, total, None
+        for loop in dict.fromkeys([loop for _, e, _ in alive for loop in sizes[e]]):
             if loop in order:
                 continue
-            longer = (*order, loop)
-            still = {
-                e: kept // self.sizes[e][loop] for e, kept in alive.items() if loop in self.sizes[e]
-            }
-            found = list(least)
-            for e, kept in still.items():
-                cost = kept + self._below(e, longer)
-                if cost < found[edges.index(e)][0]:
-                    found[edges.index(e)] = (cost, longer)
-            reached = self._walk(node, longer, tuple(found), still)
-            if reached < total:
-                total, more = reached, loop
-        self.places[node][order] = _Place(least, total, more)
-        return total
+            longer, sum_now, found = (*order, loop), total, least
+            still = []
+            for number, e, held in alive:
+                if loop not in sizes[e]:
+                    continue
+                kept = held // sizes[e][loop]
+                still.append((number, e, kept))
+                cost, before = kept + self._below(e, longer), found[number][0]
+                if cost < before:
+                    found = (*found[:number], (cost, longer), *found[number + 1 :])
+                    sum_now += cost - before
+            reached = self._walk(node, longer, found, sum_now, tuple(still))
+            if reached < best:
+                best, more = reached, loop
+        self.places[node][order] = _Place(least, best, more)
+        return best
 
     def fused(self) -> list[Variable]:
         """The fused loops of each edge in the best orders, from the root to the leaves."""
