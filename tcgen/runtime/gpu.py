@@ -25,7 +25,7 @@ from ..artifact import (
 from ..errors import ArgumentError, ShapeError
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS
 from .arguments import Source, check_dtype, describe
-from .device import CompiledModule, Device, open_device, view
+from .device import CompiledModule, Device, Function, open_device, view
 from .gpu_memory import block_bytes, scratch_bytes, scratch_name
 from .host import Values, fetch_tile, walk
 from .kept import Kept
@@ -50,6 +50,7 @@ class GpuBackend:
         self.device: Device = open_device()
         self._module: CompiledModule = self.device.module(artifact.text("kernels.cu"))
         self._kernels = {k.name: k for k in manifest.kernels}
+        self._launches: dict[tuple[str, tuple[int, ...]], _Launch] = {}
 
     def settle(self, sources: Mapping[str, Source]) -> dict[str, Source]:
         """Inputs with every whole array on the device, in C order; generated ones stay as is."""
@@ -145,46 +146,24 @@ class GpuBackend:
                 arrays[buffer.name] = array
 
         def launch(name: str, values: Values) -> None:
-            kernel = self._kernels[name]
-            start = offsets.get(scratch_name(kernel), 0)
-            scratch = arena[start : start + scratch_bytes(kernel, manifest, extents)]
-            self._launch(kernel, arrays, extents, values, scratch)
+            ready = self._prepared(self._kernels[name], extents)
+            start = offsets.get(ready.scratch, 0)
+            scratch = arena[start : start + ready.scratch_bytes]
+            ready.launch(arrays, values, scratch)
 
         def fetch(entry: FetchEntry, values: Values) -> None:
             self._fetch(entry, arrays, sources, extents, values)
 
         walk(host, manifest, extents, launch, fetch)
 
-    def _launch(
-        self,
-        kernel: KernelEntry,
-        arrays: Mapping[str, Any],
-        extents: Mapping[str, int],
-        values: Values,
-        scratch: Any,
-    ) -> None:
-        grid, manifest = kernel.grid, self.manifest
-        assert grid is not None, f"kernel {kernel.name} has no grid"
-        blocks = grid.blocks(lambda space: manifest.extent(space, extents))
-        if blocks == 0:
-            return
-        args: list[Any] = [arrays[name] for name in grid.arguments]
-        shared = 0
-        own = block_bytes(kernel, manifest, extents)
-        if grid.finish is not None or kernel.private:
-            args.append(scratch)
-        if kernel.private:
-            fits = own <= SHARED_BYTES
-            args.append(np.int64(fits))
-            shared = own if fits else 0
-            blocks = blocks if fits else min(blocks, SPILLED_BLOCKS)
-        args += [np.int64(extents[space]) for space in kernel.spaces]
-        args += [np.int64(values[v]) for v in kernel.host]
-        block = (grid.threads,)
-        function = self._module.get_function(kernel.symbol)
-        function((blocks * grid.splits,), block, tuple(args), shared_mem=shared)
-        if grid.finish is not None:
-            self._module.get_function(grid.finish)((blocks,), block, tuple(args))
+    def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch:
+        """What launches of a kernel at some extents share; the latest ones are remembered."""
+        key = (kernel.name, tuple(extents.get(b, 0) for b in self.manifest.bases))
+        ready = self._launches.get(key)
+        if ready is None:
+            ready = _prepare(kernel, self.manifest, extents, self._module)
+            self._launches = {**dict(list(self._launches.items())[-1023:]), key: ready}
+        return ready
 
     def _fetch(
         self,
@@ -213,6 +192,77 @@ class GpuBackend:
             source = _Slices(self.device, source)
         fetch_tile(tensor, source, tuple(ranges), tile, buffer.order)
         target[...] = self.device.put(tile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """A kernel with all that extents decide.
+
+    Attributes:
+        kernel: what is launched.
+        function, finish: compiled; the second pass, or None.
+        blocks: of the second pass; the first has ``splits`` times as many.
+        splits: blocks that share a sum.
+        threads: of a block.
+        shared: bytes of dynamic shared memory of a block.
+        numbers: arguments between the arrays and the host variables.
+        arguments: names of the arrays.
+        scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
+        takes_scratch: it has an argument for it.
+    """
+
+    kernel: KernelEntry
+    function: Function
+    finish: Function | None
+    blocks: int
+    splits: int
+    threads: int
+    shared: int
+    arguments: tuple[str, ...]
+    numbers: tuple[np.int64, ...]
+    scratch: str
+    scratch_bytes: int
+    takes_scratch: bool
+
+    def launch(self, arrays: Mapping[str, Any], values: Values, scratch: Any) -> None:
+        """Queue it, and its second pass."""
+        if self.blocks == 0:
+            return
+        args = (
+            *(arrays[name] for name in self.arguments),
+            *((scratch,) if self.takes_scratch else ()),
+            *self.numbers,
+            *(np.int64(values[v]) for v in self.kernel.host),
+        )
+        block = (self.threads,)
+        self.function((self.blocks * self.splits,), block, args, shared_mem=self.shared)
+        if self.finish is not None:
+            self.finish((self.blocks,), block, args)
+
+
+def _prepare(
+    kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int], module: CompiledModule
+) -> _Launch:
+    grid = kernel.grid
+    assert grid is not None, f"kernel {kernel.name} has no grid"
+    blocks = grid.blocks(lambda space: manifest.extent(space, extents))
+    own = block_bytes(kernel, manifest, extents)
+    fits = own <= SHARED_BYTES
+    numbers = [np.int64(fits)] if kernel.private else []
+    return _Launch(
+        kernel=kernel,
+        function=module.get_function(kernel.symbol),
+        finish=None if grid.finish is None else module.get_function(grid.finish),
+        blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
+        splits=grid.splits,
+        threads=grid.threads,
+        shared=own if fits else 0,
+        arguments=grid.arguments,
+        numbers=(*numbers, *(np.int64(extents[space]) for space in kernel.spaces)),
+        scratch=scratch_name(kernel),
+        scratch_bytes=scratch_bytes(kernel, manifest, extents),
+        takes_scratch=grid.finish is not None or bool(kernel.private),
+    )
 
 
 @dataclass(frozen=True, slots=True)
