@@ -20,7 +20,8 @@ from .statements import Statement
 
 Band = tuple[BandVar, ...]
 
-_NARROW = 96  # columns (rows) that see an element of the other operand: few enough to skip packing
+_NARROW = 48  # columns (rows) that see an element of the other operand: few enough to skip packing
+_TURNED = 96  # columns for which a large operand is not turned, but the target
 _LARGE = 2**17  # elements of an operand that is worth reading in place
 _THIN = 256  # the short side of a product that the BLAS is slow at
 _WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
@@ -104,10 +105,10 @@ def _scheme(
     """
     m, _, k = groups
     rows, columns, summed = (elements(g, extents) for g in groups)
-    if columns <= _NARROW and rows * summed >= _LARGE:
+    if columns <= _TURNED and rows * summed >= _LARGE:
         lanes = fastest(a, buffers[a.buffer])
         if lanes == m[-1].name:
-            return Scheme(pack_a=False)
+            return Scheme(pack_a=columns > _NARROW)
         staged = summed <= _DEEP and buffers[a.buffer].dtype != "complex128"
         if staged and lanes in [v.name for v in m]:
             return Scheme(pack_a=False, stage=True)
