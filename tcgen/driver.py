@@ -148,20 +148,24 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         needed: int = report_json(least, manifest, least.extent_of)["memory"]["peak_bytes"]
         return needed
 
+    def call_bytes(module: Module) -> int:
+        """What a call at planning extents allocates."""
+        from .runtime.memory import memory_use  # noqa: PLC0415
+
+        sizes = options.extent_of
+        return memory_use(emitted(module).manifest, sizes, threads=1).peak
+
     def with_room_for_copies(plan: FusionPlan, limit: int) -> FusionPlan:
         """The plan with tiles so small that the copies of its products fit under the limit too.
 
         Where no tiles are, the plan as it is: lowering will do with fewer copies.
         """
-        from .runtime.memory import memory_use  # noqa: PLC0415
-
         room, tried = limit, plan
         for _ in range(_TIGHTER):
-            module = lower_plan(tried, replace(options, memory_limit=None))
-            needed = memory_use(emitted(module).manifest, plan.extent_of, threads=1).peak
+            needed = call_bytes(lower_plan(tried, replace(options, memory_limit=None)))
             if needed <= limit:
                 return tried
-            room = min(room * limit // needed, room - 1)
+            room = min(room * limit // needed, room * 7 // 8)
             wish = replace(options, memory_limit=room)
             smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
             if smaller is None:
