@@ -224,5 +224,5 @@ def test_resident_memory_stays_within_the_report(objective: str) -> None:
         timeout=300,
     )
     grown, allocated, reported = map(int, done.stdout.split())
-    assert allocated == reported > 40e6
+    assert allocated == reported > 20e6
     assert grown <= reported * 1.01 + 16 * 2**20
