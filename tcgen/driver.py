@@ -181,7 +181,16 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
 
     plan = tracer.run("plan", planned)
     _check_sliced(plan, options)
-    module = tracer.run("module", lambda: lower_plan(plan, options))
+
+    def lowered() -> Module:
+        """With all copies and packed blocks where they fit, else with those that do."""
+        if options.objective == "time" and options.memory_limit is not None:
+            module = lower_plan(plan, replace(options, memory_limit=None))
+            if call_bytes(module) <= options.memory_limit:
+                return module
+        return lower_plan(plan, options)
+
+    module = tracer.run("module", lowered)
     tracer.progress("emit")
     start = time.perf_counter()
     first = emitted(module)
