@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import SupportsIndex
 
@@ -32,7 +32,7 @@ def compile(
     byte_weight: float = 0.0,
     machine: str | Machine | None = None,
     pareto: bool = False,
-    sliced: tuple[str, ...] = (),
+    sliced: str | Sequence[str] = (),
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
@@ -56,8 +56,8 @@ def compile(
         byte_weight: flops that a byte read or written by a step counts.
         pareto: also plan for a row of memory limits, for ``program.report.pareto()``.
         machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``.
-        sliced: inputs that may be larger than memory: a call takes an h5py dataset, a memory map
-            or a callable for them and reads it slice by slice.
+        sliced: inputs that may be larger than memory, by name: a call takes an h5py dataset, a
+            memory map or a callable for them and reads it slice by slice.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -94,7 +94,7 @@ def compile(
         byte_weight=byte_weight,
         pareto=pareto,
         machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
-        sliced=tuple(sliced),
+        sliced=(sliced,) if isinstance(sliced, str) else tuple(sliced),
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from . import __version__
 from .api import default_target
-from .cli_options import chosen_options, json_option, planning_options
+from .cli_options import chosen_options, json_option, planning_options, refuse_planning
 from .config import parse_bytes
 from .driver import (
     Compilation,
@@ -124,6 +124,7 @@ def report_command(
     from .report import print_report, report_html, report_json  # noqa: PLC0415
 
     if is_artifact(source):
+        refuse_planning(ctx, source, "extents")
         artifact = load_artifact(source)
         system, plan = read_artifact_system(artifact), read_plan(artifact)
         extents = _extents_for(plan, planning["extents"])
@@ -171,6 +172,7 @@ def explain_command(
     from .report import explain_text  # noqa: PLC0415
 
     if is_artifact(source):
+        refuse_planning(ctx, source, "extents")
         plan = read_plan(load_artifact(source))
         extents = _extents_for(plan, planning["extents"])
     else:
@@ -217,6 +219,7 @@ def run_command(
         raise click.UsageError("give --inputs or --random, not both")
     seconds: tuple[tuple[str, float], ...] = ()
     if is_artifact(source):
+        refuse_planning(ctx, source, "extents", "memory_limit")
         artifact = load_artifact(source)
         system = read_artifact_system(artifact)
         if planning["memory_limit"] is not None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from .config import (
     COSTS,
@@ -97,6 +100,32 @@ planning_options = _together(
     click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
     click.option("--sliced", multiple=True, metavar="INPUT", help="Read this input in slices."),
 )
+
+
+def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
+    """Refuse options that shape a plan where the plan is that of a compiled folder.
+
+    Args:
+        ctx: of the command.
+        source: the folder.
+        allowed: parameter names that the command honours for a folder too.
+
+    Raises:
+        click.UsageError: naming the options.
+    """
+    shaping = [f.name for f in fields(Options) if f.name != "optimize"] + ["no_optimize"]
+    refused = [
+        param.opts[0]
+        for param in ctx.command.params
+        if param.name in shaping
+        and param.name not in allowed
+        and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+    ]
+    if refused:
+        raise click.UsageError(
+            f"{source} is compiled already, {', '.join(refused)} would change nothing: "
+            f"compile the spec again with it, or give the spec instead of the folder"
+        )
 
 
 def chosen_options(planning: dict[str, Any], target: str) -> Options:

@@ -142,6 +142,10 @@ class Options:
                     f"planning extent {space}={extent} must be at least 1: "
                     f"give the extent of a typical run (at run time 0 is legal)"
                 )
+        if not isinstance(self.machine, Machine):
+            raise ArgumentError(
+                f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
+            )
         for weight, name in ((self.add_weight, "add_weight"), (self.byte_weight, "byte_weight")):
             if not isinstance(weight, int | float) or not 0 <= weight < inf:
                 raise ArgumentError(f"{name} {weight!r} is not a number of at least 0")

@@ -290,9 +290,17 @@ def _with_documents(
         largest = [f"{a['name']} {a['bytes']:,}" for a in rows if a["kind"] != "input"][:4]
         least = least_bytes()
         if least is not None and least < peak:
-            advice = f"or use --objective peak, which fuses loops and needs {least:,} bytes"
+            advice = (
+                "try --objective time, which plans for the limit, or use --objective peak, which "
+                f"fuses loops and needs {least:,} bytes"
+            )
+        elif plan.solve.objective == "time":
+            advice = "since no plan that tcgen finds needs less"
         else:
-            advice = "since no fusion that tcgen finds needs less"
+            advice = (
+                "or try --objective time, which plans for the limit and may compute parts anew; "
+                "no fusion alone that tcgen finds needs less"
+            )
         raise MemoryLimitError(
             f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
             f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, {advice}"

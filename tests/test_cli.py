@@ -248,6 +248,37 @@ def test_damaged_artifact_is_refused(tmp_path: Path) -> None:
     assert "compile" in result.stderr
 
 
+def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mp2"
+    spec = ("compile", MP2, "-e", "o=2", "-e", "v=2", "--target", "numpy", "-o", folder)
+    assert invoke("-q", *spec).exit_code == 0
+    for command, *options in (
+        ("run", "--target", "cpu"),
+        ("report", "--memory-limit", "1MB", "--objective", "time"),
+        ("explain", "--no-optimize"),
+    ):
+        result = invoke(command, folder, *options)
+        assert result.exit_code == 2
+        named = ", ".join(o for o in options if o.startswith("--"))
+        assert f"is compiled already, {named} would change nothing" in result.stderr
+    assert invoke("run", folder, "-e", "o=3", "--memory-limit", "1MB").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("objective", "advice"),
+    [
+        ("none", "try --objective time, which plans for the limit, or use --objective peak"),
+        ("peak", "or try --objective time, which plans for the limit and may compute parts anew"),
+        ("time", "since no plan that tcgen finds needs less"),
+    ],
+)
+def test_a_limit_that_is_too_small_says_which_objective_to_try(objective: str, advice: str) -> None:
+    sizes = ("-e", "o=3", "-e", "v=4", "--target", "numpy", "--memory-limit", "10")
+    result = invoke("report", tcgen.spec_path("ccd_spin_orbital"), *sizes, "--objective", objective)
+    assert result.exit_code == 3
+    assert advice in " ".join(result.stderr.split())
+
+
 def test_a_folder_that_is_no_artifact_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1.txt").write_text("precious")

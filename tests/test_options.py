@@ -34,6 +34,8 @@ def test_integers_of_numpy_are_extents_and_bytes() -> None:
         ({"effort": 0}, TypeError, "effort 0 is not a whole number of at least 1"),
         ({"effort": "much"}, TypeError, "effort 'much' is not"),
         ({"dtype": float}, TypeError, "dtype <class 'float'> is not one of float64"),
+        ({"machine": {"flops": 1}}, TypeError, "is not text such as 'flops=2e11"),
+        ({"sliced": "ff"}, TypeError, "sliced input ff: there is no input of that name"),
     ],
 )
 def test_options_that_cannot_be_used(

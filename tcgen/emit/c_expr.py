@@ -22,7 +22,6 @@ from ..ir.expr import (
     Quot,
     Subscript,
     Sum,
-    leaves,
 )
 from ..ir.loops import BandVar, Buffer, LoopVar
 from ..ir.tensor import Ref, Space
@@ -242,8 +241,3 @@ def _call(function: str, arg: Expr, scope: Scope, dtype: str) -> str:
         case _:
             name = _REAL_CALLS.get(function, function)
             return f"{name}{'f' if dtype == 'float32' else ''}({inside})"
-
-
-def reads_buffer(expr: Expr, name: str) -> bool:
-    """True where an expression reads a buffer."""
-    return any(isinstance(leaf, Access) and leaf.buffer == name for leaf in leaves(expr))

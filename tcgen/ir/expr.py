@@ -207,11 +207,6 @@ def operation_count(expr: Expr) -> int:
             assert_never(expr)
 
 
-def format_fraction(value: Fraction) -> str:
-    """``1/2``, ``-3``: exact."""
-    return str(value)
-
-
 _SUM, _PROD, _ATOM = 1, 2, 3
 
 
