@@ -110,11 +110,6 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     }
 
 
-def unfused_elements(program: Program, extents: Mapping[str, int]) -> int:
-    """Sum over the intermediates and generated inputs, each in full."""
-    return sum(whole_elements(t, extents) for t in _counted(program))
-
-
 def unfused_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
     """Bytes of the intermediates and generated inputs, each in full."""
     return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in _counted(program))
