@@ -15,7 +15,7 @@ from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
 from tcgen.algebra.lift import lift
 from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.algebra.young import least_images, least_order
+from tcgen.algebra.young import images_of, least_order
 from tcgen.config import Options
 from tcgen.driver import read_system
 from tcgen.frontend import read_spec
@@ -131,7 +131,7 @@ def test_least_images_by_sorting_are_those_of_all_images() -> None:
     for values in product(range(2), repeat=6):
         codes = [tuple(values[a] for a in perm) for perm, _ in group]
         wanted = {image for image, code in zip(group, codes, strict=True) if code == min(codes)}
-        assert set(least_images(group, values)) == wanted
+        assert set(images_of(group).least(values)) == wanted
 
 
 def test_the_script_prints_a_table_of_spreads() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..ir.tensor import Index
-from .young import Group, least_images, orbits
+from .young import Group, images_of, orbits
 
 Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum", 0)
 
@@ -77,6 +77,7 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
     place_of = {index: n for n, index in enumerate(names)}
     held = tuple(tuple(place_of[i] for i in a.indices) for a in atoms)
     rank = tuple(ranks[i] for i in names)
+    images = tuple(images_of(a.group) for a in atoms)
     # state: (indices in the order labelled, positions of the atoms left) -> sign, 0 for both signs
     states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), tuple(range(len(atoms)))): 1}
     codes = []
@@ -93,10 +94,10 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
                     continue
                 tried.add(held[place])
                 rest = tuple(p for p in left if p != place)
-                group = atoms[place].group
+                tried_images = images[place].group
                 if len(set(held[place])) == len(held[place]):
-                    group = least_images(group, _values(held[place], rank, order))
-                for perm, factor in group:
+                    tried_images = images[place].least(_values(held[place], rank, order))
+                for perm, factor in tried_images:
                     code, extended = _code(held[place], perm, rank, order)
                     if best is not None and code > best:
                         continue

@@ -8,10 +8,12 @@ terms of a sum have one form where a permutation of the left side makes them equ
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import product
 from typing import TypeAlias
 
-from .young import Group, least_images, orbits
+from .young import Group, Images, images_of, orbits, shuffled
 
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
@@ -28,29 +30,57 @@ class Form:
         sign: of the product against its form.
         order: indices in the order of their new labels.
         parts: the factors with new labels, the left side last where it took part.
-        ties: every (order, sign) that gives the same form.
+        least: the (order, sign) that give the same form, twins in ascending order.
+        twins: sets of indices that may be exchanged freely wherever they stand, with the sign of
+            one exchange. Quadruples have hundreds of ties, nearly all of them by twins.
     """
 
     key: tuple[object, ...]
     sign: int
     order: tuple[int, ...]
     parts: Parts
-    ties: tuple[tuple[tuple[int, ...], int], ...]
+    least: tuple[tuple[tuple[int, ...], int], ...]
+    twins: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+    @property
+    def vanishes(self) -> bool:
+        """True where two ties have different signs."""
+        return any(sign != self.sign for _, sign in self.least) or any(s < 0 for _, s in self.twins)
+
+    def ties(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Every (order, sign) that gives the same form."""
+        if not self.twins:
+            yield from self.least
+            return
+        for images in product(*(shuffled(members, sign) for members, sign in self.twins)):
+            moved = {i: j for image, _ in images for i, j in image}
+            factor = 1
+            for _, sign in images:
+                factor *= sign
+            for order, sign in self.least:
+                yield tuple(moved.get(i, i) for i in order), sign * factor
 
 
 @dataclass(slots=True)
 class Forms:
-    """Labels with their symmetry groups, and all forms found so far."""
+    """Labels with their symmetry groups, and all forms found so far.
+
+    Attributes:
+        work: images of factors looked at, the measure of what forms have cost.
+    """
 
     groups: dict[int, Group] = field(default_factory=dict)
     orbits: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    images: dict[int, Images] = field(default_factory=dict)
     left_labels: dict[Group, int] = field(default_factory=dict)
     known: dict[tuple[Parts, tuple[int, ...]], Form] = field(default_factory=dict)
+    work: int = 0
 
     def add(self, label: int, group: Group, rank: int) -> None:
         """Give a label its symmetry group, identity included."""
         self.groups[label] = group
         self.orbits[label] = orbits(group)
+        self.images[label] = images_of(group)
 
     def left(self, group: Group) -> int:
         """Label of left sides with this symmetry group."""
@@ -79,6 +109,9 @@ class Forms:
 
     def _form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
         rank = self._ranks(parts, kinds)
+        twins = self._twins(parts, kinds)
+        older = {i: n for members, _ in twins for n, i in enumerate(members)}
+        eldest = {i: members[0] for members, _ in twins for i in members}
         states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {
             ((), tuple(range(len(parts)))): 1
         }
@@ -88,7 +121,6 @@ class Forms:
             fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
             for (order, left), sign in states.items():
                 label = parts[left[0]][0]
-                group = self.groups[label]
                 tried: set[tuple[int, ...]] = set()
                 seen = {index: n for n, index in enumerate(order)}
                 for place in left:
@@ -99,10 +131,13 @@ class Forms:
                         continue
                     tried.add(held)
                     rest = tuple(p for p in left if p != place)
-                    images = group
+                    images = self.groups[label]
                     if len(set(held)) == len(held):
                         values = [seen.get(i, _FRESH + rank[i]) for i in held]
-                        images = least_images(group, values)
+                        alike = [eldest.get(i, -1) if i not in seen else -1 for i in held]
+                        ages = [older.get(i, 0) for i in held]
+                        images = self.images[label].least(values, alike, ages)
+                    self.work += len(images)
                     for perm, factor in images:
                         code, extended = _code(held, perm, rank, seen, order)
                         if best is not None and code > best:
@@ -115,17 +150,43 @@ class Forms:
             assert best is not None
             codes.append(best)
             states = fresh
-        ties = tuple((order, sign) for (order, _), sign in states.items())
-        return self._finished(parts, kinds, codes, ties)
+        least = tuple((order, sign) for (order, _), sign in states.items())
+        return self._finished(parts, kinds, codes, least, twins)
+
+    def _twins(
+        self, parts: Parts, kinds: tuple[int, ...]
+    ) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """Sets of indices held by the same factors, all of which let any two be exchanged."""
+        around: dict[int, list[tuple[int, int]]] = {}
+        for place, (label, held) in enumerate(parts):
+            if len(set(held)) < len(held):
+                # which image is meant is not clear where an index is repeated
+                return ()
+            for axis, index in enumerate(held):
+                orbit = self.images[label].free_orbits[axis]
+                around.setdefault(index, []).append((place, orbit))
+        alike: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
+        for index, holders in around.items():
+            if all(orbit >= 0 for _, orbit in holders):
+                alike.setdefault((kinds[index], tuple(holders)), []).append(index)
+        found = []
+        for (_, shared), members in alike.items():
+            if len(members) > 1:
+                sign = 1
+                for place, orbit in shared:
+                    sign *= self.images[parts[place][0]].exchange[orbit]
+                found.append((tuple(sorted(members)), sign))
+        return tuple(sorted(found))
 
     def _finished(
         self,
         parts: Parts,
         kinds: tuple[int, ...],
         codes: list[tuple[int, ...]],
-        ties: tuple[tuple[tuple[int, ...], int], ...],
+        least: tuple[tuple[tuple[int, ...], int], ...],
+        twins: tuple[tuple[tuple[int, ...], int], ...],
     ) -> Form:
-        order, sign = min(ties)
+        order, sign = min(least)
         relabelled: list[Part] = []
         count = 0
         for (label, _), code in zip(parts, codes, strict=True):
@@ -140,7 +201,7 @@ class Forms:
             tuple(codes),
             tuple(kinds[i] for i in order),
         )
-        return Form(key, sign, order, tuple(relabelled), ties)
+        return Form(key, sign, order, tuple(relabelled), least, twins)
 
     def _ranks(self, parts: Parts, kinds: tuple[int, ...]) -> dict[int, int]:
         """Ranks of the indices by colour, refined twice by the factors that hold them."""

@@ -178,7 +178,7 @@ class PackedLedger(Ledger):
         start = [place[i] for i in form.order if i in free]
         signs = dict(group)
         found = dict(signs)
-        for order, sign in form.ties:
+        for order, sign in form.ties():
             images = dict(zip(start, (place[i] for i in order if i in free), strict=True))
             own = tuple(images[n] for n in range(len(held)))
             if own in found:

@@ -21,10 +21,7 @@ def stages_of(group: Group, start: Group = ()) -> tuple[Group, ...]:
     have: set[tuple[int, ...]] = {tuple(range(rank)), *(perm for perm, _ in start)}
     stages: list[Group] = []
     while len(have) < len(signs):
-        larger = min(
-            (_closure(have, perm) for perm in sorted(signs) if perm not in have),
-            key=lambda g: (len(g), sorted(g)),
-        )
+        larger = _next_larger(have, sorted(signs))
         covered: set[tuple[int, ...]] = set()
         chosen = []
         for perm in sorted(larger):
@@ -36,10 +33,39 @@ def stages_of(group: Group, start: Group = ()) -> tuple[Group, ...]:
     return tuple(stages)
 
 
-def _closure(have: set[tuple[int, ...]], new: tuple[int, ...]) -> set[tuple[int, ...]]:
-    found = set(have) | {new}
-    while True:
-        more = {tuple(a[n] for n in b) for a in found for b in found} - found
-        if not more:
-            return found
-        found |= more
+def _next_larger(have: set[tuple[int, ...]], group: list[tuple[int, ...]]) -> set[tuple[int, ...]]:
+    """The smallest subgroup beyond ``have`` that holds it and one more permutation."""
+    best: set[tuple[int, ...]] | None = None
+    done: set[tuple[int, ...]] = set(have)
+    for perm in group:
+        if perm in done:
+            continue
+        # permutations of one coset make the same subgroup
+        done.update(tuple(perm[n] for n in inner) for inner in have)
+        found = _closure(have, perm, len(best) if best is not None else len(group))
+        if found is None:
+            continue
+        if best is None or (len(found), sorted(found)) < (len(best), sorted(best)):
+            best = found
+    assert best is not None
+    return best
+
+
+def _closure(
+    have: set[tuple[int, ...]], new: tuple[int, ...], most: int
+) -> set[tuple[int, ...]] | None:
+    """The subgroup made by a subgroup and one more permutation; None where it has too many."""
+    found = set(have)
+    waiting = [tuple(range(len(new)))]
+    while waiting:
+        # whole cosets g . have at a time
+        one = waiting.pop()
+        for first in have:
+            reached = tuple(new[first[n]] for n in one)
+            if reached not in found:
+                coset = {tuple(reached[n] for n in inner) for inner in have}
+                found |= coset
+                if len(found) > most:
+                    return None
+                waiting.append(reached)
+    return found

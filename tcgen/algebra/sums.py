@@ -25,6 +25,13 @@ class Frame:
 
     spaces: tuple[int, ...]
     group: Group
+    code: int = field(init=False, compare=False, repr=False)  # hash, as groups are long
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "code", hash((self.spaces, self.group)))
+
+    def __hash__(self) -> int:
+        return self.code
 
     @property
     def rank(self) -> int:
@@ -102,7 +109,7 @@ class Algebra:
         kinds = tuple(2 * s + (n < rank) for n, s in enumerate(spaces))
         left = (self.forms.left(frame.group), tuple(range(rank)))
         form = self.forms.form((*parts, left), kinds)
-        if any(sign != form.sign for _, sign in form.ties):
+        if form.vanishes:
             return product, 0
         *body, (_, outer) = form.parts
         number = {label: n for n, label in enumerate(outer)}
@@ -116,18 +123,15 @@ class Algebra:
 
     def invariance(self, product: Product, frame: Frame) -> Group:
         """The part of a frame's group under which a product itself is unchanged."""
-        plain = Frame(frame.spaces, trivial(frame.rank))
-        own, sign = self.normal(product, plain)
-        parts, spaces = product
-        found = []
-        for perm, factor in frame.group:
-            moved = tuple(
-                (label, tuple(perm[i] if i < frame.rank else i for i in held))
-                for label, held in parts
-            )
-            if self.normal((tuple(sorted(moved)), spaces), plain) == (own, sign * factor):
-                found.append((perm, factor))
-        return tuple(found)
+        form = self.free_form(product, frame.rank)
+        own: dict[tuple[int, ...], int] = {}
+        for order, sign in form.ties():
+            perm = list(range(frame.rank))
+            for one, other in zip(form.order, order, strict=True):
+                if one < frame.rank:
+                    perm[one] = other
+            own[tuple(perm)] = sign * form.sign
+        return tuple((perm, sign) for perm, sign in frame.group if own.get(perm) == sign)
 
     def free_form(self, product: Product, rank: int) -> Form:
         """Form of a product whose left indices may be exchanged freely."""
@@ -259,7 +263,7 @@ class Algebra:
         ties: list[tuple[tuple[int, ...], Fraction]] = []
         tried: set[tuple[int, ...]] = set()
         for leader in sorted(t for t in terms if ranked[t] == least):
-            for tie, _ in plain[leader].ties:
+            for tie, _ in plain[leader].ties():
                 order = tuple(i for i in tie if i < rank)
                 if order in tried:
                     continue
@@ -295,7 +299,7 @@ def _unseen(form: Form, in_rest: set[int]) -> tuple[tuple[int, ...], Group | Non
     held = tuple(i for i in form.order if i in in_rest)
     position = {i: n for n, i in enumerate(held)}
     group: dict[tuple[int, ...], int] = {}
-    for order, sign in form.ties:
+    for order, sign in form.ties():
         perm = tuple(position[i] for i in order if i in in_rest)
         if group.setdefault(perm, sign * form.sign) != sign * form.sign:
             return held, None

@@ -6,7 +6,7 @@ left indices free; permutations then only move places, modulo the product's own 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -34,6 +34,8 @@ class Placed:
         places: where they stand.
         group: symmetry of the product as a function of them.
         perms: the identity alone where there are none.
+        signs: of the perms, by their images.
+        closed: whether the perms are a group and the sign a homomorphism.
     """
 
     coeff: Fraction
@@ -42,6 +44,8 @@ class Placed:
     places: Places
     group: Group
     perms: tuple[Permutation, ...]
+    signs: Mapping[tuple[int, ...], int]
+    closed: bool
 
     def images(self, moved: tuple[int, ...] | None = None) -> Iterator[tuple[Places, int]]:
         """Least equal places and sign of each image, left index k moved to ``moved[k]``."""
@@ -78,17 +82,16 @@ class Placed:
 
     def _is_sum_over_group(self) -> bool:
         whole = len(self.places) == len(self.perms[0].images)
-        return whole and len(self.perms) > 1 and is_signed_group(self.perms)
+        return whole and len(self.perms) > 1 and self.closed
 
     def _sign_to(self, target: Places, wanted: int) -> int:
         """Sign of an image at ``target``, the ``wanted`` one if there are several; 0: none."""
-        signs = signs_of(self.perms)
         found = 0
         for image, sign in self.group:
             move = [0] * len(target)
             for s, place in enumerate(target):
                 move[self.places[image[s]]] = place
-            factor = signs.get(tuple(move), 0)
+            factor = self.signs.get(tuple(move), 0)
             if factor:
                 found = sign * factor
                 if found == wanted or not wanted:
@@ -118,17 +121,11 @@ class Vector:
     def has(self, images: tuple[int, ...], sign: int) -> bool:
         """True where moving left indices to ``images`` multiplies the equation by ``sign``."""
         # a sum over a group is its own image
-        known = {
-            signs_of(t.perms).get(images, 0) if is_signed_group(t.perms) else 0 for t in self.terms
-        }
+        known = {t.signs.get(images, 0) if t.closed else 0 for t in self.terms}
         if len(known) == 1 and 0 not in known:
             return sign in known
         rest = Vector(
-            tuple(
-                t
-                for t in self.terms
-                if not (is_signed_group(t.perms) and signs_of(t.perms).get(images) == sign)
-            )
+            tuple(t for t in self.terms if not (t.closed and t.signs.get(images) == sign))
         )
         plain = rest.value()
         return rest.value(images) == {key: sign * coeff for key, coeff in plain.items()}
@@ -151,7 +148,9 @@ def placed_term(term: Term, lhs: Ref, complex_values: bool) -> Placed | None:
     places = tuple(position[i] for i in form.order if i in colours)
     none = (Permutation(1, tuple(range(len(lhs.indices)))),)
     group = free_group(form, colours)
-    return Placed(term.coeff, form.sign, form.key, places, group, term.perms or none)
+    perms = term.perms or none
+    signs, closed = signs_of(perms), is_signed_group(perms)
+    return Placed(term.coeff, form.sign, form.key, places, group, perms, signs, closed)
 
 
 def _least(places: Places, group: Group) -> tuple[Places, int]:
@@ -173,8 +172,28 @@ def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
         True
     """
     signs = {p.images: p.sign for p in perms}
-    return len(signs) == len(perms) and all(
-        signs.get(tuple(a.images[k] for k in b.images)) == a.sign * b.sign
-        for a in perms
-        for b in perms
+    start = tuple(range(len(perms[0].images)))
+    if len(signs) < len(perms) or signs.get(start) != 1:
+        return False
+    # products with a few members that make all others
+    makers: list[tuple[tuple[int, ...], int]] = []
+    made = {start}
+    for images, sign in signs.items():
+        if images in made:
+            continue
+        makers.append((images, sign))
+        waiting = list(made)
+        while waiting:
+            one = waiting.pop()
+            for maker, _ in makers:
+                new = tuple(maker[k] for k in one)
+                if new not in signs:
+                    return False
+                if new not in made:
+                    made.add(new)
+                    waiting.append(new)
+    return all(
+        signs[tuple(maker[k] for k in images)] == sign * factor
+        for maker, sign in makers
+        for images, factor in signs.items()
     )
