@@ -13,6 +13,9 @@ from typing import Any
 
 import pytest
 
+# The processes of ``pytest -n`` share the cores: threads that wait must not spin.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 # How a skip's reason names each requirement.
 _REASONS = {
     "cc": r"\b(cc|C compiler)\b",
@@ -65,7 +68,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    session.config.cache.set(_CACHE_KEY, session.config.stash.get(_SKIPPED, []))
+    skipped = session.config.stash.get(_SKIPPED, [])
+    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest -n)
+        session.config.workeroutput["skipped"] = skipped
+    else:
+        session.config.cache.set(_CACHE_KEY, sorted(set(skipped)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a process of ``pytest -n`` skipped, told to the one that started it."""
+    output = getattr(node, "workeroutput", {})
+    node.config.stash.setdefault(_SKIPPED, []).extend(output.get("skipped", []))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def bases(system: System) -> list[str]:
     return list(dict.fromkeys(b.name for s in system.spaces for b in s.bases))
 
 
+@cache
 def sequence(system: System, optimize: bool = True) -> Program:
     extents = tuple((n, LARGE[n]) for n in bases(system))
     program = form_sequence(system, Options(extents=extents, optimize=optimize))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d 
 LARGE = {"o": 20, "v": 100}
 
 
+@cache
 def sequence(system: System, effort: int = 1) -> Program:
     program = form_sequence(system, Options(extents=tuple(LARGE.items()), effort=effort))
     program.verify()
