@@ -192,6 +192,12 @@ Stamp stamp_of(uintptr_t here, bool atomic) {
 
 }  // namespace
 
+void release_memory() {
+    if (pool) munmap(pool, pool_cells * sizeof(Cell));
+    pool = nullptr;
+    pool_cells = 0;
+}
+
 void begin_launch_memory() {
     places.clear();
     size_t used = 0;

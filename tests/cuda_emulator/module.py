@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -98,6 +99,7 @@ class EmulatedModule:
         built = build(code, file_name, arch, tuple(defines))
         self.path, self._variables = built.path, built.variables
         self._library = ctypes.CDLL(str(self.path))
+        weakref.finalize(self, self._library.tcgen_release)
         self._kernels = {kernel.name: kernel for kernel in built.kernels}
         self._memory = np.empty(0, np.uint8)
 

@@ -112,6 +112,7 @@ enum class Access { read, write, atomic, copy_source, copy_target };
 
 void begin_launch_memory();
 void begin_block_memory();
+void release_memory();
 void access(const void* address, size_t bytes, Access kind, uintptr_t here);
 void copy_arrived(const Copy& copy, uintptr_t here);
 bool in_other_stack(uintptr_t address);

@@ -63,8 +63,10 @@ void resume(Thread& thread) {
     current = nullptr;
 }
 
+size_t guard_bytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
+
 char* new_stack() {
-    const size_t guard = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t guard = guard_bytes();
     void* memory = mmap(nullptr, stack_bytes + guard, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) std::abort();
@@ -293,4 +295,14 @@ extern "C" __attribute__((visibility("default"))) int tcgen_emulate(const emulat
         }
     }
     return 0;
+}
+
+// Gives the threads' stacks back: a process may map a limited number of pieces, and a test makes
+// hundreds of modules. The next launch makes new ones.
+extern "C" __attribute__((visibility("default"))) void tcgen_release() {
+    using namespace emulated;
+    threads.clear();
+    for (char* stack : stacks) munmap(stack - guard_bytes(), stack_bytes + guard_bytes());
+    stacks.clear();
+    release_memory();
 }
