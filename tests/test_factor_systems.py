@@ -97,6 +97,17 @@ def test_product_of_two_sums() -> None:
     assert sum(isinstance(s.op, Contract) for s in sequence(system).steps) == 1
 
 
+def test_the_program_says_which_terms_are_too_long_to_factor() -> None:
+    nine = "*".join(["p[i,j]"] * 9)
+    system = read_spec(
+        HEAD + f"input p[o,o], q[o,o]\noutput r\nr[i,j] = p[i,k]*p[k,j] + p[i,k]*q[k,j] + {nine}\n"
+    )
+    program = sequence(system)
+    assert program.notes == ("r: 1 of 3 terms, which have more than 8 factors",)
+    same_values(system, program, {"o": 3, "v": 1})
+    assert sequence(read_spec(HEAD + "input p[o,o]\noutput r\nr[i,j] = p[j,i]\n")).notes == ()
+
+
 def test_stages_add_up_to_the_group() -> None:
     cyclic = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
     odd = ((1, 0, 2), (0, 2, 1), (2, 1, 0))

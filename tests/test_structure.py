@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
+from tcgen.algebra.forms import Forms
 from tcgen.algebra.lift import lift
 from tcgen.algebra.symmetry import derive_symmetries
 from tcgen.algebra.young import images_of, least_order
@@ -132,6 +133,32 @@ def test_least_images_by_sorting_are_those_of_all_images() -> None:
         codes = [tuple(values[a] for a in perm) for perm, _ in group]
         wanted = {image for image, code in zip(group, codes, strict=True) if code == min(codes)}
         assert set(images_of(group).least(values)) == wanted
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_ties_are_all_images_that_leave_a_product_as_it_is(sign: int) -> None:
+    group = tuple((p, parity(p) if sign < 0 else 1) for p in permutations(range(4)))
+    forms = Forms()
+    forms.add(0, group, 4)
+    forms.add(1, (((0, 1), 1),), 2)
+    # T[0,1,2,3] T[2,3,4,5] x[4,6]: 0 and 1 are twins, 2 and 3 too, 5 is alone
+    parts = ((0, (0, 1, 2, 3)), (0, (2, 3, 4, 5)), (1, (4, 6)))
+    form = forms.form(parts, (0,) * 7)
+    wanted = set()
+    for moved in permutations(range(7)):
+        factor = 1
+        left = [(t, tuple(moved[i] for i in held)) for t, held in parts]
+        for t, held in parts:
+            same = next((x for x in left if x[0] == t and set(x[1]) == set(held)), None)
+            if same is None or (t == 1 and same[1] != held):
+                break
+            if t == 0:
+                factor *= group[[tuple(held[n] for n in p) for p, _ in group].index(same[1])][1]
+        else:
+            wanted.add((tuple(moved[i] for i in form.order), form.sign * factor))
+    assert set(form.ties()) == wanted
+    assert len(wanted) == 4
+    assert form.vanishes == (sign < 0 and any(s != form.sign for _, s in wanted))
 
 
 def test_the_script_prints_a_table_of_spreads() -> None:

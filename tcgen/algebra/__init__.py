@@ -57,14 +57,15 @@ def form_sequence(
     model = CostModel.of(options)
     best: tuple[Fraction, Program] | None = None
     candidates = _candidates(source, extents, complex_values)
-    found = factored(source, extents, complex_values, options.effort, model, progress)
+    notes: list[str] = []
+    found = factored(source, extents, complex_values, options.effort, model, progress, notes.append)
     for candidate in candidates if found is None else (*candidates, found):
         program = _program(candidate, Workspace(extents, complex_values, True), keep_user=False)
         price = model.price(program, extents)
         if best is None or price < best[0]:
             best = (price, program)
     assert best is not None
-    return replace(best[1], naive=naive, each_term=each_term)
+    return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
 
 
 def _candidates(

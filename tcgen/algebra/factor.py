@@ -41,6 +41,7 @@ def factored(
     effort: int,
     model: CostModel = _DENSE,
     progress: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> System | None:
     """The system with every bracket multiplied out and the sums factored anew.
 
@@ -53,13 +54,19 @@ def factored(
         effort: amount of work; the result depends on it and on nothing random.
         model: what counts as cost.
         progress: called with the best cost so far.
+        note: called with what is left as written because a limit is reached.
     """
-    if _terms_multiplied_out(system) > _MOST_TERMS:
+    terms = _terms_multiplied_out(system)
+    if terms > _MOST_TERMS:
+        note(f"all equations: multiplied out they have {terms} terms, more than {_MOST_TERMS}")
         return None
     lifted = lift(_multiplied_out(system), complex_values)
     splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
     if splits > _MOST_SPLITS:
+        note(f"all equations: {splits} ways to split their terms, more than {_MOST_SPLITS}")
         return None
+    for text in lifted.notes:
+        note(text)
     prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces), model)
     algebra = lifted.algebra
     packed = PackedLedger(algebra, prices) if model.packed else None

@@ -29,6 +29,7 @@ class Lifted:
     Attributes:
         targets: sum of each equation, by label.
         opaque: terms of each equation that do not take part.
+        notes: the limits that keep terms or symmetries out, in words.
     """
 
     system: System
@@ -39,6 +40,7 @@ class Lifted:
     targets: dict[int, Sum] = field(default_factory=dict)
     equations: dict[int, Equation] = field(default_factory=dict)
     opaque: dict[int, tuple[Term, ...]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     def space(self, space: Space) -> int:
         """Number of a space."""
@@ -88,7 +90,7 @@ def _ordered(lifted: Lifted) -> Lifted:
         group = lifted.algebra.forms.groups[label]
         kinds.append(Kind(f"{nature} {spaces}", group, number.get(name, -1)))
     labels, targets = structural_order(kinds, [lifted.targets[t] for t in old_targets])
-    found = Lifted(lifted.system, Algebra(Forms()), lifted.spaces)
+    found = Lifted(lifted.system, Algebra(Forms()), lifted.spaces, notes=lifted.notes)
     new_label = {old: new for new, old in enumerate(labels)}
     for old, new in new_label.items():
         group = kinds[old].group
@@ -130,6 +132,9 @@ def _lift_equation(
         full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
         if len(full) <= _MOST_IMAGES:
             group = full
+        else:
+            text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
+            lifted.notes.append(f"{text}, more than {_MOST_IMAGES}, is not used")
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
     total = Sum(frame, {})
     opaque: list[Term] = []
@@ -149,6 +154,10 @@ def _lift_equation(
             normal, sign = lifted.algebra.normal(product, frame)
             if sign:
                 total.add(normal, image.coeff * sign * weight)
+    long = sum(len(term.factors) > _MOST_FACTORS for term in equation.terms)
+    if long:
+        text = f"{lhs.tensor.name}: {long} of {len(equation.terms)} terms"
+        lifted.notes.append(f"{text}, which have more than {_MOST_FACTORS} factors")
     lifted.targets[label] = total
     lifted.equations[label] = equation
     lifted.opaque[label] = tuple(opaque)

@@ -165,6 +165,7 @@ class Program:
             sum over terms of number of factors times iteration space.
         each_term: flops of the equations as written, each product in its cheapest order and
             nothing shared between them.
+        notes: what the optimiser left as written, and why, in words.
     """
 
     name: str
@@ -173,6 +174,7 @@ class Program:
     steps: tuple[Step, ...]
     naive: Poly = ZERO
     each_term: Poly = ZERO
+    notes: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

@@ -58,6 +58,7 @@ def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:
     if readers:
         shared = sum(n > 1 for n in readers)
         lines.append(f"  intermediates   {len(readers)}, of which several steps read {shared}")
+    lines.extend(f"  left as written {note}" for note in program.notes)
     return lines
 
 
