@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tcgen.fusion.coarse as coarse
 import tcgen.fusion.exact as exact
+import tcgen.fusion.least as search
 import tcgen.fusion.sharing as sharing
 import tcgen.ir.legality as legality
 from tcgen.config import Options
@@ -91,6 +93,34 @@ def check_values(program: Program, seed: int) -> None:
 @given(seeds, st.integers(2, 4))
 def test_optimum_is_that_of_all_loop_programs(seed, statements):
     check_optimum(seed, statements, 3000)
+
+
+@pytest.mark.parametrize("close", [0.0, 0.2])
+def test_search_by_size_of_arrays_bounds_the_optimum(close, monkeypatch):
+    """The large arrays alone give a bound that holds for all, and the search goes on from there."""
+    monkeypatch.setattr(search, "_DIRECT", -1)
+    monkeypatch.setattr(search, "_CLOSE", close)
+    monkeypatch.setattr(coarse, "_PART", 2)
+    of_large, searches = search.solve_coarse, []
+
+    def counted(*given):
+        searches.append(of_large(*given))
+        return searches[-1]
+
+    monkeypatch.setattr(search, "solve_coarse", counted)
+    extents, total = (("o", 2), ("v", 50)), 0
+    for seed in range(40):
+        program = brute.small_dag(seed, 4, 0.8, 0.5)
+        if brute.count(program, 2000) >= 2000:
+            continue
+        searches.clear()
+        solve, (_, peak) = planned(program, extents, "peak").solve, brute.least(program, extents)
+        total += len(searches)
+        assert all(s.bound <= peak for s in searches), seed
+        assert solve.bound <= peak <= solve.value, seed
+        if not close:
+            assert solve.status == "OPTIMAL", seed
+    assert total > 5, total
 
 
 @few(30)

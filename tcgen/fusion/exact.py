@@ -16,19 +16,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from math import ceil, gcd, prod
+from math import ceil, gcd
 from typing import TYPE_CHECKING
 
 from ..errors import PlanError
-from ..ir.cost import extent_of
-from ..ir.tensor import Role
 from .ilp import interruptible_solve, search_solver
 from .sharing import Arrangement, Instance, Sharing, Walk, independent, pairs_of, rivals
+from .tables import least_of, tables_of, touched
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, CpSolver, IntVar
 
-Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, what is taken)
 _LARGEST = 2**58  # sums of units stay below int64
 
 
@@ -55,6 +53,8 @@ def solve_exact(
     hint: Arrangement,
     *,
     peak: bool,
+    at_least: int = 0,
+    fixed: Collection[Walk] = (),
 ) -> Found:
     """The arrangement of least static sum, or of least peak.
 
@@ -65,13 +65,25 @@ def solve_exact(
         work: deterministic seconds.
         hint: an arrangement to start from.
         peak: count what lives at one time; else everything.
+        at_least: a proven bound on the objective.
+        fixed: walks that are in loops with each other, or not, as in the hint.
 
     Source: Allam et al., Eq. (6), for the static sum.
 
     Raises:
         PlanError: the solver refuses the model.
     """
-    return FusionModel(found, weights, extents, hint, peak=peak, ordered=True).solve(work)
+    model = FusionModel(
+        found,
+        weights,
+        extents,
+        hint,
+        peak=peak,
+        ordered=True,
+        at_least=at_least,
+        fixed=fixed,
+    )
+    return model.solve(work)
 
 
 def solve_static(
@@ -107,16 +119,38 @@ class FusionModel:
         peak: bool,
         ordered: bool,
         tiles: Mapping[str, int] | None = None,
+        only: Collection[int] | None = None,
+        unmodelled: Mapping[Walk, Collection[int]] | None = None,
+        at_least: int = 0,
+        fixed: Collection[Walk] = (),
     ) -> None:
+        """The variables and rules.
+
+        Args:
+            found: what the program allows.
+            weights: by position in ``found.instances``, what one element counts.
+            extents: of the base spaces.
+            hint: an arrangement to start from.
+            peak: count what lives at one time; else everything.
+            ordered: the order of the statements is searched too.
+            tiles: of each space, instead of single elements.
+            only: positions of the instances that count; None: all.
+            unmodelled: statements that may be in the loop of a walk by a walk that ``found`` lacks;
+                what the rules say of such a statement and such a loop is left out.
+            at_least: a proven bound on the objective.
+            fixed: walks that are in loops with each other, or not, as in the hint.
+        """
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.found, self.hint = found, hint
         self.spent = 0.0
         self.model = cp_model.CpModel()
-        self.tables = _tables(found, weights, extents, tiles or {})
+        self.unmodelled, self.fixed = unmodelled or {}, frozenset(fixed)
+        tables = tables_of(found, weights, extents, tiles or {})
+        self.tables = {n: t for n, t in tables.items() if only is None or n in only}
         self.counted = {n: found.instances[n] for n in self.tables}
         self.ordered = ordered
-        self.nodes = self._relevant(peak)
+        self.nodes = self._relevant(peak and only is None)
         self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
         self._share()
         self.pos: dict[int, IntVar] = {}
@@ -132,12 +166,13 @@ class FusionModel:
         self.shift = max(0, total.bit_length() - _LARGEST.bit_length())
         self.x: dict[tuple[int, int], BoolVarT] = {}
         self.memory = {n: self._memory(n, i) for n, i in self.counted.items()}
-        self.goal = self.model.new_int_var(0, total >> self.shift, "goal")
+        low = 0 if self.shift else at_least // self.unit
+        self.goal = self.model.new_int_var(low, total >> self.shift, "goal")
         if peak:
             self._bound_peak(self.goal)
         else:
             self.model.add(self.goal == cp_model.LinearExpr.sum(list(self.memory.values())))
-        self.least = _least(found, self.tables, peak=peak)
+        self.least = least_of(found, self.tables, peak=peak)
 
     def _relevant(self, peak: bool) -> tuple[int, ...]:
         """Statements whose place in the order matters."""
@@ -146,6 +181,9 @@ class FusionModel:
         nodes = {node for group in self.found.walks for node, _ in group}
         for first, last in rivals(self.found):
             nodes.update((*first, *last))
+        if self.ordered:
+            for instance in self.counted.values():
+                nodes.update((*instance.producers, *instance.consumers))
         return tuple(sorted(nodes))
 
     def same(self, a: Walk, b: Walk) -> BoolVarT | None:
@@ -156,7 +194,10 @@ class FusionModel:
         in_loop = {w: n for n, members in enumerate(self.hint.loops) for w in members}
         for a, b in pairs_of(self.found):
             self.z[a, b] = self.model.new_bool_var(f"z{len(self.z)}")
-            self.model.add_hint(self.z[a, b], a in in_loop and in_loop[a] == in_loop.get(b))
+            hinted = a in in_loop and in_loop[a] == in_loop.get(b)
+            self.model.add_hint(self.z[a, b], hinted)
+            if a in self.fixed and b in self.fixed:
+                self.model.add(self.z[a, b] == int(hinted))
         for group in self.found.walks:
             for triple in combinations(group, 3):
                 for n in range(3):
@@ -164,6 +205,14 @@ class FusionModel:
                     one, two, both = self.same(a, b), self.same(b, c), self.same(a, c)
                     if one is not None and two is not None:
                         self.model.add_bool_or(~one, ~two, *(() if both is None else (both,)))
+
+    def _members(self) -> dict[Walk, dict[int, list[BoolVarT]]]:
+        """For each walk, the statements that may be in its loop, and what says so."""
+        members: dict[Walk, dict[int, list[BoolVarT]]] = {}
+        for (a, b), shared in self.z.items():
+            members.setdefault(a, {}).setdefault(b[0], []).append(shared)
+            members.setdefault(b, {}).setdefault(a[0], []).append(shared)
+        return members
 
     def _order(self) -> None:
         """Positions, and for every two statements which one is first."""
@@ -205,28 +254,27 @@ class FusionModel:
         for group in self.found.walks:
             for walk in group:
                 walks.setdefault(walk[0], []).append(walk)
-        for u, own in walks.items():
+        members = self._members()
+        for own in walks.values():
             for j, k in combinations(own, 2):
-                outside = self.model.new_bool_var(f"y{u}")
-                for v, others in walks.items():
-                    if v == u:
-                        continue
-                    with_j = [s for s in (self.same(j, o) for o in others) if s is not None]
-                    with_k = [s for s in (self.same(k, o) for o in others) if s is not None]
-                    for s in with_j:
+                inside_j, inside_k = members.get(j, {}), members.get(k, {})
+                met = inside_j.keys() | inside_k.keys()
+                if not met:
+                    continue
+                outside = self.model.new_bool_var(f"y{j[0]}")
+                for v in sorted(met):
+                    with_j, with_k = inside_j.get(v, ()), inside_k.get(v, ())
+                    for s in with_j if v not in self.unmodelled.get(k, ()) else ():
                         self.model.add_bool_or(~s, outside, *with_k)
-                    for s in with_k:
+                    for s in with_k if v not in self.unmodelled.get(j, ()) else ():
                         self.model.add_bool_or(~s, ~outside, *with_j)
 
     def _keep_together(self) -> None:
         """A loop is an interval of the order."""
-        members: dict[Walk, dict[int, list[BoolVarT]]] = {}
-        for (a, b), shared in self.z.items():
-            members.setdefault(a, {}).setdefault(b[0], []).append(shared)
-            members.setdefault(b, {}).setdefault(a[0], []).append(shared)
+        members = self._members()
         for (a, b), shared in self.z.items():
             for w in self.nodes:
-                if w in (a[0], b[0]):
+                if w in (a[0], b[0]) or w in self.unmodelled.get(a, ()):
                     continue
                 one, two = self._first(w, a[0]), self._first(w, b[0])
                 if one is None or two is None or (one is two and isinstance(one, bool)):
@@ -290,7 +338,7 @@ class FusionModel:
                         model.add(stop >= self.pos[other[0]] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
         for node in self.nodes:  # redundant: what a statement touches lives while it runs
-            model.add(top >= sum(self.memory[n] for n in _touched(self.found, node, self.counted)))
+            model.add(top >= sum(self.memory[n] for n in touched(self.found, node, self.counted)))
 
     def _repeated_with(self, instance: Instance, walk: Walk) -> Iterator[BoolVarT]:
         """The variables that say that a producer is repeated in the loop of a walk."""
@@ -383,64 +431,5 @@ class FusionModel:
         return Arrangement(tuple(loops), tuple(order))
 
 
-def least_peak(
-    found: Sharing,
-    weights: Mapping[int, int],
-    extents: Mapping[str, int],
-    tiles: Mapping[str, int],
-) -> int:
-    """A lower bound on the peak that needs no search.
-
-    What one statement touches, each array contracted as far as it may be by itself.
-    """
-    return _least(found, _tables(found, weights, extents, tiles), peak=True)
-
-
-def _tables(
-    found: Sharing,
-    weights: Mapping[int, int],
-    extents: Mapping[str, int],
-    tiles: Mapping[str, int],
-) -> dict[int, Table]:
-    """What every array but the outputs takes, by position among the instances."""
-    return {
-        n: _table(i, weights[n], extents, tiles)
-        for n, i in enumerate(found.instances)
-        if i.array.role is not Role.OUTPUT
-    }
-
-
-def _least(found: Sharing, tables: Mapping[int, Table], *, peak: bool) -> int:
-    least = {n: min(size for _, size in t) for n, t in tables.items()}
-    if not peak:
-        return sum(least.values())
-    nodes = (n.id for n in found.graph.nodes)
-    return max((sum(least[n] for n in _touched(found, u, tables)) for u in nodes), default=0)
-
-
-def _touched(found: Sharing, node: int, counted: Collection[int]) -> list[int]:
-    """Arrays that live while a statement runs, whatever the order."""
-    users = ((n, found.instances[n]) for n in counted)
-    return [n for n, i in users if i.kept or node in i.producers or node in i.consumers]
-
-
 def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
     return not literal if isinstance(literal, bool) else ~literal
-
-
-def _table(
-    instance: Instance, weight: int, extents: Mapping[str, int], tiles: Mapping[str, int]
-) -> Table:
-    """What an array takes for every set of contracted axes, each of which counts its tile."""
-    spaces = instance.array.spaces
-    shape = [extent_of(space, extents) for space in spaces]
-    tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]
-    axes = [axis for axis, _ in instance.axes if tile[axis] < shape[axis]]
-    return tuple(
-        (
-            chosen,
-            weight * prod(tile[a] if a in chosen else n for a, n in enumerate(shape)),
-        )
-        for count in range(len(axes) + 1)
-        for chosen in combinations(axes, count)
-    )

@@ -7,6 +7,7 @@ from dataclasses import replace
 from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
 from ..ir.tensor import Role, element_bytes
+from .coarse import finer, rules, solve_coarse, too_large
 from .exact import solve_exact, solve_static
 from .graph import FusionGraph
 from .memory import counted_lives, once_elements, peak_of
@@ -14,8 +15,12 @@ from .nest import Placed, arrangement_of, in_order, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
+from .tables import least_peak
 
 _WORK = 12.0  # deterministic seconds at effort 1
+_DIRECT = 10_000  # rules: up to so many the search over all arrays needs no start by size
+_NEAR = 1.25  # times the bound: a peak near enough to leave large arrays as they are
+_CLOSE = 0.01  # a peak is close to its bound where the gap is this part of it: no search over all
 
 
 def least_memory(
@@ -44,24 +49,56 @@ def least_memory(
     }
     work, sizes = _WORK * options.effort, dict(extents)
     candidates, hint = [start], arrangement_of(start)
-    # The least static sum is soon found without an order of the statements. If there is an order,
-    # it is the answer for ``memory``, and for ``peak`` a good start.
+
+    def plan_of(placed: tuple[Placed, ...]) -> FusionPlan:
+        return build_plan(graph, placed, shared_axes(found, placed), extents, dtype, Solve())
+
+    def value_of(placed: tuple[Placed, ...]) -> int:
+        return least_value(plan_of(placed), dtype, peak=peak)
+
     proven, bound, arrangement = True, 0, None if peak else hint
-    if not static_is_least:
+    by_size, known = peak and rules(found) > _DIRECT, value_of(start)
+    if by_size:
+        proven, bound = False, least_peak(found, weights, sizes, {})
+        for large in finer(found, weights, sizes, known):
+            if known - bound <= known * _CLOSE:
+                break
+            coarse = solve_coarse(found, large, weights, sizes, work / 2, hint)
+            bound = max(bound, coarse.bound)
+            if coarse.arrangement is not None:
+                candidates.append(place_arrangement(found, coarse.arrangement))
+                best = min(candidates, key=value_of)
+                known, hint = value_of(best), arrangement_of(best)
+            if not coarse.proven:
+                break
+            if bound < known <= bound * _NEAR and not too_large(found):
+                # The large arrays are settled: what is left is to shrink small ones beside them.
+                fixed = {walk for group in large.part.walks for walk in group}
+                beside = solve_exact(
+                    found, weights, sizes, work / 2, hint, peak=True, at_least=bound, fixed=fixed
+                )
+                if beside.arrangement is not None:
+                    candidates.append(place_arrangement(found, beside.arrangement))
+                    best = min(candidates, key=value_of)
+                    known, hint = value_of(best), arrangement_of(best)
+    elif not static_is_least:
+        # The least static sum is soon found without an order of the statements. If there is an
+        # order, it is the answer for ``memory``, and for ``peak`` a good start.
         loops, proven, bound = solve_static(found, sizes, work / 2, hint)
         arrangement = in_order(found, loops)
         if arrangement is not None:
             candidates.insert(0, place_arrangement(found, arrangement))
             hint = arrangement
-    if peak or arrangement is None:
-        best = solve_exact(found, weights, sizes, work / 2, hint, peak=peak)
-        proven, bound = best.proven, best.bound
-        if best.arrangement is not None:
-            candidates.insert(0, place_arrangement(found, best.arrangement))
+    done = by_size and (known - bound <= known * _CLOSE or too_large(found))
+    if not done and (peak or arrangement is None):
+        floor = bound if by_size else 0
+        exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=floor)
+        proven, bound = exact.proven, max(floor, exact.bound)
+        if exact.arrangement is not None:
+            candidates.insert(0, place_arrangement(found, exact.arrangement))
     plans: list[tuple[int, int, FusionPlan]] = []
     for placed in candidates:
-        axes = shared_axes(found, placed)
-        plan = build_plan(graph, placed, axes, extents, dtype, Solve())
+        plan = plan_of(placed)
         plans.append((least_value(plan, dtype, peak=peak), len(plans), plan))
     value, _, plan = min(plans, key=lambda p: p[:2])
     bound = value if proven else min(bound, value)

@@ -17,9 +17,10 @@ from ..config import Machine
 from ..errors import PlanError
 from ..ir.cost import extent_of
 from ..ir.tensor import element_bytes
-from .exact import FusionModel, least_peak
+from .exact import FusionModel
 from .ilp import interruptible_solve, search_solver
 from .sharing import Arrangement, Sharing, Walk, step_of
+from .tables import least_peak
 from .timing import step_picoseconds
 
 if TYPE_CHECKING:
