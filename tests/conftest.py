@@ -71,7 +71,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     skipped = session.config.stash.get(_SKIPPED, [])
     if hasattr(session.config, "workeroutput"):  # one of several processes (pytest -n)
         session.config.workeroutput["skipped"] = skipped
-    else:
+    elif session.config.pluginmanager.hasplugin("cacheprovider"):
         session.config.cache.set(_CACHE_KEY, sorted(set(skipped)))
 
 
