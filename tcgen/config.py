@@ -23,6 +23,7 @@ COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time")
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
+POOL_BYTES = 512 * 2**20
 
 _UNITS = {
     "": 1,
@@ -204,6 +205,12 @@ def cache_dir() -> Path:
 def compiler_command() -> str | None:
     """C compiler asked for by TCGEN_CC or CC, or None."""
     return os.environ.get("TCGEN_CC") or os.environ.get("CC")
+
+
+def pool_bytes() -> int:
+    """TCGEN_POOL: bytes of released arrays that a process keeps for the next ones (0: none)."""
+    text = os.environ.get("TCGEN_POOL")
+    return POOL_BYTES if text is None else parse_bytes(text)
 
 
 def einsum_min_flops() -> int:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..arena import Layout
+from ..config import pool_bytes
+from .pool import Pool
 
 Array = npt.NDArray[Any]
+_POOLED = 2**20  # bytes of an array whose memory is worth keeping
 
 
 def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """An array with arbitrary elements: the one call of the runtime that asks for memory."""
     return np.empty(shape, dtype)
+
+
+_pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
 
 
 def address(array: Array) -> int:
@@ -32,13 +39,19 @@ def address(array: Array) -> int:
 class Ledger:
     """Bytes that a call holds, now and at most.
 
+    Args:
+        held: bytes that are there already.
+        reuse: large arrays start on cache lines and may take memory that earlier ones have left. A
+            program that must keep to few bytes does without it: what waits for its next use counts.
+
     Attributes:
         now: bytes held at this moment.
         peak: most bytes held at one time.
     """
 
-    def __init__(self, held: int = 0) -> None:
+    def __init__(self, held: int = 0, *, reuse: bool = False) -> None:
         self.now = self.peak = held
+        self._reuse = reuse
 
     def add(self, count: int) -> None:
         """Count bytes that stay to the end of the call."""
@@ -47,7 +60,8 @@ class Ledger:
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """A new array that stays to the end of the call."""
-        made = new_array(shape, dtype)
+        pooled = self._reuse and prod(shape) * np.dtype(dtype).itemsize >= _POOLED
+        made = _pool.array(shape, dtype) if pooled else new_array(shape, dtype)
         self.add(made.nbytes)
         return made
 

@@ -248,7 +248,8 @@ class Program:
         threads = self._threads(extents, needed)
         use = self._use(extents, threads)
         check_limit(manifest, extents, needed(use), (*apart, *results.copied))
-        ledger = Ledger(0 if kept is None else kept.held_bytes)
+        held = 0 if kept is None else kept.held_bytes
+        ledger = Ledger(held, reuse=manifest.memory_limit is None and not manifest.tight)
         for name in apart:
             inputs[name] = ledger.copy(inputs[name])
         results.allocate(ledger)
