@@ -23,7 +23,6 @@ from .errors import (
     ArtifactError,
     CheckError,
     Diagnostic,
-    MemoryLimitError,
     SpecError,
     UnavailableError,
 )
@@ -46,8 +45,6 @@ class Level(Protocol):
 
 
 L = TypeVar("L", bound=Level)
-
-_TIGHTER = 8  # tries of smaller tiles, because copies take a part of the limit
 
 
 @dataclass(slots=True)
@@ -113,8 +110,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     from .algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from .emit import emit_artifact  # noqa: PLC0415
     from .frontend.sliced import read_in_slices  # noqa: PLC0415
-    from .fusion import plan_fusion, smaller_tiles  # noqa: PLC0415
-    from .lower import lower_plan  # noqa: PLC0415
+    from .memory_limit import lower_within, plan_within  # noqa: PLC0415
 
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
@@ -127,83 +123,23 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     except SpecError as error:
         raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
 
-    def emitted(of: Module) -> Artifact:
-        return emit_artifact(
-            of,
-            target=options.target,
-            planning_extents=options.extents,
-            memory_limit=options.memory_limit,
-            extra_files=(),
-        )
-
-    def least_bytes() -> int | None:
-        """What a call needs under the objective ``peak``; None where this plan takes the least."""
-        from .report import report_json  # noqa: PLC0415
-
-        if options.objective in ("peak", "time"):
-            return None
-        wish = replace(options, objective="peak")
-        least = plan_fusion(program, wish)
-        manifest = emitted(lower_plan(least, wish, scratch=False)).manifest
-        needed: int = report_json(least, manifest, least.extent_of)["memory"]["peak_bytes"]
-        return needed
-
-    def call_bytes(module: Module) -> int:
-        """What a call at planning extents allocates."""
-        from .runtime.memory import memory_use  # noqa: PLC0415
-
-        sizes = options.extent_of
-        return memory_use(emitted(module).manifest, sizes, threads=1).peak
-
-    def with_room_for_copies(plan: FusionPlan, limit: int) -> FusionPlan:
-        """The plan with tiles so small that the copies of its products fit under the limit too.
-
-        Where no tiles are, the plan as it is: lowering will do with fewer copies.
-        """
-        room, tried = limit, plan
-        for _ in range(_TIGHTER):
-            needed = call_bytes(lower_plan(tried, replace(options, memory_limit=None)))
-            if needed <= limit:
-                return tried
-            room = min(room * limit // needed, room * 7 // 8)
-            wish = replace(options, memory_limit=room)
-            smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
-            if smaller is None:
-                break
-            tried = smaller
-        return plan
-
-    def planned() -> FusionPlan:
-        plan, limit = plan_fusion(program, options), options.memory_limit
-        if options.objective == "time" and limit is not None:
-            return with_room_for_copies(plan, limit)
-        return plan
-
-    plan = tracer.run("plan", planned)
+    plan = tracer.run("plan", lambda: plan_within(program, options))
     _check_sliced(plan, options)
-
-    def lowered() -> Module:
-        """With all copies and packed blocks where they fit, else with those that do."""
-        if options.objective == "time" and options.memory_limit is not None:
-            module = lower_plan(plan, replace(options, memory_limit=None))
-            if call_bytes(module) <= options.memory_limit:
-                return module
-        return lower_plan(plan, options)
-
-    module = tracer.run("module", lowered)
+    module = tracer.run("module", lambda: lower_within(plan, options))
     tracer.progress("emit")
     start = time.perf_counter()
-    first = emitted(module)
-    if _exceeds_promise(first, plan, options):
-        # Copies that fit into what lives at one time need not fit between the arrays of the arena.
-        module = tracer.run("module", lambda: lower_plan(plan, options, scratch=False))
-        first = emitted(module)
+    artifact = emit_artifact(
+        module,
+        target=options.target,
+        planning_extents=options.extents,
+        memory_limit=options.memory_limit,
+    )
     points: list[dict[str, Any]] = []
     if options.pareto:
         from .report import pareto_points  # noqa: PLC0415
 
         points = pareto_points(plan, options)
-    artifact = _with_documents(first, system, plan, least_bytes, points)
+    artifact = _with_documents(artifact, system, plan, options, points)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
 
@@ -220,16 +156,6 @@ def _check_sliced(plan: FusionPlan, options: Options) -> None:
             f"must read one of its axes in full and with one index, so name a block of a joined "
             f"axis as an input of its own, or pass the array whole"
         )
-
-
-def _exceeds_promise(artifact: Artifact, plan: FusionPlan, options: Options) -> bool:
-    """True where a call at planning extents takes more than the plan or the limit allows."""
-    from .runtime.memory import memory_use  # noqa: PLC0415
-
-    use = memory_use(artifact.manifest, plan.extent_of, threads=1)
-    if options.memory_limit is not None and use.peak > options.memory_limit:
-        return True
-    return plan.solve.objective == "peak" and use.arenas > max(plan.arena, plan.solve.value or 0)
 
 
 def _with_line(diagnostic: Diagnostic) -> Diagnostic:
@@ -272,39 +198,19 @@ def _with_documents(
     artifact: Artifact,
     system: System,
     plan: FusionPlan,
-    least_bytes: Callable[[], int | None],
+    options: Options,
     pareto: list[dict[str, Any]],
 ) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
+    from .memory_limit import refuse_excess  # noqa: PLC0415
     from .report import explain_text, report_html, report_json  # noqa: PLC0415
 
     extents = plan.extent_of
     manifest = artifact.manifest
-    limit = manifest.memory_limit
     report = report_json(plan, manifest, extents)
     if pareto:
         report["pareto"] = pareto
-    peak = report["memory"]["peak_bytes"]
-    if limit is not None and peak > limit:
-        rows = sorted(report["arrays"], key=lambda a: -a["bytes"])
-        largest = [f"{a['name']} {a['bytes']:,}" for a in rows if a["kind"] != "input"][:4]
-        least = least_bytes()
-        if least is not None and least < peak:
-            advice = (
-                "try --objective time, which plans for the limit, or use --objective peak, which "
-                f"fuses loops and needs {least:,} bytes"
-            )
-        elif plan.solve.objective == "time":
-            advice = "since no plan that tcgen finds needs less"
-        else:
-            advice = (
-                "or try --objective time, which plans for the limit and may compute parts anew; "
-                "no fusion alone that tcgen finds needs less"
-            )
-        raise MemoryLimitError(
-            f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
-            f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, {advice}"
-        )
+    refuse_excess(report, plan, options)
     documents = (
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),

@@ -200,7 +200,7 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
     )
     assert result.exit_code == 3
     assert "the memory limit is 1,048,576" in result.stderr
-    assert "use --objective peak, which fuses loops and needs" in " ".join(result.stderr.split())
+    assert "use the objective peak, which fuses loops and needs" in " ".join(result.stderr.split())
     assert not folder.exists()
 
 
@@ -267,8 +267,8 @@ def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("objective", "advice"),
     [
-        ("none", "try --objective time, which plans for the limit, or use --objective peak"),
-        ("peak", "or try --objective time, which plans for the limit and may compute parts anew"),
+        ("none", "try the objective time, which plans for the limit, or use the objective peak"),
+        ("peak", "or try the objective time, which plans for the limit and may compute parts anew"),
         ("time", "since no plan that tcgen finds needs less"),
     ],
 )

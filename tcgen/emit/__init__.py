@@ -14,6 +14,8 @@ from .manifest import make_manifest
 from .numpy_source import numpy_source
 from .package import package_text, runtime_files
 
+__all__ = ["SOURCES", "emit_artifact", "make_manifest"]
+
 SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
 _PRINTERS = {"cpu": c_source, "cuda": cuda_source, "numpy": numpy_source}
 
@@ -46,7 +48,6 @@ def emit_artifact(
     manifest = make_manifest(
         module,
         target=target,
-        version=__version__,
         planning_extents=planning_extents,
         memory_limit=memory_limit,
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from .. import __version__
 from ..artifact import (
     BufferEntry,
     ContractionEntry,
@@ -32,7 +33,6 @@ def make_manifest(
     module: Module,
     *,
     target: str,
-    version: str,
     planning_extents: tuple[tuple[str, int], ...],
     memory_limit: int | None,
 ) -> Manifest:
@@ -40,7 +40,7 @@ def make_manifest(
     found = positions(module)
     return Manifest(
         name=module.name,
-        tcgen_version=version,
+        tcgen_version=__version__,
         target=target,
         dtype=module.dtype,
         memory_limit=memory_limit,
