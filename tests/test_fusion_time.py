@@ -192,7 +192,8 @@ def test_time_of_a_product(hand_plans):
     time = step_picoseconds(program.steps[0], {i: 2, k: 5}, 3, {"n": 10}, machine, "float64")
     calls = 3 * 5 * 2
     work = 3 * 2000 * 1000 * (4 * 12 * 9) // (2 * 10 * 5)
-    traffic = calls * 8 * (2 * 5 + 5 * 10 + 2 * (2 * 10)) * 1000
+    lines = 56 * (2 + 1 + 2)  # begun and not filled: two rows of a, one of b, c read and written
+    traffic = calls * (8 * (2 * 5 + 5 * 10 + 2 * (2 * 10)) + lines) * 1000
     assert time == work + traffic + calls * 1000
 
 

@@ -19,9 +19,11 @@ from ..config import Machine
 from ..ir.cost import extent_of
 from ..ir.plan import FusionPlan
 from ..ir.program import Add, Contract, Map, Produce, Step
-from ..ir.tensor import Index, Ref, element_bytes
+from ..ir.tensor import Index, Ref, Role, element_bytes
 
 PICO = 10**12
+_FIXED = (Role.INPUT, Role.OUTPUT)  # whose arrays lie as the equations say
+_LINE = 64  # bytes that pass between memory and caches at once
 _ROWS, _DEPTH = 2, 4  # of a product: at this length half of the machine's flops are reached
 
 
@@ -64,7 +66,7 @@ def step_picoseconds(
         *([step.out] if adds else []),
         *_copied(step, length, whole),
     ]
-    held = sum(_bytes(ref, length, dtype) for ref in touched)
+    held = sum(_bytes(ref, length, whole, dtype) for ref in touched)
     return (
         flops * slow * PICO // (fast * machine.flops)
         + calls * held * PICO // machine.bandwidth
@@ -83,7 +85,8 @@ def _efficiency(step: Step, a: Ref, b: Ref, length: Mapping[Index, int]) -> tupl
 def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:
     """What is copied before or after a product, twice: once read and once written.
 
-    Rows, columns or summed indices of which two walk tiles do not lie in memory with one stride.
+    Rows, columns or summed indices of which two walk tiles do not lie in memory with one stride,
+    other than those of an intermediate, which lies as its tiles do.
     """
     if not isinstance(step.op, Contract):
         return []
@@ -94,6 +97,7 @@ def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int])
         for ref in refs
         for other in refs
         if ref is not other
+        and ref.tensor.role in _FIXED
         and sum(
             i in ref.indices and i in other.indices and sum(i in r.indices for r in refs) == 2
             for i in tiled
@@ -103,8 +107,21 @@ def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int])
     return [ref for ref in dict.fromkeys(copied) for _ in range(2)]
 
 
-def _bytes(ref: Ref, length: Mapping[Index, int], dtype: str) -> int:
-    return element_bytes(ref.tensor, dtype) * prod(length[i] for i in dict.fromkeys(ref.indices))
+def _bytes(ref: Ref, length: Mapping[Index, int], whole: Mapping[Index, int], dtype: str) -> int:
+    """Bytes that pass between memory and caches for one operand of one call.
+
+    The caller's arrays lie as they are, and memory passes in whole lines: each stretch of
+    a tile touches a part of a line more than it holds. An intermediate lies as its tiles do.
+    """
+    item, walked = element_bytes(ref.tensor, dtype), dict.fromkeys(ref.indices)
+    count, stretch = prod(length[i] for i in walked), 1
+    if ref.tensor.role not in _FIXED:
+        return item * count
+    for index in reversed(ref.indices):
+        stretch *= length[index]
+        if length[index] < whole[index]:
+            return item * count + (_LINE - item) * count // min(count, stretch)
+    return item * count
 
 
 def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str) -> int:
