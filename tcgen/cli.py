@@ -34,6 +34,7 @@ from .driver import (
 from .errors import ExtentError, SpecError, TcgenError, UnavailableError
 from .ir.plan import FusionPlan
 from .ir.system import System, planning_extents
+from .plan_cache import plans_kept
 from .runtime.build import cache_clear, cache_info
 from .runtime.program import Program
 
@@ -295,24 +296,29 @@ def doctor_command(as_json: bool) -> None:
 
 @main.group("cache")
 def cache_group() -> None:
-    """Compiled objects kept between runs."""
+    """Compiled objects and plans kept between runs."""
 
 
 @cache_group.command("info")
 @json_option
 def cache_info_command(as_json: bool) -> None:
-    """Where the cache is, how many objects and bytes it holds."""
-    info = cache_info()
+    """Where the cache is, how many objects, plans and bytes it holds."""
+    info, plans = cache_info(), plans_kept()
+    count = info["bytes"] + sum(p.stat().st_size for p in plans)
     if as_json:
-        _print_json(dict(info))
+        _print_json({**info, "plans": len(plans), "bytes": count})
     else:
-        click.echo(f"{info['folder']}: {info['objects']} objects, {info['bytes']:,} bytes")
+        held = f"{info['objects']} objects, {len(plans)} plans, {count:,} bytes"
+        click.echo(f"{info['folder']}: {held}")
 
 
 @cache_group.command("clear")
 def cache_clear_command() -> None:
-    """Remove every compiled object from the cache."""
-    click.echo(f"removed {cache_clear()} objects")
+    """Remove every compiled object and plan from the cache."""
+    plans = plans_kept()
+    for path in plans:
+        path.unlink(missing_ok=True)
+    click.echo(f"removed {cache_clear()} objects and {len(plans)} plans")
 
 
 def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:

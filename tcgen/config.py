@@ -194,12 +194,20 @@ def parse_bytes(text: str | SupportsIndex) -> int:
 
 
 def cache_dir() -> Path:
-    """Folder of compiled objects: TCGEN_CACHE_DIR, else the user's cache folder."""
+    """Folder of compiled objects and plans: TCGEN_CACHE_DIR, else the user's cache folder."""
     chosen = os.environ.get("TCGEN_CACHE_DIR")
     if chosen:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "tcgen"
+
+
+def keeps_plans() -> bool:
+    """TCGEN_PLAN_CACHE: 0 searches every sequence and plan anew; 1 (default) keeps them on disk."""
+    text = os.environ.get("TCGEN_PLAN_CACHE", "1")
+    if text not in ("0", "1"):
+        raise ArgumentError(f"TCGEN_PLAN_CACHE={text!r} is not 0 or 1")
+    return text == "1"
 
 
 def compiler_command() -> str | None:

@@ -111,6 +111,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     from .emit import emit_artifact  # noqa: PLC0415
     from .frontend.sliced import read_in_slices  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within  # noqa: PLC0415
+    from .plan_cache import kept  # noqa: PLC0415
 
     tracer = tracer or Tracer()
     options = replace(options, extents=planning_extents(system, options.extent_of))
@@ -118,12 +119,25 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         tracer.check_values = _ValueCheck(system, options.dtype)
     equations = read_in_slices(system, options.sliced)
     system = tracer.run("system", lambda: equations)
+    factoring = replace(options, objective="none", memory_limit=None, pareto=False, target="cpu")
     try:
-        program = tracer.run("program", lambda: form_sequence(system, options, tracer.progress))
+        program = tracer.run(
+            "program",
+            lambda: kept(
+                "program",
+                system,
+                factoring,
+                Program,
+                lambda: form_sequence(system, options, tracer.progress),
+            ),
+        )
     except SpecError as error:
         raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
 
-    plan = tracer.run("plan", lambda: plan_within(program, options))
+    plan = tracer.run(
+        "plan",
+        lambda: kept("plan", program, options, FusionPlan, lambda: plan_within(program, options)),
+    )
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
     tracer.progress("emit")

@@ -15,6 +15,8 @@ import pytest
 
 # The processes of ``pytest -n`` share the cores: threads that wait must not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# What a test sees of the planner must come from the planner, not from an earlier run.
+os.environ.setdefault("TCGEN_PLAN_CACHE", "0")
 
 # How a skip's reason names each requirement.
 _REASONS = {
