@@ -47,7 +47,9 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def files(folder: Path, options: Options = OPTIONS, factor: str = "") -> tuple[tuple[str, str], ...]:
+def files(
+    folder: Path, options: Options = OPTIONS, factor: str = ""
+) -> tuple[tuple[str, str], ...]:
     """The files of the artifact of the equations."""
     spec = folder / "sums.spec"
     spec.write_text(SPEC.format(factor=factor))
