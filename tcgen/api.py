@@ -55,7 +55,8 @@ def compile(
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
         pareto: also plan for a row of memory limits, for ``program.report.pareto()``.
-        machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``.
+        machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``; refused
+            where neither the objective "time" nor ``pareto`` reads them.
         sliced: inputs that may be larger than memory, by name: a call takes an h5py dataset, a
             memory map or a callable for them and reads it slice by slice.
 

@@ -72,7 +72,7 @@ planning_options = _together(
     click.option(
         "--machine",
         metavar="CONSTANTS",
-        help="For the objective time, for example flops=2e11,bandwidth=1e11.",
+        help="For time and --pareto, for example flops=2e11,bandwidth=1e11.",
     ),
     click.option("--pareto", is_flag=True, help="Also plan for a row of memory limits."),
     click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),

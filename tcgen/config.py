@@ -103,7 +103,7 @@ class Options:
         objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``
             (fewest elements in all), ``peak`` (fewest bytes at one time) or ``time`` (least
             predicted time within the memory limit).
-        machine: constants of the predicted time.
+        machine: constants of the predicted time, for the objective ``time`` and for ``pareto``.
         pareto: also plan for a row of memory limits: the curve of time against memory.
         optimize: False keeps the user's own factoring.
         effort: deterministic search effort; 1 is the default amount of work.
@@ -146,6 +146,12 @@ class Options:
         if not isinstance(self.machine, Machine):
             raise ArgumentError(
                 f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
+            )
+        if self.machine != Machine() and self.objective != "time" and not self.pareto:
+            raise ArgumentError(
+                f"constants of a machine change nothing for the objective {self.objective}: choose "
+                f"the objective time, or ask for the curve of time against memory (pareto), or "
+                f"leave machine out"
             )
         for weight, name in ((self.add_weight, "add_weight"), (self.byte_weight, "byte_weight")):
             if not isinstance(weight, int | float) or not 0 <= weight < inf:

@@ -158,13 +158,16 @@ def kernel_program(
         dtype: of all arrays.
         target: "cpu" or "numpy".
         path: order of contraction, or None for the cheapest.
-        memory_limit: bytes; where the plain plan needs more, loops are fused.
+        memory_limit: bytes; where the plain plan needs more, the one of least predicted time that
+            keeps the limit at these extents.
 
     Raises:
         MemoryLimitError: no plan fits the limit.
     """
     order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
-    key = (kernel, dtype, target, order, path is None, memory_limit)
+    # What fits depends on the extents.
+    limit = None if memory_limit is None else (memory_limit, extents)
+    key = (kernel, dtype, target, order, path is None, limit)
     with _lock:
         program = _programs.get(key)
         if program is not None:
@@ -184,7 +187,7 @@ def kernel_program(
         try:
             made = compile_system(system, options)
         except MemoryLimitError:
-            made = compile_system(system, replace(options, objective="linear"))
+            made = compile_system(system, replace(options, objective="time"))
         program = Program(made.artifact)
         _keep(key, program)
     return program

@@ -160,12 +160,21 @@ def test_memory_limit() -> None:
     text = "xac,xbd,ijcd->ijab"
     expected = np.einsum(text, b, b, t, optimize=True)
     result = 8 * expected.size
-    with pytest.raises(MemoryLimitError, match="this plan needs"):
+    with pytest.raises(MemoryLimitError, match="this plan needs") as refused:
         tcgen.einsum(text, b, b, t, memory_limit=result - 1)
+    assert "objective" not in str(refused.value)  # which a call of einsum does not choose
     path = ["einsum_path", (0, 1), (0, 1)]
     whole = 8 * 24**4
     fused = tcgen.einsum(text, b, b, t, optimize=path, memory_limit=whole // 2)
     np.testing.assert_allclose(fused, expected, rtol=1e-10, atol=1e-10)
+    # The same call on smaller arrays, then on larger ones again: each is planned for its extents.
+    small, tau = b[:, :6, :6].copy(), t[:, :, :6, :6].copy()
+    wanted = np.einsum(text, small, small, tau, optimize=True)
+    for _ in range(2):
+        found = tcgen.einsum(text, small, small, tau, optimize=path, memory_limit=whole // 2)
+        np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
+        fused = tcgen.einsum(text, b, b, t, optimize=path, memory_limit=whole // 2)
+        np.testing.assert_allclose(fused, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_memory_limit_needs_a_kernel() -> None:

@@ -35,6 +35,7 @@ def test_integers_of_numpy_are_extents_and_bytes() -> None:
         ({"effort": "much"}, TypeError, "effort 'much' is not"),
         ({"dtype": float}, TypeError, "dtype <class 'float'> is not one of float64"),
         ({"machine": {"flops": 1}}, TypeError, "is not text such as 'flops=2e11"),
+        ({"machine": "flops=2e11"}, TypeError, "change nothing for the objective none: choose"),
         ({"sliced": "ff"}, TypeError, "sliced input ff: there is no input of that name"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import subprocess
@@ -244,6 +245,22 @@ def test_command_line_writes_page_and_drawings(tmp_path: Path) -> None:
     assert (tmp_path / "b.html").read_text() == page
     run("report", folder, "-e", "Nk=99", "--html", tmp_path / "c.html")
     assert 'value="99"' in (tmp_path / "c.html").read_text()
+
+
+def test_what_a_limit_left_as_written_is_in_every_report(tmp_path: Path) -> None:
+    factors = "*".join(f"x[{i},{j}]" for i, j in itertools.pairwise("ijklmnpqri"))
+    spec = tmp_path / "long.spec"
+    spec.write_text(
+        f"space o = 2\nindex i j k l m n p q r : o\ninput x[o,o]\noutput e\ne = {factors}\n"
+    )
+    result = CliRunner().invoke(main, ["report", str(spec), "--target", "numpy"])
+    assert "left as written: e: 1 of 1 terms, which have more than 8 factors" in result.stdout
+    system = read_system(spec)
+    case = compile_system(system, Options(extents=(("o", 2),), target="numpy"))
+    report = json.loads(case.artifact.text("report.json"))
+    assert report["notes"] == list(case.program.notes)
+    assert len(report["notes"]) == 1
+    assert f"<li>{report['notes'][0]}</li>" in case.artifact.text("report.html")
 
 
 def test_page_that_cannot_be_written_is_an_error_with_its_name(tmp_path: Path) -> None:

@@ -61,6 +61,7 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
             for s in program.steps
         ],
+        "notes": list(program.notes),
         "kernels": [
             {
                 "name": group.name,

@@ -81,6 +81,7 @@ def report_html(
         "memory": _memory(plan, manifest, report, numbers),
         "equations": escape(system.pretty().rstrip()),
         "steps": _steps(plan, report, numbers),
+        "notes": _notes(report),
         "graph": graph or "",
         "graph_note": escape(note),
         "fusion": escape(_fusion(report)),
@@ -254,6 +255,14 @@ def _steps(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
             )
         )
     return "".join(rows)
+
+
+def _notes(report: dict[str, Any]) -> str:
+    """What a limit of the optimiser left as written; nothing where nothing was."""
+    if not report["notes"]:
+        return ""
+    items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
+    return f'<p class="soft">Left as written:</p><ul class="soft">{items}</ul>'
 
 
 def _powers(text: str) -> str:

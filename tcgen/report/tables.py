@@ -17,6 +17,8 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     console.print(_arrays(report["arrays"]))
     if report.get("pareto"):
         console.print(_pareto(report["pareto"]))
+    for note in report["notes"]:
+        console.print(f"left as written: {note}")
     fusion = report["fusion"]
     value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
     console.print(

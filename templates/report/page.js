@@ -35,8 +35,22 @@ function packed([item, parts, ...groups]) {
   ].map((count) => ((count + line - 1n) / line) * line).reduce((a, b) => a + b);
 }
 
-const bytes = ([factors, item, , , , contractions]) => contractions
-  ? contractions.map(packed).reduce(larger) : product(factors) * BigInt(item);
+// Scratch of a kernel on a GPU, as in tcgen/runtime/gpu_memory.py: what its blocks leave for a second
+// pass, and the private arrays of those that run at one time where they do not fit shared memory.
+function scratch([strips, most, part, privates]) {
+  const [shared, spilled, line] = data.peak.spilling.map(BigInt);
+  const up = (n, step) => ((n + step - 1n) / step) * step;
+  const all = strips.map(([factors, tile]) => up(product(factors), BigInt(tile)) / BigInt(tile));
+  const counted = all.reduce((a, b) => a * b, 1n);
+  const blocks = most === null ? counted : least([counted, BigInt(most)]);
+  const own = total(privates.map((one) => up(bytes(one), line)));
+  return blocks * BigInt(part) + (own > shared ? least([blocks, spilled]) * own : 0n);
+}
+
+function bytes([factors, item, , , , contractions, grid]) {
+  if (contractions) return contractions.map(packed).reduce(larger);
+  return grid ? scratch(grid) : product(factors) * BigInt(item);
+}
 
 // Top of an arena in which each block gets the lowest place that is free when its turn comes.
 function firstFit(blocks) {
