@@ -133,7 +133,7 @@ def _terms_multiplied_out(system: System) -> int:
     total = 0
     for equation in system.equations:
         tensor = equation.lhs.tensor
-        inlined = tensor.role is Role.TEMP and tensor.volatile
+        inlined = _is_inlined(equation)
         count = 0
         for term in equation.terms:
             images = max(1, len(term.perms)) if inlined else 1
@@ -146,16 +146,26 @@ def _terms_multiplied_out(system: System) -> int:
 
 
 def _multiplied_out(system: System) -> System:
-    """The system with volatile intermediates inlined; constant ones are computed once anyway."""
+    """The system with intermediates inlined, but for constant products, which are computed once."""
     equations: list[Equation] = []
     known: dict[str, Equation] = {}
     for old in system.equations:
         current = inline_all(old, known)
-        tensor = old.lhs.tensor
-        if tensor.role is Role.TEMP and tensor.volatile:
-            known[tensor.name] = current
+        if _is_inlined(old):
+            known[old.lhs.tensor.name] = current
         equations.append(current)
     return keep_needed(replace(system, equations=tuple(equations)))
+
+
+def _is_inlined(equation: Equation) -> bool:
+    """True of volatile intermediates and of constant sums, such as ``2*v[i,a,j,b] - v[i,b,j,a]``.
+
+    A sum costs next to nothing, and as an array of its own it hides what it has in common with
+    other terms; the search makes it again where it is a common factor.
+    """
+    tensor = equation.lhs.tensor
+    sums = all(not t.sums and len(t.factors) == 1 == len(t.refs) for t in equation.terms)
+    return tensor.role is Role.TEMP and (tensor.volatile or sums)
 
 
 def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
