@@ -47,11 +47,11 @@ BLOCKS = {
     False: ("oooo", "ovoo", "oovv", "ovov", "ovvv", "vvvv"),
     True: ("oooo", "ooov", "oovv", "ovov", "ovvv", "vvvv"),
 }
+H = 0.75**0.5
 RING = "\n".join(
     f"{atom} {radius * x:.8f} {radius * y:.8f} 0"
     for atom, radius in (("C", 1.3970), ("H", 2.4810))
-    for x, y in ((1, 0), (0.5, 0.75**0.5), (-0.5, 0.75**0.5), (-1, 0), (-0.5, -(0.75**0.5)))
-    + ((0.5, -(0.75**0.5)),)
+    for x, y in ((1, 0), (0.5, H), (-0.5, H), (-1, 0), (-0.5, -H), (0.5, -H))
 )
 SYSTEMS = {  # atoms in Angstrom, basis, core orbitals left out
     "benzene": (RING, "cc-pvdz", 6),
@@ -132,7 +132,8 @@ def compile_program(folder: str, arrays: Arrays, options: argparse.Namespace) ->
     limit = options.memory_limit
     planned = {"memory_limit": limit, "objective": "time"} if limit else {}
     extents = dict(zip("ov", arrays["t1"].shape, strict=True))
-    tcgen.compile(tcgen.spec_path(spec), extents=extents, **planned).save(folder)
+    path, weight = tcgen.spec_path(spec), options.byte_weight
+    tcgen.compile(path, extents=extents, byte_weight=weight, **planned).save(folder)
 
 
 def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespace) -> Step:
@@ -144,7 +145,9 @@ def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespac
         import tcgen
 
         program = tcgen.load(folder)
-        constant = [t.name for t in program.manifest.tensors if t.role == "input" and not t.volatile]
+        constant = [
+            t.name for t in program.manifest.tensors if t.role == "input" and not t.volatile
+        ]
         bound = program.bind(**{n: arrays[n] for n in constant})
         out: dict[str, np.ndarray] = {}
 
@@ -194,7 +197,9 @@ def pyscf_step(name: str, arrays: Arrays, options: argparse.Namespace) -> Step:
     field, core = reference(options)
     o, v = arrays["t1"].shape
     if name == "pyscf.gccsd":
-        field = scf.addons.convert_to_ghf(field) if field.mo_coeff is not None else scf.GHF(field.mol)
+        field = (
+            scf.addons.convert_to_ghf(field) if field.mo_coeff is not None else scf.GHF(field.mol)
+        )
     solver_class, integrals = {
         "pyscf.ccsd": (cc.ccsd.CCSD, cc.ccsd._ChemistsERIs),
         "pyscf.rccsd": (cc.rccsd.RCCSD, cc.rccsd._ChemistsERIs),
@@ -208,9 +213,7 @@ def pyscf_step(name: str, arrays: Arrays, options: argparse.Namespace) -> Step:
     solver.max_memory, solver.incore_complete, solver.verbose = 16000, True, 0
     eris = integrals(field.mol)
     eris.nocc = o
-    eris.fock = np.block(
-        [[arrays["f_oo"], arrays["f_ov"]], [arrays["f_ov"].T, arrays["f_vv"]]]
-    )
+    eris.fock = np.block([[arrays["f_oo"], arrays["f_ov"]], [arrays["f_ov"].T, arrays["f_vv"]]])
     eris.mo_energy = np.concatenate([arrays["e_o"], arrays["e_v"]])
     for block in BLOCKS[options.spin_orbital]:
         setattr(eris, block, arrays.get(f"v_{block}"))
@@ -291,6 +294,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
+    parser.add_argument("--byte-weight", type=float, default=2.0, help="of tcgen compile")
     parser.add_argument("--memory-limit", help="plan for time under this limit, such as 400MB")
     parser.add_argument("--folder", help="keeps arrays for further runs of the same system")
     parser.add_argument("--no-memory", action="store_true", help="leave peak memory out")

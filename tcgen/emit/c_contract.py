@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..ir.expr import Access
 from ..ir.loops import BandVar, Gemm, Module
 from ..runtime import packing
-from .c_expr import address, axis_length, bounds, extent, literal, product
+from .c_expr import address, bounds, extent, literal, product, stored_lengths
 from .c_loops import indented
-from .scope import Scope, contractions
+from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
@@ -121,15 +121,22 @@ def _whole(var: BandVar, scope: Scope) -> str:
 
 
 def _group(group: tuple[BandVar, ...], x: Access, y: Access, scope: Scope) -> str:
-    if not group:
-        return "{0}"
-    counts = []
+    """Lengths and strides of a group; a variable below the one before it makes a triangle of it."""
+    counts: list[str] = []
+    first: list[BandVar] = []
     for var in group:
         low, high = bounds(var, scope)
+        if var.below is not None:
+            n = extent(var.space)
+            counts[-1] = f"{n}*({n} + 1)/2"
+            continue
         counts.append(high if low == "0" else f"{high} - {low}")
-    lists = [counts, *([_stride(x, v, scope) for v in group] for x in (x, y))]
+        first.append(var)
+    if not group:
+        return "{0}"
+    lists = [counts, *([_stride(z, v, scope) for v in first] for z in (x, y))]
     arrays = (f"(const int64_t[]){{{', '.join(numbers)}}}" for numbers in lists)
-    return f"{{{len(group)}, {', '.join(arrays)}}}"
+    return f"{{{len(first)}, {', '.join(arrays)}}}"
 
 
 def _stride(access: Access, var: BandVar, scope: Scope) -> str:
@@ -138,8 +145,13 @@ def _stride(access: Access, var: BandVar, scope: Scope) -> str:
     axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
     if axis is None:
         return "0"
-    faster = buffer.order[buffer.order.index(axis) + 1 :]
-    return product([axis_length(buffer, n) for n in faster])
+    stored = stored_axes(buffer)
+    place = next(
+        n
+        for n, (first, pair) in enumerate(stored)
+        if axis == first or (pair is not None and axis in (pair.first, pair.first + 1))
+    )
+    return product(stored_lengths(buffer)[place + 1 :])
 
 
 def _start(access: Access, stmt: Gemm, scope: Scope) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ..errors import VerifyError
 from ..ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
 from .c import symbol
 from .c_expr import is_complex, literal, product, stored_lengths
@@ -156,6 +157,8 @@ def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
 
 def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
     """Operands in any layout."""
+    if any(v.below is not None for v in vectors.variables):
+        raise VerifyError("products over triangles are printed for the CPU alone")
     operands = []
     for access in (stmt.a, stmt.b):
         text, letters = sliced(access, scope, vectors)

@@ -78,7 +78,7 @@ class Buffer:
             live within one launch),
             ``register`` (a scalar variable inside a kernel; its axes all have length 1).
         tensor: the tensor it holds, or None for scratch made by lowering.
-        packed: pairs of axes stored as triangles (caller buffers only).
+        packed: pairs of axes stored as triangles (caller buffers and scratch).
         live: first and last position (of statements and fetches, in the order of the text, constant
             phase first; see :func:`~tcgen.ir.loops_query.positions`) at which it holds memory,
             inclusive, over all of a loop that it outlives. Memory is reused between disjoint lives.
@@ -180,9 +180,11 @@ class Gemm:
     a group are neighbouring physical axes in the group's order, every variable but the first of a
     group runs over the whole length of its axis, and one of the operand's two groups ends on the
     fastest axis with stride 1 (axes of length 1 aside). With a scheme the generated kernel computes
-    it, from operands in any layout, each variable on one axis. No buffer is packed, all have one
-    dtype. An empty group is one row, one column or one product. A batch variable stands in ``out``
-    and in at least one operand; the other is then the same for all.
+    it, from operands in any layout, each variable on one axis. All have one dtype. No buffer is
+    packed, but with a scheme a row (column) variable that stays below the one before it in its
+    group walks, together with that one, the packed pair of each operand that holds them. An empty
+    group is one row, one column or one product. A batch variable stands in ``out`` and in at least
+    one operand; the other is then the same for all.
     """
 
     out: Access

@@ -126,8 +126,8 @@ def _check_buffer(buffer: Buffer) -> None:
         raise fault("its order is no permutation of its axes")
     if buffer.place == "register" and any(a.length != 1 for a in buffer.axes):
         raise fault("a register holds one element")
-    if buffer.packed and buffer.place != "caller":
-        raise fault("only a caller's buffer is packed")
+    if buffer.packed and buffer.place != "caller" and buffer.tensor is not None:
+        raise fault("only a caller's buffer and scratch are packed")
     for pair in buffer.packed:
         rows = [k for k, axis in enumerate(buffer.order) if axis in (pair.first, pair.first + 1)]
         if len(rows) != 2 or rows[1] != rows[0] + 1:
@@ -296,8 +296,9 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
 def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
     band = band_of(stmt)
     _check_band(band, scope)
-    if any(v.below is not None for v in band):
-        raise VerifyError("a matrix product over a triangle")
+    outer = {v.name for v in (*stmt.m, *stmt.n)}
+    if any(v.below is not None and (not stmt.scheme or v.name not in outer) for v in band):
+        raise VerifyError("a sum, a batch or a product of the BLAS over a triangle")
     if stmt.out.buffer in (stmt.a.buffer, stmt.b.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
     if stmt.parallel and scope.parallel:

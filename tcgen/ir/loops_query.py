@@ -5,6 +5,7 @@ The checker, lowering and emission all ask here, so that each rule is written on
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
@@ -105,13 +106,26 @@ def contraction_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """Why the generated contraction kernel cannot use an operand as it lies in memory, or None."""
-    if buffer.packed:
-        return f"{buffer.name} is packed"
+    """Why the generated contraction kernel cannot use an operand as it lies in memory, or None.
+
+    A packed pair must be walked as one: by a variable and, next in its group, one below it.
+    """
     held = [s.variable for s in access.subscripts]
     for var in (*groups[0], *groups[1]):
         if held.count(var.name) != 1:
             return f"{var.name} stands {held.count(var.name)} times in {access}"
+    walked = [
+        {row.name, column.name}
+        for group in groups
+        for row, column in itertools.pairwise(group)
+        if column.below == row.name
+    ]
+    triangles = sum(var.below is not None for group in groups for var in group)
+    packed = [{held[p.first], held[p.first + 1]} for p in buffer.packed]
+    if any(p.antisymmetric for p in buffer.packed) or any(p not in walked for p in packed):
+        return f"{buffer.name} is packed"
+    if triangles > len(packed):
+        return f"{buffer.name} is not packed, but walked over a triangle"
     return None
 
 

@@ -17,6 +17,7 @@ from .memory import Memory
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
 from .orders import choose_orders
+from .pairs import bind_half, exchange_of
 from .parallel import mark_parallel
 from .statements import make_fetch, make_statement
 
@@ -32,8 +33,9 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         starts: how each instance begins, with a zero or by being overwritten.
         statements: each visit becomes a statement on buffers, or a fetch.
         orders: the intermediates' axes are put in the order with the fewest copies.
-        binding: statements become matrix products with their copies, or element loops; for a GPU
-            element loops only, without copies.
+        binding: statements become matrix products with their copies, of one of each pair of indices
+            where they are proven symmetric, or element loops; for a GPU element loops only, without
+            copies.
         nest: visits are grouped by common loop prefixes; zeroes and packing are put in.
         host split: host loops, fetches and launches, of the constant and the volatile phase.
         places and lives: private or arena memory, first and last position.
@@ -96,9 +98,11 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
     for position, statement in statements.items():
         room = rooms.get(position)
         if on_gpu:
-            body: tuple[Stmt, ...] = (bind_assign(statement, memory.buffers),)
+            body: tuple[Stmt, ...] | None = (bind_assign(statement, memory.buffers),)
         else:
-            body = bind_statement(statement, memory, extents, room, generated=generated)
+            exchange = exchange_of(plan, position) if generated else None
+            body = exchange and bind_half(statement, exchange, memory, extents)
+            body = body or bind_statement(statement, memory, extents, room, generated=generated)
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):

@@ -68,9 +68,10 @@ def walked(access: Access, buffer: Buffer) -> list[str]:
 
 
 def fastest(access: Access, buffer: Buffer) -> str | None:
-    """Variable on the axis of stride 1; None where a contracted axis or a number stands there."""
+    """Variable on the axis of stride 1; None where a number or a packed pair stands there."""
     long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
-    return access.subscripts[long[-1]].variable if long and not buffer.packed else None
+    pairs = {axis for p in buffer.packed for axis in (p.first, p.first + 1)}
+    return access.subscripts[long[-1]].variable if long and long[-1] not in pairs else None
 
 
 def elements(band: Band, extents: Mapping[str, int]) -> int:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ..ir.loops import Axis, BandVar, Buffer
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
-from ..ir.tensor import Role, Tensor, element_type
+from ..ir.tensor import Packing, Role, Tensor, element_type
 from .names import unique
 
 
@@ -42,7 +42,12 @@ class Memory:
         return tensor.name if array is None else self._names[array]
 
     def scratch(
-        self, band: tuple[BandVar, ...], dtype: str, home: LoopId | None, position: int
+        self,
+        band: tuple[BandVar, ...],
+        dtype: str,
+        home: LoopId | None,
+        position: int,
+        packed: tuple[Packing, ...] = (),
     ) -> Buffer:
         """A new buffer for a visit, with one axis for each variable, in this order."""
         self._scratch += 1
@@ -53,7 +58,8 @@ class Memory:
         axes = tuple(Axis(v.space, v.tile) for v in band)
         order, last = tuple(range(len(axes))), len(self._ranks)
         self.scratch_of[name] = position
-        return self._add(Buffer(name, axes, order, dtype, "arena", rank=last), home)
+        buffer = Buffer(name, axes, order, dtype, "arena", packed=packed, rank=last)
+        return self._add(buffer, home)
 
     def reorder(self, name: str, order: tuple[int, ...]) -> None:
         """Choose the physical order of a buffer's axes."""
