@@ -10,9 +10,13 @@ is new amplitudes from old ones; ebcc returns residuals, to which the division i
 times all programs, so that they meet the same machine; medians are shown, and the ratio of ours to
 each. Amplitudes are those of MP2 with small random singles, and all results must agree to 1e-9.
 
-Memory: a process for each program loads what that program needs and does one iteration; the table
-has its peak resident bytes, everything included. Needs PySCF and ebcc. OPENBLAS_CORETYPE and
-OPENBLAS_L2_SIZE, which slow OpenBLAS down, are removed before NumPy is loaded.
+Memory: a process for each program loads what that program needs and does two iterations; the table
+has its peak resident bytes, everything included. Needs PySCF and ebcc.
+
+Peers get the best kernels that their libraries have. The BLAS inside PySCF's wheels and TBLIS,
+which PySCF uses where pytblis is installed, know no recent processors and fall back to slow code.
+Where there is AVX-512, OPENBLAS_CORETYPE is therefore set to SkylakeX and BLIS_ARCH_TYPE to skx
+(``--coretype``, ``--tblis``: other names, or ``""`` for none); OPENBLAS_L2_SIZE is removed.
 """
 
 from __future__ import annotations
@@ -36,11 +40,8 @@ if TYPE_CHECKING:
     Arrays = dict[str, np.ndarray]
     Step = Callable[[], tuple[np.ndarray, np.ndarray]]
 
-REMOVED = {n: os.environ.pop(n, None) for n in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-if any(REMOVED.values()):
-    os.execv(sys.executable, [sys.executable, *sys.argv])  # so that the linked BLAS sees it too
-
 CPUINFO = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+WIDE = "avx512f" in CPUINFO
 CLOSED_SHELL = ("tcgen", "pyscf.ccsd", "pyscf.rccsd", "ebcc.rccsd")
 SPIN_ORBITAL = ("tcgen", "pyscf.gccsd", "ebcc.gccsd")
 BLOCKS = {
@@ -284,6 +285,20 @@ def table(seconds: dict[str, list[float]], bytes_: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
+def set_environment(options: argparse.Namespace) -> None:
+    """Threads and kernels of the libraries; starts Python again so that they see them."""
+    count = str(options.threads)
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    wanted = dict.fromkeys(names, count)
+    wanted |= {"OPENBLAS_CORETYPE": options.coretype, "BLIS_ARCH_TYPE": options.tblis}
+    wanted["OPENBLAS_L2_SIZE"] = ""
+    if any(os.environ.get(name, "") != value for name, value in wanted.items()):
+        os.environ.update(wanted)
+        for name in [n for n, value in wanted.items() if not value]:
+            del os.environ[name]
+        os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
 def main() -> None:
     """Measure the programs asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -295,14 +310,15 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--byte-weight", type=float, default=2.0, help="of tcgen compile")
+    parser.add_argument("--coretype", default="SkylakeX" if WIDE else "", help="of OpenBLAS")
+    parser.add_argument("--tblis", default="skx" if WIDE else "", help="kernels of TBLIS")
     parser.add_argument("--memory-limit", help="plan for time under this limit, such as 400MB")
     parser.add_argument("--folder", help="keeps arrays for further runs of the same system")
     parser.add_argument("--no-memory", action="store_true", help="leave peak memory out")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--peak-of", nargs=2, metavar=("NAME", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ[variable] = str(options.threads)
+    set_environment(options)
     if options.peak_of:
         print_peak(options.peak_of[0], Path(options.peak_of[1]), options)
         return
@@ -322,7 +338,8 @@ def main() -> None:
     print(table(seconds, peaks))
     if options.json:
         models = {x.split(":")[1].strip() for x in CPUINFO.splitlines() if "model name" in x}
-        machine = {"processor": sorted(models), "threads": options.threads, "removed": REMOVED}
+        machine = {"processor": sorted(models), "threads": options.threads}
+        machine |= {"coretype": options.coretype, "tblis": options.tblis}
         machine["clock"] = "CPU time" if options.cpu_time else "wall time"
         result = {"machine": machine, "extents": {"o": o, "v": v}, "load": os.getloadavg()}
         text = json.dumps(result | {"seconds": seconds, "peak_resident": peaks}, indent=1)

@@ -97,12 +97,13 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
         room = rooms.get(position)
+        body: tuple[Stmt, ...] | None = None
         if on_gpu:
-            body: tuple[Stmt, ...] | None = (bind_assign(statement, memory.buffers),)
-        else:
-            exchange = exchange_of(plan, position) if generated else None
-            body = exchange and bind_half(statement, exchange, memory, extents)
-            body = body or bind_statement(statement, memory, extents, room, generated=generated)
+            body = (bind_assign(statement, memory.buffers),)
+        elif generated and (exchange := exchange_of(plan, position)) is not None:
+            body = bind_half(statement, exchange, memory, extents)
+        if body is None:
+            body = bind_statement(statement, memory, extents, room, generated=generated)
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
