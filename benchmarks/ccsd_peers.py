@@ -309,7 +309,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
-    parser.add_argument("--byte-weight", type=float, default=2.0, help="of tcgen compile")
+    parser.add_argument("--byte-weight", type=float, default=1.0, help="of tcgen compile")
     parser.add_argument("--coretype", default="SkylakeX" if WIDE else "", help="of OpenBLAS")
     parser.add_argument("--tblis", default="skx" if WIDE else "", help="kernels of TBLIS")
     parser.add_argument("--memory-limit", help="plan for time under this limit, such as 400MB")
