@@ -22,7 +22,7 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 from .errors import ArtifactError, UnavailableError
 from .grid import GridEntry
 
-SCHEMA = 2
+SCHEMA = 3
 MANIFEST = "manifest.json"
 
 

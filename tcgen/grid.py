@@ -36,6 +36,7 @@ class GridEntry:
         most: no more blocks than that: they take further points in turn; or None.
         threads: of a block.
         finish: function of the second pass, which has one block for each combination; or None.
+        once: the second pass is one block, also where the first one has none.
         part_bytes: what each block leaves in scratch for it.
     """
 
@@ -45,6 +46,7 @@ class GridEntry:
     most: int | None
     threads: int
     finish: str | None
+    once: bool
     part_bytes: int
 
     def blocks(self, extent: Callable[[str], int]) -> int:
@@ -52,7 +54,8 @@ class GridEntry:
 
         Example:
             >>> strip = StripEntry((("o", None), ("v", 4)), 16)
-            >>> GridEntry((), (strip,), 1, None, 256, None, 0).blocks({"o": 10, "v": 9}.__getitem__)
+            >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0)
+            >>> grid.blocks({"o": 10, "v": 9}.__getitem__)
             3
         """
         count = 1

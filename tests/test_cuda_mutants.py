@@ -56,6 +56,13 @@ input t[o,v,v], u[o,v,v], w[o,v]
 output r
 r[i,a] = (t[i,c,b]*u[i,c,a])*w[i,b]
 """
+EPILOGUE = """
+input t[o,v,o,v], u[v,o,v,o], e_o[o], e_v[v]
+output x, e
+r[i,a,j,b] = t[i,c,k,a]*u[b,k,c,j]
+x[b,j,a,i] = r[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+e = r[i,a,j,b]*r[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+"""
 WRONG = "wrong values"
 
 
@@ -90,11 +97,11 @@ def outcome(text: str, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) 
         found = program(**inputs)
     except EmulationError as error:
         return error.kind
-    (name,) = expected
-    return "right" if np.allclose(found[name], expected[name], rtol=1e-10) else WRONG
+    right = all(np.allclose(found[n], expected[n], rtol=1e-10) for n in expected)
+    return "right" if right else WRONG
 
 
-@pytest.mark.parametrize("text", [PRODUCT, ENERGY, PERMUTATION, FUSED])
+@pytest.mark.parametrize("text", [PRODUCT, ENERGY, PERMUTATION, FUSED, EPILOGUE])
 def test_nothing_planted(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert outcome(text, EmulatedDevice(), monkeypatch) == "right"
 
@@ -234,3 +241,36 @@ def test_mutants_of_a_fused_nest(
     old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check(FUSED, old, new, kinds, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kinds"),
+    [
+        # elements that do not exist, and values of another row or column
+        ("if (tc_i >= 0 && tc_j >= 0) {", "if (tc_i >= 0) {", f"race|{WRONG}"),
+        ("        tc_of_b[tc_n] = b;\n", "", "unwritten"),
+        (
+            "const tc_int j = tc_of_j[tc_y",
+            "const tc_int j = tc_of_b[tc_y",
+            f"{WRONG}|out of bounds",
+        ),
+        ("__shared__ tc_int tc_of_a[32];", "__shared__ tc_int tc_of_a[16];", "out of bounds"),
+        ("tc_value = tc_sum[tc_r][tc_c];", "tc_value = tc_sum[tc_c][tc_r];", WRONG),
+        # numbers: the parts of a block, of all blocks
+        ("(0*(tc_int)gridDim.x + blockIdx.x)*16)", "(0*(tc_int)gridDim.x)*16)", "race"),
+        ("if (threadIdx.x == 0) *(double *)(tc_scratch", "*(double *)(tc_scratch", "race"),
+        (
+            "tc_total0 = tc_block_sum(tc_total0",
+            "if (tc_warp == 0) tc_total0 = tc_block_sum(tc_total0",
+            "divergent barrier",
+        ),
+        ("tc_n < tc_blocks; ", "tc_n + 1 < tc_blocks; ", WRONG),
+        ("tc_n < tc_blocks; ", "tc_n <= tc_blocks; ", "out of bounds"),
+        ("(0*tc_blocks + tc_n)*16)", "(0*tc_blocks + tc_n)*8)", WRONG),
+        ("if (threadIdx.x == 0) e[0] = tc_sum;", "e[0] = tc_sum;", "race"),
+    ],
+)
+def test_mutants_of_an_epilogue(
+    old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(EPILOGUE, old, new, kinds, monkeypatch)

@@ -316,7 +316,8 @@ def test_shares_are_checked() -> None:
     refused("no part|two stages", stages=1)
     refused("not the variables of the target", batch=("i",))
     refused("holds rows and columns", rows=share.columns, columns=share.rows)
-    refused("one term for each statement", terms=share.terms[:1])
+    refused("one term for each product", terms=())
+    refused("other points than the elements", terms=share.terms[:1])
     refused(
         "not what its statement sums",
         terms=(replace(share.terms[0], depth=("k",)), *share.terms[1:]),

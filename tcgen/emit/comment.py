@@ -15,7 +15,8 @@ def kernel_comment(scope: Scope, first: str, other: str, end: str) -> list[str]:
     for title, names in (("inputs ", read), ("outputs", written)):
         shown = [_shape(scope.buffers[n]) for n in scope.outside() if n in names]
         lines.append(f"{title} {', '.join(shown) or '(none)'}")
-    local = [_shape(b) for b in scope.buffers.values() if b.place in ("private", "register")]
+    own = ("private", "register", "tile")
+    local = [_shape(b) for b in scope.buffers.values() if b.place in own]
     if local:
         lines.append(f"private {', '.join(local)}")
     lines.append(f"flops   {flops(scope)}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..errors import VerifyError
+from ..ir.epilogue_check import is_total
 from ..ir.loops import Assign, Kernel, Module, Zero
 from ..ir.share import Nest, Points, Sums, Tiles, Turned
 from .c import symbol
@@ -40,7 +41,15 @@ def cuda_source(module: Module, version: str) -> str:
 def finish_symbol(kernel: Kernel) -> str | None:
     """Name of the function that is a kernel's second pass, or None."""
     split = isinstance(kernel.share, Sums | Tiles) and kernel.share.splits > 1
-    return f"{symbol(kernel)}_finish" if split else None
+    return f"{symbol(kernel)}_finish" if split or totals(kernel) else None
+
+
+def totals(kernel: Kernel) -> int:
+    """Numbers to which the epilogue of a kernel of tiles adds, each with a part of every block."""
+    if not isinstance(kernel.share, Tiles):
+        return 0
+    after = kernel.body[len(kernel.share.terms) :]
+    return sum(isinstance(s, Assign) and is_total(s) for s in after)
 
 
 def scratch_argument(scope: Scope) -> bool:
@@ -108,7 +117,7 @@ def _body(scope: Scope, dtype: str) -> list[str]:
         case Turned():
             return turned_body(_only_assign(scope), share, scope, dtype)
         case Tiles():
-            return tiles_body(_assigns(scope), share, scope)
+            return tiles_body(_assigns(scope), share, scope, dtype)
         case Nest():
             return nest_body(share, scope, dtype)
         case None:
@@ -120,7 +129,7 @@ def _body(scope: Scope, dtype: str) -> list[str]:
 def _finish(scope: Scope, dtype: str) -> list[str]:
     share = scope.kernel.share
     if isinstance(share, Tiles):
-        return tiles_finish(_assigns(scope), share, scope)
+        return tiles_finish(_assigns(scope), share, scope, dtype)
     assert isinstance(share, Sums)
     return sums_finish(_only_assign(scope), share, scope, dtype)
 

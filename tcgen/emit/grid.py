@@ -9,7 +9,8 @@ import numpy as np
 from ..grid import GridEntry, StripEntry
 from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
 from ..ir.share import Nest, Points, Strip, Sums, Tiles, Turned
-from .cuda import finish_symbol, threads
+from .cuda import finish_symbol, threads, totals
+from .cuda_tile_store import PART
 from .scope import Scope
 
 _RESIDENT = 1 << 20  # blocks of element-wise kernels; further points are taken in turn
@@ -44,7 +45,7 @@ def make_grid(scope: Scope) -> GridEntry | None:
             strips = tuple(entry(s) for s in (*share.columns, *share.rows, Strip(share.batch, 1)))
             splits = share.splits
             item = np.dtype(scope.buffers[_target(scope)].dtype).itemsize
-            part = share.height * share.width * item
+            part = totals(kernel) * PART or share.height * share.width * item
         case Turned():
             kept = _kept(kernel.body[0])
             ends = {v.name: v for v in kept}
@@ -60,7 +61,14 @@ def make_grid(scope: Scope) -> GridEntry | None:
             assert_never(share)
     second = finish_symbol(kernel)
     return GridEntry(
-        scope.outside(), strips, splits, most, threads(kernel), second, part if second else 0
+        scope.outside(),
+        strips,
+        splits,
+        most,
+        threads(kernel),
+        second,
+        bool(totals(kernel)),
+        part if second else 0,
     )
 
 

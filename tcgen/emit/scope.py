@@ -24,6 +24,7 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.loops_query import accesses, private_to, used_buffers, written_buffers
+from ..ir.share import Tiles
 from ..ir.tensor import Packing, Space
 from .names import unique
 
@@ -84,8 +85,12 @@ class Scope:
         return frozenset(w for s in self.kernel.body for w in written_buffers(s))
 
     def read(self) -> frozenset[str]:
-        """Buffers whose values the kernel needs."""
-        return frozenset(r for s in self.kernel.body for r in _reads(s))
+        """Buffers whose values the kernel needs, a tile that it holds in registers aside."""
+        body, share = self.kernel.body, self.kernel.share
+        count = len(share.terms) if isinstance(share, Tiles) else len(body)
+        needed = {r for s in body[:count] for r in _reads(s)}
+        held = set(written_buffers(body[0])) if count < len(body) else set()
+        return frozenset(needed | {r for s in body[count:] for r in _reads(s)} - held)
 
 
 def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scope:

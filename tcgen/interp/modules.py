@@ -145,7 +145,7 @@ class _Machine:
         """Fill the private buffers that some statements use with NaN."""
         for stmt in body:
             for name in used_buffers(stmt):
-                if self.buffers[name].place in ("private", "register"):
+                if self.buffers[name].place in ("private", "register", "tile"):
                     self.memory[name][...] = np.nan
 
     def run_body(self, body: tuple[Stmt, ...], env: dict[str, int], position: int) -> None:

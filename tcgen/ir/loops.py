@@ -76,7 +76,9 @@ class Buffer:
         place: ``caller`` (argument array), ``arena`` (one for the program), ``private`` (one for
             each thread of a kernel, on a GPU for each block: contracted arrays and scratch that
             live within one launch),
-            ``register`` (a scalar variable inside a kernel; its axes all have length 1).
+            ``register`` (a scalar variable inside a kernel; its axes all have length 1),
+            ``tile`` (target of a GPU's tiles that only their own epilogue reads: each thread keeps
+            its elements in registers, and no memory holds it).
         tensor: the tensor it holds, or None for scratch made by lowering.
         packed: pairs of axes stored as triangles (caller buffers and scratch).
         live: first and last position (of statements and fetches, in the order of the text, constant

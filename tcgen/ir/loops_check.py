@@ -35,10 +35,11 @@ from .loops_query import (
     private_to,
 )
 from .loops_text import format_buffer, format_statement
+from .share import Tiles
 from .share_check import check_share
 from .tensor import Ref, Space
 
-_PLACES = ("caller", "arena", "private", "register")
+_PLACES = ("caller", "arena", "private", "register", "tile")
 
 
 def check_module(module: Module) -> None:
@@ -64,16 +65,18 @@ def _check_lives(module: Module) -> None:
     """Every buffer is alive at each statement that uses it."""
     found = positions(module)
     spans = found.kernels.values()
+    shared = [found.kernels[k.name] for k in module.kernels if isinstance(k.share, Tiles)]
     for buffer in module.buffers:
         uses = found.uses.get(buffer.name, ())
         if not uses or buffer.place == "caller":
             continue
-        if buffer.place in ("private", "register"):
+        if buffer.place in ("private", "register", "tile"):
             launched = sum(any(first <= n < end for n in uses) for first, end in spans)
             if launched > 1:
                 raise VerifyError(f"{buffer.place} buffer {buffer.name} is used in two launches")
-        if buffer.place == "register":
+        if buffer.place in ("register", "tile"):
             continue
+        uses = _whole_launches(uses, shared)
         if not (buffer.live[0] <= uses[0] and uses[-1] <= buffer.live[1]):
             raise VerifyError(
                 f"buffer {buffer.name} lives at statements {buffer.live[0]}..{buffer.live[1]} "
@@ -81,6 +84,15 @@ def _check_lives(module: Module) -> None:
             )
         if uses[0] < found.constant <= uses[-1] and not buffer.keep:
             raise VerifyError(f"buffer {buffer.name} is used in both phases but is not kept")
+
+
+def _whole_launches(uses: tuple[int, ...], shared: list[tuple[int, int]]) -> tuple[int, ...]:
+    """Positions of uses; what a kernel of tiles uses, it uses at all of its statements.
+
+    Its blocks run at once: one is at the epilogue while another one begins.
+    """
+    around = [(a, b) for a, b in shared if any(a <= n < b for n in uses)]
+    return tuple(sorted({*uses, *(n for a, b in around for n in (a, b - 1))}))
 
 
 def _repeated(names: list[str]) -> list[str]:

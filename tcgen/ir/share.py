@@ -98,10 +98,16 @@ class Tiles:
     is touched once, at the end. With more than one split the sums are parted among blocks, and a
     second pass adds the parts in order.
 
+    The statements behind the terms are the *epilogue*: what each thread does with its elements
+    while they are in registers. One changes the element itself (``r /= d``), writes another array
+    with the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a number
+    (``e += r*g``), which the threads of a block add up by shuffles, and a second pass for all
+    blocks in order. A target of place ``tile`` is never stored.
+
     Attributes:
         batch: variables of which a block takes one point.
         rows, columns: of the tile; together with the batch all variables of the target.
-        terms: one for each statement of the kernel.
+        terms: one for each of the first statements of the kernel; the others are the epilogue.
         high, wide: threads of a block along rows and columns.
         deep: points of the sum at a time.
         stages: buffers in shared memory.

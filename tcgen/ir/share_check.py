@@ -1,4 +1,7 @@
-"""Rules of shares: what a GPU's blocks and threads do must be what the statements say."""
+"""Rules of shares: what a GPU's blocks and threads do must be what the statements say.
+
+The epilogue of tiles has rules of its own, in :mod:`~tcgen.ir.epilogue_check`.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,10 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from ..errors import VerifyError
+from .epilogue_check import check_epilogue
 from .expr import Access, Prod, leaves
 from .loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
+from .loops_query import used_buffers
 from .share import Nest, Points, Sums, Term, Tiles, Turned
 
 _WARP = 32
@@ -21,6 +26,10 @@ def check_share(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         VerifyError: naming the rule that is broken.
     """
     share = kernel.share
+    if not isinstance(share, Tiles):
+        for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
+            if name in buffers and buffers[name].place == "tile":
+                raise VerifyError(f"{name} lies in the tile of a kernel without tiles")
     match share:
         case None:
             return
@@ -107,8 +116,9 @@ def _check_nest(stmt: Stmt) -> None:
 
 def _check_tiles(kernel: Kernel, share: Tiles, buffers: Mapping[str, Buffer]) -> None:
     stmts = [s for s in kernel.body if isinstance(s, Assign)]
-    if len(stmts) != len(kernel.body) or len(stmts) != len(share.terms):
-        raise VerifyError("tiles need one term for each statement, all of them assignments")
+    if len(stmts) != len(kernel.body) or not 0 < len(share.terms) <= len(stmts):
+        raise VerifyError("tiles need one term for each product, and assignments only")
+    stmts, epilogue = stmts[: len(share.terms)], stmts[len(share.terms) :]
     if share.height % share.high or share.width % share.wide:
         raise VerifyError("the threads of a block do not divide its tile")
     if share.stages < 2 or share.deep < 1 or share.splits < 1:
@@ -129,6 +139,10 @@ def _check_tiles(kernel: Kernel, share: Tiles, buffers: Mapping[str, Buffer]) ->
         if sorted(kept) != sorted(v.name for v in stmt.band if v.name in first.variables):
             raise VerifyError("batch, rows and columns are not the variables of the target")
         _check_term(stmt, term, rows, columns, buffers)
+    if epilogue:
+        check_epilogue(tuple(stmts), tuple(epilogue), share, buffers)
+    if stmts[0].accumulate and buffers[first.buffer].place == "tile":
+        raise VerifyError(f"{first.buffer} is in no memory, so nothing can be added to it")
 
 
 def _check_term(

@@ -57,7 +57,9 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         PlanError: a delta relates spaces in a way that has no single equality.
     """
     if options.target == "cuda":
-        return bind_gpu(_lower(plan, options, {})[0], plan.extent_of)
+        module, _ = _lower(plan, options, {})
+        thrifty = arena_budget(plan, options, module) is not None
+        return bind_gpu(module, plan.extent_of, thrifty=thrifty)
     if not scratch:
         return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0))[0]
     rooms: dict[int, int] = {}

@@ -7,7 +7,8 @@ Reads and makes level 4. Before: kernels of several statements for the threads o
   and own little memory (fusion in the kernel: a block walks the nest, intermediates in shared
   memory); else it becomes a loop of the host (fusion by launch), and what was private to its
   body moves to the arena;
-- neighbouring products that add to the same elements share one tile in registers.
+- products that add to the same elements share one tile in registers, and what is done with those
+  elements alone is done there, before they are stored.
 
 Shares are chosen under the planning extents and right for all others.
 """
@@ -46,8 +47,9 @@ from ..ir.loops_query import (
 )
 from ..ir.share import Nest
 from ..ir.tensor import BYTES_OF
+from .gpu_lives import in_tiles, most_held, with_lives
+from .gpu_order import Joiner
 from .gpu_share import share_of
-from .gpu_terms import joined_terms
 from .host import variables_of
 from .layout import elements
 from .names import unique
@@ -59,30 +61,52 @@ SHARED_BYTES = 46 * 1024  # of private buffers of a block, in shared memory on e
 MOST_BLOCKS = 1024  # of a nest; each takes further iterations in turn
 
 
-def bind_gpu(module: Module, extents: Mapping[str, int]) -> Module:
+def bind_gpu(module: Module, extents: Mapping[str, int], *, thrifty: bool = False) -> Module:
     """The module with a share in every kernel.
 
     Args:
         module: verified loops, with or without matrix products.
         extents: for which the shares are chosen.
+        thrifty: launches are joined only as far as no more memory is held at one time than in the
+            order of the plan, which promised it.
     """
     binder = _Binder(module, extents, {b.name: b for b in module.buffers})
     constant, volatile = (
-        joined_terms(host, binder.made, binder.buffers, extents)
-        for host in [
-            binder.host(items, ()) for items in (module.host_constant, module.host_volatile)
-        ]
+        binder.host(items, ()) for items in (module.host_constant, module.host_volatile)
     )
     order = (*launches(constant), *launches(volatile))
-    buffers = _placed(module, binder.made, order)
-    kernels = tuple(binder.shared(binder.made[name], buffers) for name in order)
-    return replace(
+    cut = replace(
         module,
-        buffers=tuple(buffers.values()),
-        kernels=kernels,
+        buffers=tuple(_placed(module, binder.made, order).values()),
+        kernels=tuple(binder.made[name] for name in order),
         host_constant=constant,
         host_volatile=volatile,
     )
+    ways = ("moving", "neighbours", "none")
+    made = (in_tiles(binder.shared(_joined(cut, extents, way))) for way in ways)
+    if not thrifty:
+        return next(made)
+    most = most_held(cut, extents)
+    return next(m for m in made if most_held(m, extents) <= most)
+
+
+def _joined(cut: Module, extents: Mapping[str, int], way: str) -> Module:
+    """The module with launches joined, wherever they stand, or only neighbours, or none."""
+    if way == "none":
+        return cut
+    buffers = {b.name: b for b in cut.buffers}
+    passing = frozenset(n for n, b in buffers.items() if b.place == "arena" and not b.keep)
+    kernels = {k.name: k for k in cut.kernels}
+    joiner = Joiner(kernels, buffers, extents, passing, moving=way == "moving")
+    constant, volatile = joiner.all(cut.host_constant), joiner.all(cut.host_volatile)
+    order = (*launches(constant), *launches(volatile))
+    after = replace(
+        cut,
+        kernels=tuple(joiner.kernels[name] for name in order),
+        host_constant=constant,
+        host_volatile=volatile,
+    )
+    return with_lives(cut, after, joiner.parts)
 
 
 class _Binder:
@@ -167,7 +191,13 @@ class _Binder:
                     assert_never(stmt)
         return count
 
-    def shared(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
+    def shared(self, module: Module) -> Module:
+        """The module with a share in every kernel."""
+        buffers = {b.name: b for b in module.buffers}
+        kernels = tuple(self.share(kernel, buffers) for kernel in module.kernels)
+        return replace(module, kernels=kernels)
+
+    def share(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
         """The kernel with its share."""
         (first, *_) = kernel.body
         if not isinstance(first, Loop):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from ..ir.expr import Access, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Kernel, Zero
 from ..ir.share import Points, Share, Sums, Turned
-from .gpu_tiles import tiles_for
+from .gpu_join import tile_of
 from .layout import elements, fastest
 
 THREADS = 256
@@ -26,11 +26,10 @@ def share_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str
     (first, *more) = kernel.body
     if isinstance(first, Zero):
         return replace(kernel, share=Points(THREADS))
-    assigns = tuple(s for s in (first, *more) if isinstance(s, Assign))
-    tiles = tiles_for(assigns, buffers, extents)
+    tiles = tile_of(kernel, buffers, extents)
     if tiles is not None:
         return replace(kernel, share=tiles)
-    (stmt,) = assigns
+    (stmt,) = (s for s in (first, *more) if isinstance(s, Assign))
     turned = _turned(stmt, buffers, extents)
     return replace(kernel, share=turned or _simple(stmt, extents))
 

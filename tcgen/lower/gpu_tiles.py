@@ -18,7 +18,7 @@ from ..ir.share import Strip, Term, Tiles
 from ..ir.tensor import BYTES_OF
 from .layout import elements, fastest, walked
 
-SHARED_BYTES = 44 * 1024  # of the factors' tiles; tables take the rest of 48 KiB
+SHARED_BYTES = 47 * 1024  # of the factors' tiles and all tables; sums of a block take the rest
 MULTIPROCESSORS = 132  # blocks of a full wave, at least
 MOST_SPLITS = 32
 SHORTEST_SPLIT = 128  # points of a sum that a split must have
@@ -104,11 +104,16 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
 
 
 def tiles_for(
-    stmts: tuple[Assign, ...], buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    stmts: tuple[Assign, ...],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    *,
+    epilogue: bool = False,
 ) -> Tiles | None:
     """The share of statements that are products of two factors; None where it does not pay.
 
-    All statements have the same target and, by name, the same rows and columns.
+    All statements have the same target and, by name, the same rows and columns. An ``epilogue``
+    takes tables of the values of their variables.
     """
     found = [groups_of(s, buffers) for s in stmts]
     groups = [g for g in found if g is not None]
@@ -124,7 +129,8 @@ def tiles_for(
     fitting = [s for s in SHAPES if item < 16 or s[0] * s[1] <= 64 * 64]
     shape = min(fitting, key=lambda s: _cost(s, batch, m, n, k))
     high, wide, tall, broad = shape
-    deep, stages = _deep(high, wide, item)
+    sides = (len(first.rows), len(first.columns)) if epilogue else (0, 0)
+    deep, stages = _deep(high, wide, item, sides)
     real = all(
         buffers[a.buffer].dtype == "float64"
         for s in stmts
@@ -174,10 +180,14 @@ def _cost(shape: tuple[int, int, int, int], batch: int, m: int, n: int, k: int) 
     return waves * high * wide * (-(-k // splits) * (1 + 2 * reads) + 4 * splits)
 
 
-def _deep(high: int, wide: int, item: int) -> tuple[int, int]:
-    """Points of the sum at a time, and buffers: as many as shared memory holds."""
+def _deep(high: int, wide: int, item: int, named: tuple[int, int]) -> tuple[int, int]:
+    """Points of the sum at a time, and buffers: as many as shared memory holds.
+
+    Beside them stand tables of 8 bytes: two for each side, one for each of its named variables.
+    """
+    tables = 8 * (high * (2 + named[0]) + wide * (2 + named[1]))
     for deep, stages in ((16, 3), (16, 2), (8, 3), (8, 2)):
-        if deep * stages * (high + wide + 8) * item <= SHARED_BYTES:
+        if deep * stages * (high + wide + 8) * item + tables + 32 * deep <= SHARED_BYTES:
             return deep, stages
     return 4, 2
 

@@ -202,6 +202,7 @@ class _Launch:
         kernel: what is launched.
         function, finish: compiled; the second pass, or None.
         blocks: of the second pass; the first has ``splits`` times as many.
+        once: the second pass is one block, also where the first one has none.
         splits: blocks that share a sum.
         threads: of a block.
         shared: bytes of dynamic shared memory of a block.
@@ -215,6 +216,7 @@ class _Launch:
     function: Function
     finish: Function | None
     blocks: int
+    once: bool
     splits: int
     threads: int
     shared: int
@@ -226,7 +228,7 @@ class _Launch:
 
     def launch(self, arrays: Mapping[str, Any], values: Values, scratch: Any) -> None:
         """Queue it, and its second pass."""
-        if self.blocks == 0:
+        if self.blocks == 0 and not self.once:
             return
         args = (
             *(arrays[name] for name in self.arguments),
@@ -235,9 +237,10 @@ class _Launch:
             *(np.int64(values[v]) for v in self.kernel.host),
         )
         block = (self.threads,)
-        self.function((self.blocks * self.splits,), block, args, shared_mem=self.shared)
+        if self.blocks:
+            self.function((self.blocks * self.splits,), block, args, shared_mem=self.shared)
         if self.finish is not None:
-            self.finish((self.blocks,), block, args)
+            self.finish((1 if self.once else self.blocks,), block, args)
 
 
 def _prepare(
@@ -254,6 +257,7 @@ def _prepare(
         function=module.get_function(kernel.symbol),
         finish=None if grid.finish is None else module.get_function(grid.finish),
         blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
+        once=grid.once,
         splits=grid.splits,
         threads=grid.threads,
         shared=own if fits else 0,
