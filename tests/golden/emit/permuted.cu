@@ -692,25 +692,15 @@ tcgen_permuted_0_finish(
         tc_out_column[tc_n] = tc_c1 < tc_c1_points && tc_c0 < tc_c0_points ? a*N_o*N_v*N_o + j : -1;
     }
     __syncthreads();
-    double tc_sum[4][4];
-    #pragma unroll
-    for (int tc_r = 0; tc_r < 4; ++tc_r) {
-        #pragma unroll
-        for (int tc_c = 0; tc_c < 4; ++tc_c) {
-            double tc_part = 0.0;
-            for (tc_int tc_n = 0; tc_n < 2; ++tc_n) {
-                tc_part += ((const double *)tc_scratch)[(tc_n*(tc_int)gridDim.x + blockIdx.x)*2048 + (tc_r*4 + tc_c)*128 + threadIdx.x];
-            }
-            tc_sum[tc_r][tc_c] = tc_part;
-        }
-    }
-    #pragma unroll
     for (int tc_r = 0; tc_r < 4; ++tc_r) {
         const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
-        #pragma unroll
         for (int tc_c = 0; tc_c < 4; ++tc_c) {
             const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
-            if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+            double tc_sum = 0.0;
+            for (tc_int tc_n = 0; tc_n < 2; ++tc_n) {
+                tc_sum += ((const double *)tc_scratch)[(tc_n*(tc_int)gridDim.x + blockIdx.x)*2048 + (tc_r*4 + tc_c)*128 + threadIdx.x];
+            }
+            if (tc_i >= 0 && tc_j >= 0) r[tc_i + tc_j] = tc_sum;
         }
     }
 }
