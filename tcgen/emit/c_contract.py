@@ -11,6 +11,13 @@ from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
+_PARTS = (
+    "c/contract_pack.c",
+    "c/contract_tile.c",
+    "c/contract_blocks.c",
+    "c/contract_stage.c",
+    "c/contract.c",
+)
 _KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
 _REAL = {
     "d": {"scalar": "double", "real": "double", "number": "int64_t", "bytes": "8", "parts": "1"},
@@ -60,7 +67,7 @@ def _library(kind: str, version: str) -> str:
         version=version,
         call=contraction_call(),
     )
-    return f"{head}\n{fill('c/contract.c', kind=kind, **_REAL[kind])}"
+    return f"{head}\n{fill(*_PARTS, kind=kind, **_REAL[kind])}"
 
 
 def packing_memory(stmt: Gemm, scope: Scope) -> str:

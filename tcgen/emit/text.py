@@ -29,17 +29,17 @@ def template_text(name: str) -> str:
     )
 
 
-def fill(name: str, /, **values: str) -> str:
-    """A template with every place filled.
+def fill(*names: str, **values: str) -> str:
+    """A template with every place filled; of several templates one text, in this order.
 
     Raises:
         VerifyError: a place without a value, or a value without a place.
     """
-    template = Template(template_text(name))
+    template = Template("\n".join(template_text(name) for name in names))
     places = sorted(template.get_identifiers())
     if places != sorted(values):
         raise VerifyError(
-            f"template {name} has the places {', '.join(places) or '(none)'}, "
+            f"template {', '.join(names)} has the places {', '.join(places) or '(none)'}, "
             f"but the values are {', '.join(sorted(values)) or '(none)'}"
         )
     return template.substitute(values)

@@ -68,9 +68,14 @@ $call
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
+#define TC_PENDING 64            /* lines of the target that wait to be stored */
+#define TC_STRIPS 256            /* panels of a block */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
 
-enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_AHEAD = 2 };  /* how a tile reads its left operand */
+/* How a tile reads its left operand. COPIED: in place, and packs it for the tiles that follow;
+ * FETCHING: packed. Both fetch some lines of what is read after them.
+ */
+enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_COPIED = 2, TC_FETCHING = 3 };
 
 /* A group within the library: neighbouring axes joined. */
 typedef struct {

@@ -1,0 +1,175 @@
+/* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
+ * which operands are packed, and the places of the batch.
+ */
+typedef struct {
+    tc_walk m, n, k, batch, target;
+    tc_cut cut;
+    int left, right, add, stream, regular, inner_columns;
+    $real alpha;
+    const $scalar *a, *b;
+    $scalar *c;
+    tc_blocks blocks;
+} tc_work_$kind;
+
+/* A panel of a block: its first row, vectors and rows. */
+typedef struct {
+    int64_t row, rows;
+    int height;
+} tc_strip_$kind;
+
+/* A block of the target: panels and columns, with the operands for some summed points. */
+typedef struct {
+    const tc_strip_$kind *strips;
+    int64_t panels, columns, depth, slot;
+    const $real *packed_a, *packed_b;
+    const $scalar *a, *b;
+    $scalar *c;
+    const int64_t *a_row, *a_depth, *b_column, *b_depth, *c_row, *c_column;
+    int add;
+    tc_pending_$kind *pending;
+} tc_block_$kind;
+
+/* One tile of a block. */
+static inline __attribute__((always_inline)) void tc_one_$kind(
+    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j)
+{
+    static tc_run_tile_$kind *const packed[] = {
+        0, tc_tile_${kind}_111, tc_tile_${kind}_211, tc_tile_${kind}_311};
+    const tc_strip_$kind strip = block->strips[q];
+    const int64_t across = tc_min(TC_COLUMNS, block->columns - j);
+    tc_tile_$kind tile;
+    tile.depth = block->depth*$parts;
+    tile.a = block->packed_a + q*block->slot;
+    tile.b = block->packed_b + j*tile.depth;
+    tile.c = block->c + block->c_row[strip.row];
+    tile.c_column = block->c_column + j;
+    tile.add = block->add;
+    tile.pending = block->pending;
+    tile.stream = 0;
+    if (w->stream && across == TC_COLUMNS) {
+        uintptr_t places = 0;
+        for (int n = 0; n < TC_COLUMNS; ++n) places |= (uintptr_t)(tile.c + tile.c_column[n]);
+        tile.stream = places%TC_VECTOR == 0;
+    }
+    tc_run_tile_$kind *run = packed[strip.height];
+#if $parts == 1
+    static tc_run_tile_$kind *const left_in_place[] = {
+        0, tc_tile_${kind}_101, tc_tile_${kind}_201, tc_tile_${kind}_301};
+    static tc_run_tile_$kind *const right_in_place[] = {
+        0, tc_tile_${kind}_110, tc_tile_${kind}_210, tc_tile_${kind}_310};
+    int64_t column[TC_COLUMNS];
+    if (!w->left && strip.rows == strip.height*w->cut.lanes) {
+        tile.a = block->a + block->a_row[strip.row];
+        tile.a_column = block->a_depth;
+        run = left_in_place[strip.height];
+    } else if (!w->right) {
+        for (int n = 0; n < TC_COLUMNS; ++n) {
+            column[n] = block->b_column[tc_min(j + n, block->columns - 1)];
+        }
+        tile.b = block->b;
+        tile.b_column = column;
+        tile.b_row = block->b_depth;
+        run = right_in_place[strip.height];
+    }
+#endif
+    const int64_t *const rows = block->c_row + strip.row;
+    const int64_t *const scattered = w->regular || tc_consecutive(rows, strip.rows) ? 0 : rows;
+    if (scattered || across < TC_COLUMNS || strip.rows < strip.height*w->cut.lanes) {
+        tc_edge_$kind(run, &tile, strip.rows, across, scattered);
+    } else {
+        run(&tile);
+    }
+}
+
+/* All tiles of a block; the inner loop walks what lies closer together in the target. */
+static void tc_tiles_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
+{
+    if (w->inner_columns) {
+        for (int64_t q = 0; q < block->panels; ++q) {
+            for (int64_t j = 0; j < block->columns; j += TC_COLUMNS) tc_one_$kind(w, block, q, j);
+        }
+    } else {
+        for (int64_t j = 0; j < block->columns; j += TC_COLUMNS) {
+            for (int64_t q = 0; q < block->panels; ++q) tc_one_$kind(w, block, q, j);
+        }
+    }
+}
+
+/* The rows of some panels and some columns, for some points of the batch. */
+static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t last_batch,
+    int64_t first_panel, int64_t last_panel, int64_t first_column, int64_t last_column,
+    char *memory)
+{
+    tc_strip_$kind strips[TC_STRIPS];
+    tc_pending_$kind pending;
+    pending.count = 0;
+    const int64_t summed = tc_points(&w->k), most_depth = w->blocks.depth;
+    const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
+    const int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
+    const int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
+        w->blocks.rows/(3*w->cut.lanes))));
+    $real *const packed_a = ($real *)memory;
+    memory += tc_aligned(w->blocks.left*(int64_t)sizeof($scalar)*$parts);
+    $real *const packed_b = ($real *)memory;
+    memory += tc_aligned(w->blocks.right*(int64_t)sizeof($scalar));
+    int64_t *const a_row = (int64_t *)memory, *const c_row = a_row + w->blocks.rows;
+    int64_t *const b_column = c_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
+    int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
+    for (int64_t batch = first_batch; batch < last_batch; ++batch) {
+        int64_t a_start, b_start, c_start;
+        tc_places(&w->batch, batch, 1, &a_start, &b_start);
+        tc_places(&w->target, batch, 1, &c_start, &c_start);
+        const $scalar *const a = w->a + a_start, *const b = w->b + b_start;
+        for (int64_t j0 = first_column; j0 < last_column; j0 += wide) {
+            const int64_t columns = tc_min(wide, last_column - j0);
+            tc_places(&w->n, j0, columns, b_column, c_column);
+            int64_t p0 = 0;
+            do {
+                const int64_t depth = tc_min(most_depth, summed - p0);
+                tc_places(&w->k, p0, depth, a_depth, b_depth);
+                for (int64_t j = 0; w->right && j < columns;) {
+#if $parts == 1
+                    const int64_t many = tc_together_$kind(b_column + j, columns - j);
+                    if (many > 0) {
+                        tc_copy_$kind(packed_b + j*depth*$parts, many, depth, b + b_column[j],
+                            b_depth, w->alpha);
+                        j += many*TC_COLUMNS;
+                        continue;
+                    }
+#endif
+                    TC_PACK_RIGHT_$kind(packed_b + j*depth*$parts, TC_COLUMNS,
+                        tc_min(TC_COLUMNS, columns - j), depth, b, b_column + j, b_depth, w->alpha);
+                    j += TC_COLUMNS;
+                }
+                const $real scale = w->right ? 1 : w->alpha;
+                for (int64_t q0 = first_panel; q0 < last_panel; q0 += high) {
+                    const int64_t panels = tc_min(high, last_panel - q0);
+                    int height;
+                    int64_t rows;
+                    const int64_t r0 = tc_panel(&w->cut, q0, &height, &rows);
+                    const int64_t r1 = tc_panel(&w->cut, q0 + panels - 1, &height, &rows) + rows;
+                    tc_places(&w->m, r0, r1 - r0, a_row, c_row);
+                    for (int64_t q = 0; q < panels; ++q) {
+                        tc_strip_$kind *const strip = strips + q;
+                        strip->row = tc_panel(&w->cut, q0 + q, &strip->height, &strip->rows) - r0;
+                        if (!w->left && strip->rows == strip->height*w->cut.lanes) continue;
+                        TC_PACK_LEFT_$kind(packed_a + q*slot, strip->height*TC_LANES, strip->rows,
+                            depth, a, a_row + strip->row, a_depth, scale);
+                    }
+                    const tc_block_$kind block = {
+                        .strips = strips, .panels = panels, .columns = columns, .depth = depth,
+                        .slot = slot, .packed_a = packed_a, .packed_b = packed_b,
+                        .a = a, .b = b, .c = w->c + c_start,
+                        .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
+                        .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
+                        .add = w->add || p0 > 0, .pending = &pending,
+                    };
+                    tc_tiles_$kind(w, &block);
+                }
+                p0 += depth;
+            } while (p0 < summed);
+        }
+    }
+    tc_drain_$kind(&pending);
+    if (w->stream) TC_FENCE();
+}

@@ -1,0 +1,171 @@
+/* The first rows of a vector to memory, or added to it. */
+static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t rows, int add)
+{
+#ifdef TC_MASK_$kind
+    TC_MASK_$kind(to, x, rows, add);
+#else
+    for (int64_t n = 0; n < rows; ++n) to[n] = add ? to[n] + x[n] : x[n];
+#endif
+}
+
+/* Lines of the target on their way past the caches. Stores past the caches come to a halt when many
+ * follow each other, so that tiles leave their lines here and the next tile stores one at each step.
+ */
+typedef struct {
+    int64_t count;
+    $real *to[TC_PENDING];
+    tc_vec_$kind line[TC_PENDING];
+} tc_pending_$kind;
+
+static void tc_drain_$kind(tc_pending_$kind *pending)
+{
+    for (int64_t n = 0; n < pending->count; ++n) {
+        TC_STREAM_$kind((tc_vec_$kind *)pending->to[n], pending->line[n]);
+    }
+    pending->count = 0;
+}
+
+/* One tile of the target: its panel of the left operand and its columns of the right one, each
+ * packed or, with the places of its columns and rows, where it lies.
+ */
+typedef struct {
+    int64_t depth;
+    const $real *a, *b;
+    const int64_t *a_column, *b_column, *b_row;
+    $scalar *c;
+    const int64_t *c_column;
+    $real *copy;        /* where the panel is packed as it is read */
+    const $real *next;  /* what is read later: some lines of each row are fetched */
+    int lines, add, stream;
+    tc_pending_$kind *pending;
+} tc_tile_$kind;
+
+static inline __attribute__((always_inline)) void tc_multiply_$kind(
+    const tc_tile_$kind *tile, const int height, const int left, const int right)
+{
+    tc_vec_$kind sum[TC_COLUMNS][3];
+    _Pragma("GCC unroll 8")
+    for (int j = 0; j < TC_COLUMNS; ++j) {
+        _Pragma("GCC unroll 3")
+        for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
+    }
+    const $real *a = tile->a, *b = tile->b;
+    const int64_t *const a_column = tile->a_column, *const b_row = tile->b_row;
+    const int64_t depth = tile->depth;
+    const $real *const next = tile->next;
+    $real *copy = tile->copy;
+    const int lines = tile->lines, add = tile->add, stream = tile->stream;
+    const $real *column[TC_COLUMNS];
+    _Pragma("GCC unroll 8")
+    for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + tile->b_column[j];
+    tc_pending_$kind *const pending = tile->pending;
+    const int64_t waiting = pending->count;
+    _Pragma("GCC unroll 1")
+    for (int64_t p = 0; p < depth; ++p) {
+        if (p < waiting) TC_STREAM_$kind((tc_vec_$kind *)pending->to[p], pending->line[p]);
+        const $real *from = left == TC_PACKED || left == TC_FETCHING ? a : a + a_column[p];
+        tc_vec_$kind x[3];
+        _Pragma("GCC unroll 3")
+        for (int v = 0; v < height; ++v) x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
+        if (left == TC_COPIED || left == TC_FETCHING) {
+            const char *const ahead = (const char *)(next + a_column[p]);
+            _Pragma("GCC unroll 1")
+            for (int n = 0; n < lines; ++n) __builtin_prefetch(ahead + 64*n, 0, 2);
+        }
+        if (right == TC_FETCHING) {
+            __builtin_prefetch(next + tile->b_column[p%TC_COLUMNS] + b_row[p/8*8] + 7, 0, 2);
+        }
+        if (left == TC_COPIED) {
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];
+            copy += height*TC_LANES;
+        }
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) {
+            const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
+        }
+        if (left == TC_PACKED || left == TC_FETCHING) a += height*TC_LANES;
+        if (right == TC_PACKED) b += TC_COLUMNS;
+    }
+    for (int64_t n = depth; n < waiting; ++n) {
+        TC_STREAM_$kind((tc_vec_$kind *)pending->to[n], pending->line[n]);
+    }
+    pending->count = stream ? TC_COLUMNS*height : 0;
+    _Pragma("GCC unroll 8")
+    for (int j = 0; j < TC_COLUMNS; ++j) {
+        $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
+        _Pragma("GCC unroll 3")
+        for (int v = 0; v < height; ++v) {
+            tc_any_$kind *const here = (tc_any_$kind *)(to + v*TC_LANES);
+            if (stream) {
+                pending->to[j*height + v] = ($real *)here;
+                pending->line[j*height + v] = sum[j][v];
+            } else if (add) {
+                *here += sum[j][v];
+            } else {
+                *here = sum[j][v];
+            }
+        }
+    }
+}
+
+#define TC_TILE(height, left, right)                                                        \
+    static __attribute__((noinline)) void tc_tile_${kind}_##height##left##right(            \
+        const tc_tile_$kind *tile)                                                          \
+    {                                                                                       \
+        tc_multiply_$kind(tile, height, left, right);                                       \
+    }
+TC_TILE(1, 1, 1)
+TC_TILE(2, 1, 1)
+TC_TILE(3, 1, 1)
+#if $parts == 1
+TC_TILE(1, 0, 1)
+TC_TILE(2, 0, 1)
+TC_TILE(3, 0, 1)
+TC_TILE(1, 1, 0)
+TC_TILE(2, 1, 0)
+TC_TILE(3, 1, 0)
+TC_TILE(1, 1, 3)
+TC_TILE(2, 1, 3)
+TC_TILE(3, 1, 3)
+TC_TILE(1, 2, 1)
+TC_TILE(2, 2, 1)
+TC_TILE(3, 2, 1)
+TC_TILE(1, 3, 1)
+TC_TILE(2, 3, 1)
+TC_TILE(3, 3, 1)
+#endif
+#undef TC_TILE
+
+typedef void tc_run_tile_$kind(const tc_tile_$kind *);
+
+/* A tile at an edge, or one whose rows are not consecutive: by way of a buffer. */
+static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
+    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
+{
+    $real whole[TC_COLUMNS][3*TC_LANES] __attribute__((aligned(64)));
+    int64_t places[TC_COLUMNS];
+    for (int j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
+    tc_tile_$kind inner = *tile;
+    inner.c = ($scalar *)whole[0];
+    inner.c_column = places;
+    inner.add = inner.stream = 0;
+    run(&inner);
+    for (int64_t j = 0; j < columns; ++j) {
+        $scalar *const to = tile->c + tile->c_column[j];
+        if (!c_row) {
+            for (int64_t n = 0; n < $parts*rows; n += TC_LANES) {
+                tc_part_$kind(($real *)to + n, *(const tc_vec_$kind *)(whole[j] + n),
+                    tc_min(TC_LANES, $parts*rows - n), tile->add);
+            }
+            continue;
+        }
+        const $scalar *const value = (const $scalar *)whole[j];
+        for (int64_t i = 0; i < rows; ++i) {
+            $scalar *const here = to + (c_row[i] - c_row[0]);
+            *here = tile->add ? *here + value[i] : value[i];
+        }
+    }
+}
