@@ -16,9 +16,9 @@ from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ..ir.tensor import Index, element_bytes
 from .memory import array_bytes, counted_lives
 from .timed import Request
-from .timing import step_picoseconds
+from .timing import step_picoseconds, triangle_share
 
-Tiles = tuple[int, ...]  # elements of a tile, by loop id
+Tiles = tuple[int, ...]  # elements of a tile, by loop; triangular loops of one chain have one
 _TRIPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300)
 _NEAR = 3  # when two loops change at once: by this many places of the list of tiles
 
@@ -29,6 +29,8 @@ class _Exact:
     def __init__(self, plan: FusionPlan, request: Request) -> None:
         self.plan, self.request = plan, request
         self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
+        self.outermost = [o for o in plan.loops if o.order_after is None]
+        self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
         lives = counted_lives(plan)
         self.arrays = []
         for array, _ in lives:
@@ -38,7 +40,7 @@ class _Exact:
                 if array.loop_of(axis) is None
             ]
             fixed = element_bytes(array.tensor, request.dtype) * prod(held)
-            self.arrays.append((fixed, tuple(loop.id for _, loop in array.contracted)))
+            self.arrays.append((fixed, tuple(self.place[loop] for _, loop in array.contracted)))
         together = dict.fromkeys(
             tuple(a for a, (_, (first, last)) in enumerate(lives) if first <= n <= last)
             for n in range(len(plan.visits))
@@ -61,12 +63,13 @@ class _Exact:
 
     def _visit(self, position: int, tiles: Tiles) -> int:
         visit = self.plan.visits[position]
-        key = (position, tuple(tiles[o.id] for o in visit.loops))
+        given = {o: tiles[self.place[o]] for o in visit.loops}
+        key = (position, tuple(given.values()))
         if key not in self.times:
-            own: Mapping[Index, int] = {index: tiles[o.id] for index, o in visit.bind}
-            repeats = prod(-(-self.extent[o] // tiles[o.id]) for o in visit.redundant)
+            own: Mapping[Index, int] = {index: given[o] for index, o in visit.bind}
+            repeats = prod(-(-self.extent[o] // given[o]) for o in visit.redundant)
             request = self.request
-            self.times[key] = step_picoseconds(
+            time = step_picoseconds(
                 self.plan.program.steps[visit.step],
                 own,
                 repeats,
@@ -74,6 +77,7 @@ class _Exact:
                 request.machine,
                 request.dtype,
             )
+            self.times[key] = int(triangle_share(visit.loops, given, request.extents) * time)
         return self.times[key]
 
 
@@ -85,9 +89,9 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
     exact = _Exact(plan, request)
     lists = [
         sorted({-(-exact.extent[o] // trips) for trips in _TRIPS if trips <= exact.extent[o]} | {1})
-        for o in plan.loops
+        for o in exact.outermost
     ]
-    start = tuple(min(o.tile or 1, exact.extent[o]) for o in plan.loops)
+    start = tuple(min(o.tile or 1, exact.extent[o]) for o in exact.outermost)
     tiles = _shrunk(exact, lists, start)
     if tiles is None:
         return None
@@ -107,7 +111,7 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
                 time = exact.time(tuple(trial))
                 if time < best:
                     tiles, best, changed = tuple(trial), time, True
-    return dict(zip(plan.loops, tiles, strict=True))
+    return {o: tiles[exact.place[o]] for o in plan.loops}
 
 
 def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None:
@@ -133,9 +137,10 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
 def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> FusionPlan:
     """The plan with other tiles in the same loops; a loop of one trip is left out."""
     kept = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
-    new = {
-        o: replace(o, id=n, tile=None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(kept)
-    }
+    new: dict[LoopId, LoopId] = {}
+    for n, o in enumerate(kept):
+        after = new[o.order_after] if o.order_after else None
+        new[o] = replace(o, id=n, tile=None if tiles[o] == 1 else tiles[o], order_after=after)
 
     def loops(old: tuple[LoopId, ...]) -> tuple[LoopId, ...]:
         return tuple(new[o] for o in old if o in new)

@@ -23,6 +23,7 @@ from .graph import FusionGraph, fusion_graph
 from .least import packed
 from .memory import counted_lives, peak_of, whole_elements
 from .nest import Placed, arrangement_of, place_arrangement, place_nodes
+from .orbits import orbit_nests
 from .plan import build_plan, shared_axes
 from .recompute import sharing_with_repeats
 from .refine import refined, with_tiles
@@ -119,6 +120,8 @@ class _Search:
         if self.best is not None and not generated:
             return
         for again, repeat in self._ways():
+            if again and self._orbits():
+                return
             graph = fusion_graph(self.program, again)
             if self.best is not None and (again or len(graph.nodes) > _FEW):
                 return
@@ -128,6 +131,22 @@ class _Search:
             ):
                 continue
             self._tiles(found, work, last=bool(again))
+
+    def _orbits(self) -> bool:
+        """Offer nests over orbits of tiles; True where one of them fits.
+
+        They need no repeated work, which every plan that computes arrays anew would else do.
+        """
+        fits = False
+        for nest in orbit_nests(self.program, self._hot()):
+            plans = [
+                nest.plan(tile, self.extents, self.request.dtype)
+                for tile in nest.tiles(self.extents)
+            ]
+            for plan in plans:
+                fits |= plan_peak(plan, self.request.dtype) <= self.request.limit
+                self.offer(plan)
+        return fits
 
     def _ways(self) -> list[tuple[tuple[Tensor, ...], bool]]:
         again = self._again()

@@ -70,8 +70,8 @@ def _check_loops(plan: FusionPlan) -> None:
         outer = loop.order_after
         if outer is None:
             continue
-        if loop.tile is not None or outer.tile is not None:
-            raise VerifyError(f"triangular loop {loop.id} or its outer loop runs over tiles")
+        if loop.tile != outer.tile:
+            raise VerifyError(f"triangular loop {loop.id} and its outer loop differ in their tiles")
         if outer.space != loop.space:
             raise VerifyError(f"triangular loop {loop.id} and its outer loop differ in space")
 
@@ -281,18 +281,13 @@ def _check_carried(
             )
 
 
-def _chain(loop: LoopId) -> tuple[LoopId, ...]:
-    """The triangular chain that ends in a loop, outermost first."""
-    return (loop,) if loop.order_after is None else (*_chain(loop.order_after), loop)
-
-
 def _check_triangles(plan: FusionPlan) -> None:
     for position, visit in enumerate(plan.visits):
         followed = [o for o in (loop.order_after for loop in visit.loops) if o is not None]
         if len(set(followed)) != len(followed):
             raise VerifyError(f"{_at(plan, position)}: two loops are ordered after the same loop")
         ends = [o for o in visit.loops if o.order_after is not None and o not in followed]
-        chains = [_chain(end) for end in ends]
+        chains = [end.chain for end in ends]
         fixed = tuple(i for i, o in visit.bind if any(o in chain for chain in chains))
         for chain in chains:
             try:

@@ -27,7 +27,8 @@ class LoopVar:
         name: unique in the module.
         space: element loop: takes 0 .. N-1. Tile loop: takes the tile's base 0, T, 2T, ... < N.
         tile: T, or None for an element loop.
-        below: triangular element loop: takes 0 .. value of that variable, inclusive.
+        below: triangular: takes no value above that of that variable, which encloses it and is a
+            loop over the same space by the same tile.
     """
 
     name: str
@@ -136,7 +137,7 @@ class Assign:
             variables then stand innermost, after all variables of ``out``.
         band: own loops, outermost first.
         orbit: chains (i, j, ...) of triangular variables, i >= j >= ...: each point is multiplied
-            by its number of distinct arrangements.
+            by its number of distinct arrangements; for bases of tiles, by that of the tiles.
         parallel: that many outermost band loops may run at once (all of them in ``out``); where
             ``out`` holds no band variable at all, the band is a parallel reduction.
         block: two band variables to block against each other (a transposition), or ().

@@ -194,8 +194,10 @@ def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
         if stmt.parallel and scope.depth and not scope.chain:
             raise VerifyError(f"parallel loop {stmt.var.name} is not an outermost one")
         below = stmt.var.below
-        if below is not None and (below not in scope.loops or stmt.var.tile is not None):
-            raise VerifyError(f"loop {stmt.var.name} stays below {below}, which is not around it")
+        if below is not None and not _same_walk(stmt.var, scope.loops.get(below)):
+            raise VerifyError(
+                f"loop {stmt.var.name} stays below {below}, which is no such loop around it"
+            )
         for inner in stmt.body:
             _check_stmt(inner, scope.inside(stmt))
         return
@@ -212,6 +214,11 @@ def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
                 assert_never(stmt)
     except VerifyError as error:
         raise VerifyError(f"{error}\nwhile checking: {format_statement(stmt)}") from None
+
+
+def _same_walk(var: LoopVar, outer: LoopVar | None) -> bool:
+    """True where a loop may be bounded by an outer one: same space, same tile."""
+    return outer is not None and (outer.space, outer.tile) == (var.space, var.tile)
 
 
 def _check_band(band: tuple[BandVar, ...], scope: _Scope) -> None:
@@ -348,8 +355,12 @@ def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
         for item in host:
             match item:
                 case HostLoop(var, body):
-                    if var.below is not None and var.below not in [v.name for v in around]:
-                        raise VerifyError(f"host loop {var.name} stays below {var.below}")
+                    outer = next((v for v in around if v.name == var.below), None)
+                    if var.below is not None and not _same_walk(var, outer):
+                        raise VerifyError(
+                            f"host loop {var.name} stays below {var.below}, which is no such loop "
+                            f"around it"
+                        )
                     walk(body, (*around, var))
                 case Launch(name):
                     found.append(name)

@@ -31,17 +31,23 @@ class LoopId:
         space: what it runs over; only indices of this very space are bound to it.
         tile: None for a loop over elements; else it runs over tiles of this many elements, and a
             visit bound to it loops over the elements of the tile inside the statement.
-        order_after: triangular: this loop's element never passes that of ``order_after``, which
-            encloses it (i >= j >= k: j.order_after = i, k.order_after = j). Both are element loops
-            over the same space. A step that sums over a whole chain counts each point once for each
-            distinct arrangement; a step whose output carries the chain is computed for the triangle
-            only, so that its array must be contracted in the chain.
+        order_after: triangular: this loop's element, or tile, never passes that of ``order_after``,
+            which encloses it (i >= j >= k: j.order_after = i, k.order_after = j). Both run over the
+            same space, by the same tile. A step that sums over a whole chain counts each point of
+            elements, or of tiles, once for each distinct arrangement; a tile that meets itself is
+            walked in full. A step whose output carries the chain is computed for the triangle only,
+            so that its array must be contracted in the chain.
     """
 
     id: int
     space: Space
     tile: int | None = None
     order_after: LoopId | None = None
+
+    @property
+    def chain(self) -> tuple[LoopId, ...]:
+        """The triangular loops that end in this one, outermost first; itself where it is none."""
+        return (self,) if self.order_after is None else (*self.order_after.chain, self)
 
     def __str__(self) -> str:
         tile = f" by {self.tile}" if self.tile else ""
