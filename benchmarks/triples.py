@@ -3,9 +3,9 @@
     OMP_NUM_THREADS=1 python benchmarks/triples.py --system benzene --basis cc-pvdz --repeat 3
 
 Both get the same integrals and the amplitudes of a few CCSD iterations, which change no time. They
-run in turn; printed are the median times, the median ratio, what a call of ours allocates beyond its
-inputs, and the difference of the energies. Core orbitals of carbon are frozen. Needs PySCF. Ends
-with status 1 where the energies differ by more than 1e-9 Hartree.
+run in turn; printed are the median times, the median ratio, what a call of ours allocates beyond
+its inputs, and the difference of the energies. Core orbitals of carbon are frozen. Needs PySCF.
+Ends with status 1 where the energies differ by more than 1e-9 Hartree.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyscf.cc import ccsd_t
 import tcgen
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from pyscf_blocks import mean_field, molecule  # noqa: E402
+from pyscf_blocks import mean_field, molecule
 
 RING = ((1.3970, "C"), (2.4810, "H"))  # Angstrom from the centre
 SYSTEMS = {
@@ -98,8 +98,8 @@ def main() -> int:
         f"| {median(ours):.3f} s | {median(theirs):.3f} s | {ratio:.2f} "
         f"| {program.allocated_bytes:,} bytes | {energy - expected:+.1e} |"
     )
-    print(f"compiled in {compiled:.1f} s; largest intermediate "
-          f"{max(a['bytes'] for a in program.report['arrays'] if a['kind'] == 'intermediate'):,} bytes")
+    sizes = [a["bytes"] for a in program.report["arrays"] if a["kind"] == "intermediate"]
+    print(f"compiled in {compiled:.1f} s; largest intermediate {max(sizes):,} bytes")
     return 0 if abs(energy - expected) < 1e-9 else 1
 
 

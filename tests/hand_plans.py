@@ -327,14 +327,11 @@ def nested_fusion() -> FusionPlan:
 
 
 def retiled(plan: FusionPlan, tile: int | None) -> FusionPlan:
-    """The plan with every loop that is not triangular over tiles (None: over elements)."""
-    triangular = {x for o in plan.loops if o.order_after for x in (o, o.order_after)}
-    new: dict[LoopId, LoopId] = {
-        o: replace(o, tile=tile) for o in plan.loops if o not in triangular
-    }
+    """The plan with every loop over tiles (None: over elements)."""
 
     def loop(old: LoopId) -> LoopId:
-        return new.get(old, old)
+        after = loop(old.order_after) if old.order_after else None
+        return replace(old, tile=tile, order_after=after)
 
     def array(old: ArrayPlan) -> ArrayPlan:
         contracted = tuple((axis, loop(o)) for axis, o in old.contracted)

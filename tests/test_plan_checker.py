@@ -232,7 +232,7 @@ def test_triangular_loops(hand_plans):
     tiled = replace(outer, tile=2)
     refused(
         swap_loop(swap_loop(plan, outer, tiled), inner, replace(inner, order_after=tiled)),
-        "triangular loop 1 or its outer loop runs over tiles",
+        "triangular loop 1 and its outer loop differ in their tiles",
     )
     other = replace(outer, space=h.P)
     refused(

@@ -1,10 +1,10 @@
 """Sums over all arrangements of some indices, rewritten so that one arrangement stands for all.
 
 A sum over a, b, c does not change when its summed indices are exchanged, so its summand may be
-replaced by the mean over any group of exchanges. That mean is symmetric, and a triangle a >= b >= c
-is enough to add it up. It costs nothing where the arrays that are read are symmetric under the same
-exchanges: their references are then written with a, b, c on the same axes, and most of the images of
-a factor become one:
+replaced by the mean over any group of exchanges. That mean is symmetric, and a triangle
+a >= b >= c is enough to add it up. It costs little where the arrays that are read are symmetric
+under the same exchanges: their references are then written with a, b, c on the same axes, and most
+of the images of a factor become one:
 
     sum w[i,j,a,b] * (y[i,j,a,b] - y[i,j,b,a])        with w, y symmetric in (ia) <-> (jb)
     -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     read with a, b in place
@@ -25,13 +25,12 @@ from ..ir.expr import (
     Prod,
     Quot,
     Sum,
-    expr_indices,
     format_expr,
     map_leaves,
     refs,
 )
 from ..ir.program import Add, Contract, Map, Step
-from ..ir.tensor import Index, Ref, Role, Tensor, symmetry_group
+from ..ir.tensor import Index, Ref, Tensor, symmetry_group
 
 Renaming = dict[Index, Index]
 _LONGEST = 4  # indices of a chain: a group of 24
@@ -108,7 +107,9 @@ def _group(
     generators: list[Renaming] = []
     for one, two in pairwise(chain):
         swap = {one: two, two: one}
-        found = next((s for s in _along(swap, others) if all(_is_symmetry(r, s) for r in read)), None)
+        found = next(
+            (s for s in _along(swap, others) if all(_is_symmetry(r, s) for r in read)), None
+        )
         if found is None:
             return None
         generators.append(found)
@@ -230,9 +231,7 @@ def _mean(images: tuple[Expr, ...]) -> Expr:
     counts = {count for _, count in distinct}
     if len(counts) == 1:
         return Prod((Const(Fraction(1, len(distinct))), Sum(tuple(e for e, _ in distinct))))
-    return Sum(
-        tuple(Prod((Const(Fraction(count, len(images))), e)) for e, count in distinct)
-    )
+    return Sum(tuple(Prod((Const(Fraction(count, len(images))), e)) for e, count in distinct))
 
 
 def _arg(expr: Expr, position: int) -> Expr:
@@ -260,5 +259,3 @@ def _ordered(expr: Expr) -> str:
             return f"({_ordered(num)} / {_ordered(den)})"
         case _:
             return format_expr(expr)
-
-

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
-from ..ir.cost import extent_of
 from ..ir.plan import FusionPlan, LoopId, Solve
 from ..ir.program import Produce, Program, Step
 from ..ir.tensor import Index, Role, Tensor
@@ -28,7 +27,6 @@ from .nest import Placed
 from .orbit_sum import OrbitSum, orbit_sums
 from .plan import Axes, build_plan
 
-Axis = tuple[int, int]  # axis of an array and the number of the loop that walks it
 Extents = tuple[tuple[str, int], ...]
 
 
@@ -41,7 +39,6 @@ class OrbitNest:
         graph: with what is computed for each of its readers.
         chain: summed indices, one for each loop, outermost first.
         bound: for each node inside: its index of each loop.
-        held: for each array inside, by the node that writes it first: its axes along the loops.
     """
 
     program: Program
@@ -95,11 +92,6 @@ class OrbitNest:
             out = self.program.steps[self.graph.nodes[node].step].out
             axes[node] = tuple((out.indices.index(i), i) for i in indices if i in out.indices)
         return axes
-
-    def tiles(self, extents: Extents) -> Iterator[int]:
-        """Elements of a tile to try: one for each number of tiles of about the same length."""
-        extent = extent_of(self.chain[0].space, dict(extents))
-        yield from sorted({-(-extent // trips) for trips in range(1, extent + 1)}, reverse=True)
 
 
 def orbit_nests(program: Program, hot: Collection[Tensor]) -> Iterator[OrbitNest]:

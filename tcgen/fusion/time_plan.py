@@ -3,6 +3,7 @@
 Without a limit, or where all of it fits, steps stay whole: tiles only add calls. Else loops are
 shared by tiles. The search proposes which loops are shared, for one tile of each space at a time;
 then the tile of each loop is refined on exact counts of time and peak. Where that does not suffice,
+sums over all arrangements of some indices are made over orbits of tiles (:mod:`.orbits`). Else
 statements are repeated in loops of their readers, and intermediates that are read in different
 ways are computed anew for each reader.
 """
@@ -70,6 +71,8 @@ def least_time(
 def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
     """What is said of a plan whose time is at least ``bound`` picoseconds."""
     value = plan_picoseconds(plan, options.machine, options.dtype)
+    if any(o.order_after for o in plan.loops):  # steps by themselves take no triangles: no bound
+        return Solve("time", model, "FEASIBLE", Fraction(value, PICO), None, "seconds")
     status = "OPTIMAL" if value <= bound else "FEASIBLE"
     exact = Fraction(value, PICO), Fraction(min(value, bound), PICO)
     return Solve("time", model, status, *exact, "seconds")
@@ -120,8 +123,8 @@ class _Search:
         if self.best is not None and not generated:
             return
         for again, repeat in self._ways():
-            if again and self._orbits():
-                return
+            if self.best is None and repeat and not again and self._orbits():
+                return  # no work is repeated, as in all that follows
             graph = fusion_graph(self.program, again)
             if self.best is not None and (again or len(graph.nodes) > _FEW):
                 return
@@ -133,20 +136,13 @@ class _Search:
             self._tiles(found, work, last=bool(again))
 
     def _orbits(self) -> bool:
-        """Offer nests over orbits of tiles; True where one of them fits.
-
-        They need no repeated work, which every plan that computes arrays anew would else do.
-        """
-        fits = False
+        """Offer nests over orbits of tiles, with the best tile of each; True where one fits."""
         for nest in orbit_nests(self.program, self._hot()):
-            plans = [
-                nest.plan(tile, self.extents, self.request.dtype)
-                for tile in nest.tiles(self.extents)
-            ]
-            for plan in plans:
-                fits |= plan_peak(plan, self.request.dtype) <= self.request.limit
-                self.offer(plan)
-        return fits
+            plan = nest.plan(1, self.extents, self.request.dtype)
+            tiles = refined(plan, self.request)
+            if tiles is not None:
+                self.offer(with_tiles(plan, tiles, self.request.dtype))
+        return self.best is not None
 
     def _ways(self) -> list[tuple[tuple[Tensor, ...], bool]]:
         again = self._again()
