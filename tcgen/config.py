@@ -51,12 +51,15 @@ class Machine:
         bandwidth: bytes per second between memory and caches.
         call: nanoseconds to launch one step on one tile.
         generated: flops to produce one element of a generated input.
+        cache: bytes of a core's cache: an intermediate that holds at most half of these passes no
+            memory; 0: there is none.
     """
 
     flops: int = 50 * 10**9
     bandwidth: int = 20 * 10**9
     call: int = 10_000
     generated: int = 1000
+    cache: int = 2**20
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -72,7 +75,7 @@ def parse_machine(text: str) -> Machine:
 
     Example:
         >>> parse_machine("flops=2e11,call=5000")
-        Machine(flops=200000000000, bandwidth=20000000000, call=5000, generated=1000)
+        Machine(flops=200000000000, bandwidth=20000000000, call=5000, generated=1000, cache=1048576)
     """
     names = [field.name for field in fields(Machine)]
     given: dict[str, int] = {}

@@ -13,10 +13,10 @@ from math import prod
 
 from ..ir.cost import extent_of
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
-from ..ir.tensor import Index, element_bytes
+from ..ir.tensor import Index, Tensor, element_bytes
 from .memory import array_bytes, counted_lives
 from .timed import Request
-from .timing import step_picoseconds, triangle_share
+from .timing import stays_near, step_picoseconds, triangle_share
 
 Tiles = tuple[int, ...]  # elements of a tile, by loop; triangular loops of one chain have one
 _TRIPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300)
@@ -46,6 +46,14 @@ class _Exact:
             for n in range(len(plan.visits))
         )
         self.together = [t for t in together if not any(set(t) < set(other) for other in together)]
+        self.near = [
+            [
+                (array.tensor, *held)
+                for (array, _), held in zip(lives, self.arrays, strict=True)
+                if array.live[0] <= n <= array.live[1]
+            ]
+            for n in range(len(plan.visits))
+        ]
         self.times: dict[tuple[int, Tiles], int] = {}
 
     def peak(self, tiles: Tiles) -> int:
@@ -76,9 +84,18 @@ class _Exact:
                 request.extents,
                 request.machine,
                 request.dtype,
+                self._near(position, tiles),
             )
             self.times[key] = int(triangle_share(visit.loops, given, request.extents) * time)
         return self.times[key]
+
+    def _near(self, position: int, tiles: Tiles) -> list[Tensor]:
+        """Arrays of a visit that stay in the cache; their loops are loops of the visit."""
+        return [
+            tensor
+            for tensor, fixed, loops in self.near[position]
+            if stays_near(tensor, fixed * prod(tiles[o] for o in loops), self.request.machine)
+        ]
 
 
 def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:

@@ -7,7 +7,7 @@ one literal for each set of its loops, with the predicted time of all its calls.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, prod
@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 from ..config import Machine
 from ..errors import PlanError
 from ..ir.cost import extent_of
-from ..ir.tensor import element_bytes
+from ..ir.tensor import Tensor, element_bytes
 from .exact import FusionModel
 from .ilp import interruptible_solve, search_solver
 from .sharing import Arrangement, Sharing, Walk, step_of
 from .tables import least_peak
-from .timing import step_picoseconds
+from .timing import stays_near, step_picoseconds
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import LinearExprT
@@ -162,10 +162,33 @@ class TimeModel(FusionModel):
                     if w in self.found.repeats
                 )
                 time = step_picoseconds(
-                    step, tiles, repeats, request.extents, request.machine, request.dtype
+                    step,
+                    tiles,
+                    repeats,
+                    request.extents,
+                    request.machine,
+                    request.dtype,
+                    self._near(node, chosen),
                 )
                 table.append((chosen, time))
         return table
+
+    def _near(self, node: int, chosen: Collection[Walk]) -> list[Tensor]:
+        """Arrays of a statement that stay in the cache if they shrink in its shared loops.
+
+        Whether they do is for other literals to say: a plan's own time is counted from the plan.
+        """
+        request, near = self.request, list[Tensor]()
+        for instance in self.found.instances:
+            if node not in instance.producers and node not in instance.consumers:
+                continue
+            held, walks = element_bytes(instance.array, request.dtype), dict(instance.axes)
+            for axis, space in enumerate(instance.array.spaces):
+                own = [w for w in walks.get(axis, ()) if w in chosen]
+                held *= self._tile(own[0]) if own else extent_of(space, request.extents)
+            if stays_near(instance.array, held, request.machine):
+                near.append(instance.array)
+        return near
 
     def _tile(self, walk: Walk) -> int:
         space = walk[1].space

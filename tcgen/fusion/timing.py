@@ -6,7 +6,8 @@ A statement inside tile loops is called once for each combination of tiles. A ca
 
 where the efficiency of a matrix product of m rows, n columns and k summed elements is
 m/(m+2) * n/(n+2) * k/(k+4): the edges of the register tile and the start of the inner loop. That
-thin products are slow besides follows from their bytes.
+thin products are slow besides follows from their bytes. An intermediate of which so little is held
+at a time that it stays in the cache has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..config import Machine
 from ..ir.cost import extent_of
 from ..ir.plan import FusionPlan, LoopId
 from ..ir.program import Add, Contract, Map, Produce, Step
-from ..ir.tensor import Index, Ref, Role, element_bytes
+from ..ir.tensor import Index, Ref, Role, Tensor, element_bytes
 
 PICO = 10**12
 _FIXED = (Role.INPUT, Role.OUTPUT)  # whose arrays lie as the equations say
@@ -35,6 +36,7 @@ def step_picoseconds(
     extents: Mapping[str, int],
     machine: Machine,
     dtype: str,
+    near: Collection[Tensor] = (),
 ) -> int:
     """Time of all calls of a step.
 
@@ -45,6 +47,7 @@ def step_picoseconds(
         extents: of the base spaces.
         machine: constants.
         dtype: of the program.
+        near: intermediates that stay in the cache.
     """
     whole = {i: extent_of(i.space, extents) for i in step.indices}
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
@@ -67,7 +70,7 @@ def step_picoseconds(
         *([step.out] if adds else []),
         *_copied(step, length, whole),
     ]
-    held = sum(_bytes(ref, length, whole, dtype) for ref in touched)
+    held = sum(_bytes(r, length, whole, dtype) for r in touched if r.tensor not in near)
     return (
         flops * slow * PICO // (fast * machine.flops)
         + calls * held * PICO // machine.bandwidth
@@ -141,22 +144,39 @@ def triangle_share(
 def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str) -> int:
     """Predicted time of a plan under its planning extents."""
     extents, total = plan.extent_of, 0
-    for visit in plan.visits:
+    for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}
         repeats = prod(
             -(-extent_of(loop.space, extents) // (loop.tile or 1)) for loop in visit.redundant
         )
         step = plan.program.steps[visit.step]
+        near = [
+            a.tensor
+            for a in plan.arrays
+            if a.live[0] <= position <= a.live[1] and stays_near(a.tensor, a.bytes, machine)
+        ]
         share = triangle_share(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
-        total += int(share * step_picoseconds(step, tiles, repeats, extents, machine, dtype))
+        time = step_picoseconds(step, tiles, repeats, extents, machine, dtype, near)
+        total += int(share * time)
     return total
 
 
-def unfused_picoseconds(
+def least_picoseconds(
     steps: Collection[Step], extents: Mapping[str, int], machine: Machine, dtype: str
 ) -> int:
-    """Predicted time of all steps by themselves: no plan without triangular loops takes less.
+    """Time that no plan without triangular loops beats: each step once, intermediates in the cache.
 
-    Tiles add calls and make products thinner, and repeats add work.
+    Tiles add calls and make products thinner, and repeats add work. What the caller holds passes
+    memory at least once. Without a cache this is the time of the unfused program.
     """
-    return sum(step_picoseconds(s, {}, 1, extents, machine, dtype) for s in steps)
+    near = [r.tensor for s in steps for r in (s.out, *s.operands)] if machine.cache else []
+    near = [t for t in near if t.role not in _FIXED]
+    return sum(step_picoseconds(s, {}, 1, extents, machine, dtype, near) for s in steps)
+
+
+def stays_near(tensor: Tensor, held: int, machine: Machine) -> bool:
+    """True for an intermediate, or a generated input, whose held bytes stay in the cache.
+
+    Half of the cache is left to what streams through it meanwhile.
+    """
+    return tensor.role not in _FIXED and 2 * held <= machine.cache
