@@ -13,6 +13,7 @@ from .text import fill
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
 _PARTS = (
     "c/contract_pack.c",
+    "c/contract_fetch.c",
     "c/contract_tile.c",
     "c/contract_blocks.c",
     "c/contract_stage.c",

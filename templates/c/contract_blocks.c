@@ -27,6 +27,8 @@ typedef struct {
     const int64_t *a_row, *a_depth, *b_column, *b_depth, *c_row, *c_column;
     int add;
     tc_pending_$kind *pending;
+    tc_fetch_$kind *fetch;
+    int64_t fetches;  /* for each tile */
 } tc_block_$kind;
 
 /* One tile of a block. */
@@ -45,6 +47,8 @@ static inline __attribute__((always_inline)) void tc_one_$kind(
     tile.c_column = block->c_column + j;
     tile.add = block->add;
     tile.pending = block->pending;
+    tile.fetch = block->fetch->list;
+    tile.fetches = tc_take_$kind(block->fetch, block->fetches);
     tile.stream = 0;
     if (w->stream && across == TC_COLUMNS) {
         uintptr_t places = 0;
@@ -101,13 +105,21 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     char *memory)
 {
     tc_strip_$kind strips[TC_STRIPS];
+    tc_fetch_$kind fetch;
     tc_pending_$kind pending;
     pending.count = 0;
     const int64_t summed = tc_points(&w->k), most_depth = w->blocks.depth;
     const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
-    const int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
-    const int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
+    int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
+    int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
         w->blocks.rows/(3*w->cut.lanes))));
+    /* Where one operand is small, blocks of the other one need not be large. */
+    const int once = summed <= most_depth && last_panel - first_panel <= high;
+    if ((last_panel - first_panel)*slot <= TC_NEAR) {
+        wide = tc_min(wide, TC_NEAR/(most_depth*$parts)/TC_COLUMNS*TC_COLUMNS + TC_COLUMNS);
+    } else if ((last_column - first_column)*most_depth*$parts <= TC_NEAR) {
+        high = tc_min(high, TC_NEAR/slot + 1);
+    }
     $real *const packed_a = ($real *)memory;
     memory += tc_aligned(w->blocks.left*(int64_t)sizeof($scalar)*$parts);
     $real *const packed_b = ($real *)memory;
@@ -115,6 +127,9 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     int64_t *const a_row = (int64_t *)memory, *const c_row = a_row + w->blocks.rows;
     int64_t *const b_column = c_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
+    const double bytes = (double)summed*sizeof($scalar);
+    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES;
+    const int large_b = bytes*tc_points(&w->n) >= TC_STREAM_BYTES;
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
@@ -153,9 +168,28 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         tc_strip_$kind *const strip = strips + q;
                         strip->row = tc_panel(&w->cut, q0 + q, &strip->height, &strip->rows) - r0;
                         if (!w->left && strip->rows == strip->height*w->cut.lanes) continue;
+                        if (once && j0 > first_column) continue;
                         TC_PACK_LEFT_$kind(packed_a + q*slot, strip->height*TC_LANES, strip->rows,
                             depth, a, a_row + strip->row, a_depth, scale);
                     }
+                    tc_aim_$kind(&fetch, a, 0, 0, 0, 0);
+                    if (q0 + high < last_panel || p0 + depth < summed) {
+                        const int same = q0 + high < last_panel;
+                        const int64_t p1 = same ? p0 : p0 + depth;
+                        const int64_t q1 = same ? q0 + high : first_panel;
+                        const int64_t s0 = tc_panel(&w->cut, q1, &height, &rows);
+                        const int64_t s1 = tc_panel(&w->cut, tc_min(q1 + high, last_panel) - 1,
+                            &height, &rows) + rows;
+                        if (large_a) {
+                            tc_aim_block_$kind(&fetch, a, &w->m, s0, s1 - s0, &w->k, p1,
+                                tc_min(most_depth, summed - p1), 0);
+                        }
+                    } else if (j0 + wide < last_column && large_b) {
+                        tc_aim_block_$kind(&fetch, b, &w->n, j0 + wide,
+                            tc_min(wide, last_column - j0 - wide), &w->k, 0,
+                            tc_min(most_depth, summed), 1);
+                    }
+                    const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
                     const tc_block_$kind block = {
                         .strips = strips, .panels = panels, .columns = columns, .depth = depth,
                         .slot = slot, .packed_a = packed_a, .packed_b = packed_b,
@@ -163,6 +197,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
                         .add = w->add || p0 > 0, .pending = &pending,
+                        .fetch = &fetch, .fetches = fetch.left/tiles + 1,
                     };
                     tc_tiles_$kind(w, &block);
                 }

@@ -69,13 +69,13 @@ $call
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
 #define TC_PENDING 64            /* lines of the target that wait to be stored */
+#define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
+#define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
 
-/* How a tile reads its left operand. COPIED: in place, and packs it for the tiles that follow;
- * FETCHING: packed. Both fetch some lines of what is read after them.
- */
-enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_COPIED = 2, TC_FETCHING = 3 };
+/* How a tile reads an operand; COPIED: in place, and packs it for the tiles that follow. */
+enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_COPIED = 2 };
 
 /* A group within the library: neighbouring axes joined. */
 typedef struct {

@@ -103,26 +103,31 @@ static void tc_stage_place_$kind(const tc_stages_$kind *s, int64_t block, int64_
  */
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
     int64_t run, const $real *a, const $real *following, const $real *right, const int64_t *a_depth,
-    int64_t *a_row, $real *left, $real *buffer, tc_turning_$kind *before, tc_pending_$kind *pending)
+    int64_t *a_row, $real *left, $real *buffer, tc_turning_$kind *before,
+    tc_pending_$kind *pending, tc_fetch_$kind *fetch)
 {
     static tc_run_tile_$kind *const copied[] = {
         0, tc_tile_${kind}_121, tc_tile_${kind}_221, tc_tile_${kind}_321};
-    static tc_run_tile_$kind *const fetching[] = {
-        0, tc_tile_${kind}_131, tc_tile_${kind}_231, tc_tile_${kind}_331};
+    static tc_run_tile_$kind *const again[] = {
+        0, tc_tile_${kind}_111, tc_tile_${kind}_211, tc_tile_${kind}_311};
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
+    const int64_t line = 64/(int64_t)sizeof($real);
     const int64_t last = tc_min(first + s->together, w->cut.panels);
     int height;
     int64_t high;
     const int64_t start = tc_panel(&w->cut, first, &height, &high);
     const int64_t rows = tc_panel(&w->cut, last - 1, &height, &high) + high - start;
     const int64_t tiles = across*(last - first), squares = before->left;
-    const int64_t lines = (rows*(int64_t)sizeof($real) + 126)/64;
     int64_t here[TC_COLUMNS], stored = 0;
+    const int64_t lines = tc_min(TC_FETCHES, (rows + line - 1)/line);
+    for (int64_t n = 0; n < lines; ++n) fetch->line_room[n] = tc_min((n + 1)*line, rows) - 1;
     for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int64_t f = 0; f < run; ++f) {
         const $real *const next = f + 1 < run ? a + (f + 1)*s->fast_step : following;
-        int64_t done = 0, fetched = 0;
+        tc_aim_$kind(fetch, next, fetch->line_room, lines, a_depth, summed);
+        const int64_t share_of_lines = fetch->left/tiles + 1;
+        int64_t done = 0;
         for (int64_t q = first; q < last; ++q) {
             const int64_t row = tc_panel(&w->cut, q, &height, &high) - start;
             const $real *const source = a + row + f*s->fast_step;
@@ -133,7 +138,6 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             }
             for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
                 ++done;
-                const int64_t until = lines*done/tiles;
                 const int64_t share = squares*(f*tiles + done)/(run*tiles);
                 tc_store_$kind(before, share - stored, pending);
                 stored = share;
@@ -146,12 +150,11 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .c = buffer + (j*s->width + f)*s->pitch + row,
                     .c_column = here,
                     .copy = left,
-                    .next = next + fetched*(64/(int64_t)sizeof($real)),
-                    .lines = (int)(until - fetched),
+                    .fetch = fetch->list,
+                    .fetches = tc_take_$kind(fetch, share_of_lines),
                     .pending = pending,
                 };
-                (copy ? copied : fetching)[height](&tile);
-                fetched = until;
+                (copy ? copied : again)[height](&tile);
             }
         }
     }
@@ -160,19 +163,26 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
 /* The tiles of a block whose rows are packed: the other operand is read element by element. */
 static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t run,
     const $real *b, const $real *following, const $real *left, const int64_t *b_depth,
-    $real *buffer, tc_turning_$kind *before, tc_pending_$kind *pending)
+    $real *buffer, tc_turning_$kind *before, tc_pending_$kind *pending, tc_fetch_$kind *fetch)
 {
-    static tc_run_tile_$kind *const fetching[] = {
-        0, tc_tile_${kind}_113, tc_tile_${kind}_213, tc_tile_${kind}_313};
+    static tc_run_tile_$kind *const in_place[] = {
+        0, tc_tile_${kind}_110, tc_tile_${kind}_210, tc_tile_${kind}_310};
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed, squares = before->left;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels;
-    int64_t places[TC_COLUMNS], here[TC_COLUMNS], done = 0, stored = 0;
-    for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->pitch;
+    const int64_t line = 64/(int64_t)sizeof($real);
+    int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0, stored = 0;
+    for (int n = 0; n < TC_COLUMNS; ++n) {
+        here[n] = n*s->pitch;
+        steps[n] = n*s->fast_step;
+    }
     for (int64_t f = 0; f < run; f += TC_COLUMNS) {
         const int64_t wide = tc_min(TC_COLUMNS, run - f);
         for (int n = 0; n < TC_COLUMNS; ++n) {
             places[n] = (f + tc_min(n, wide - 1))*s->fast_step;
         }
+        tc_aim_$kind(fetch, f + TC_COLUMNS < run ? b + (f + TC_COLUMNS)*s->fast_step : following,
+            fetch->line_room, (summed + line - 1)/line, steps, tc_min(TC_COLUMNS, s->fast));
+        const int64_t share_of_lines = fetch->left/w->cut.panels + 1;
         for (int64_t q = 0; q < w->cut.panels; ++q) {
             int height;
             int64_t high;
@@ -182,10 +192,10 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             stored = share;
             const tc_tile_$kind tile = {
                 .depth = summed, .a = left + q*slot, .b = b, .b_column = places, .b_row = b_depth,
-                .next = f + TC_COLUMNS < run ? b + TC_COLUMNS*s->fast_step : following - f*s->fast_step,
+                .fetch = fetch->list, .fetches = tc_take_$kind(fetch, share_of_lines),
                 .c = buffer + f*s->pitch + row, .c_column = here, .pending = pending,
             };
-            fetching[height](&tile);
+            in_place[height](&tile);
         }
     }
 }
@@ -209,6 +219,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
     $real *const buffers = turned < 0 ? right : left + slot;
     tc_pending_$kind pending;
     pending.count = 0;
+    tc_fetch_$kind fetch;
     int height;
     int64_t high;
     for (int64_t batch = 0; batch < batches; ++batch) {
@@ -219,6 +230,10 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
         if (turned < 0) {
             tc_places(&w->m, 0, tc_points(&w->m), a_row, c_row);
             c_column[0] = 0;
+            const int64_t line = 64/(int64_t)sizeof($real);
+            for (int64_t n = 0; n < summed; n += line) {
+                fetch.line_room[n/line] = b_depth[tc_min(n + line, summed) - 1];
+            }
             for (int64_t q = 0; q < w->cut.panels; ++q) {
                 const int64_t row = tc_panel(&w->cut, q, &height, &high);
                 tc_pack_$kind(left + q*slot, height*TC_LANES, high, summed, a, a_row + row,
@@ -248,7 +263,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
             if (turned < 0) {
                 now.rows = tc_points(&w->m);
                 tc_stage_columns_$kind(w, &s, now.run, b + from, b + next, left, b_depth, buffer,
-                    &before, &pending);
+                    &before, &pending, &fetch);
             } else {
                 const int64_t last = tc_min(panel + together, w->cut.panels) - 1;
                 const int64_t start = tc_panel(&w->cut, panel, &height, &high);
@@ -257,7 +272,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
                 now.c += start*s.row_step;
                 const int64_t ahead = tc_panel(&w->cut, next_panel, &height, &high);
                 tc_stage_rows_$kind(w, &s, panel, now.run, a + from + start, a + next + ahead, right,
-                    a_depth, a_row, left, buffer, &before, &pending);
+                    a_depth, a_row, left, buffer, &before, &pending, &fetch);
             }
             now.left = now.columns*((now.rows + TC_LANES - 1)/TC_LANES)
                 *((now.run + TC_LANES - 1)/TC_LANES);

@@ -34,9 +34,10 @@ typedef struct {
     const int64_t *a_column, *b_column, *b_row;
     $scalar *c;
     const int64_t *c_column;
-    $real *copy;        /* where the panel is packed as it is read */
-    const $real *next;  /* what is read later: some lines of each row are fetched */
-    int lines, add, stream;
+    $real *copy;  /* where the panel is packed as it is read */
+    const void *const *fetch;  /* lines that are read later, one a step */
+    int64_t fetches;
+    int add, stream;
     tc_pending_$kind *pending;
 } tc_tile_$kind;
 
@@ -52,9 +53,10 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const $real *a = tile->a, *b = tile->b;
     const int64_t *const a_column = tile->a_column, *const b_row = tile->b_row;
     const int64_t depth = tile->depth;
-    const $real *const next = tile->next;
+    const void *const *const fetch = tile->fetch;
+    const int64_t fetches = tile->fetches;
     $real *copy = tile->copy;
-    const int lines = tile->lines, add = tile->add, stream = tile->stream;
+    const int add = tile->add, stream = tile->stream;
     const $real *column[TC_COLUMNS];
     _Pragma("GCC unroll 8")
     for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + tile->b_column[j];
@@ -63,18 +65,11 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     _Pragma("GCC unroll 1")
     for (int64_t p = 0; p < depth; ++p) {
         if (p < waiting) TC_STREAM_$kind((tc_vec_$kind *)pending->to[p], pending->line[p]);
-        const $real *from = left == TC_PACKED || left == TC_FETCHING ? a : a + a_column[p];
+        if (p < fetches) __builtin_prefetch(fetch[p], 0, 2);
+        const $real *from = left == TC_PACKED ? a : a + a_column[p];
         tc_vec_$kind x[3];
         _Pragma("GCC unroll 3")
         for (int v = 0; v < height; ++v) x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
-        if (left == TC_COPIED || left == TC_FETCHING) {
-            const char *const ahead = (const char *)(next + a_column[p]);
-            _Pragma("GCC unroll 1")
-            for (int n = 0; n < lines; ++n) __builtin_prefetch(ahead + 64*n, 0, 2);
-        }
-        if (right == TC_FETCHING) {
-            __builtin_prefetch(next + tile->b_column[p%TC_COLUMNS] + b_row[p/8*8] + 7, 0, 2);
-        }
         if (left == TC_COPIED) {
             _Pragma("GCC unroll 3")
             for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];
@@ -86,7 +81,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             _Pragma("GCC unroll 3")
             for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
         }
-        if (left == TC_PACKED || left == TC_FETCHING) a += height*TC_LANES;
+        if (left == TC_PACKED) a += height*TC_LANES;
         if (right == TC_PACKED) b += TC_COLUMNS;
     }
     for (int64_t n = depth; n < waiting; ++n) {
@@ -127,15 +122,9 @@ TC_TILE(3, 0, 1)
 TC_TILE(1, 1, 0)
 TC_TILE(2, 1, 0)
 TC_TILE(3, 1, 0)
-TC_TILE(1, 1, 3)
-TC_TILE(2, 1, 3)
-TC_TILE(3, 1, 3)
 TC_TILE(1, 2, 1)
 TC_TILE(2, 2, 1)
 TC_TILE(3, 2, 1)
-TC_TILE(1, 3, 1)
-TC_TILE(2, 3, 1)
-TC_TILE(3, 3, 1)
 #endif
 #undef TC_TILE
 

@@ -1,0 +1,79 @@
+
+/* What is read next, fetched line by line while tiles are computed: a memory that is busy at
+ * all times delivers several times what it delivers on demand. The elements ``line`` of each
+ * of ``place`` stand for a line each.
+ */
+typedef struct {
+    const $scalar *from;
+    const int64_t *line, *place;
+    int64_t lines, places, next_line, next_place, left;
+    int64_t line_room[TC_FETCHES], place_room[2*TC_FETCHES];
+    const void *list[TC_FETCHES];
+} tc_fetch_$kind;
+
+static void tc_aim_$kind(tc_fetch_$kind *f, const $scalar *from, const int64_t *line,
+    int64_t lines, const int64_t *place, int64_t places)
+{
+    f->from = from;
+    f->line = line;
+    f->place = place;
+    f->lines = lines;
+    f->places = places;
+    f->next_line = f->next_place = 0;
+    f->left = lines*places;
+}
+
+/* The next addresses in the list, at most ``count``; how many there are. */
+static int64_t tc_take_$kind(tc_fetch_$kind *f, int64_t count)
+{
+    count = tc_min(tc_min(count, TC_FETCHES), f->left);
+    f->left -= count;
+    for (int64_t n = 0; n < count;) {
+        const int64_t run = tc_min(count - n, f->lines - f->next_line);
+        const $scalar *const from = f->from + f->place[f->next_place];
+        for (int64_t r = 0; r < run; ++r) f->list[n + r] = from + f->line[f->next_line + r];
+        n += run;
+        if ((f->next_line += run) < f->lines) continue;
+        f->next_line = 0;
+        ++f->next_place;
+    }
+    return count;
+}
+
+/* Places of every ``step``-th of ``count`` points of a group, the last of each step; in the second
+ * operand where ``second``. At most ``room`` of them; how many there are.
+ */
+static int64_t tc_sample_$kind(const tc_walk *g, int64_t first, int64_t count, int64_t step,
+    int second, int64_t *place, int64_t room)
+{
+    enum { CHUNK = 256 };
+    int64_t x[CHUNK], y[CHUNK], found = 0;
+    for (int64_t n = 0; n < count && found < room; n += CHUNK) {
+        const int64_t many = tc_min(CHUNK, count - n);
+        tc_places(g, first + n, many, x, y);
+        for (int64_t r = tc_min(step, many) - 1; r < many && found < room; r += step) {
+            place[found++] = second ? y[r] : x[r];
+        }
+    }
+    return found;
+}
+
+/* Aim at what is packed next of an operand: ``rows`` of a group from number ``row`` on, ``depth`` summed
+ * points from number ``point`` on. Its stride-1 axis is the last one of one of the two groups, or
+ * nothing is fetched.
+ */
+static void tc_aim_block_$kind(tc_fetch_$kind *f, const $scalar *from, const tc_walk *group,
+    int64_t row, int64_t rows, const tc_walk *k, int64_t point, int64_t depth, int second)
+{
+    const int64_t line = tc_max(1, 64/(int64_t)sizeof($scalar));
+    const int64_t *const step = second ? k->y : k->x;
+    int64_t lines = 0, places = 0;
+    if (group->axes && group->x[group->axes - 1] == 1) {
+        lines = tc_sample_$kind(group, row, rows, line, 0, f->line_room, TC_FETCHES);
+        places = tc_sample_$kind(k, point, depth, 1, second, f->place_room, 2*TC_FETCHES);
+    } else if (k->axes && step[k->axes - 1] == 1) {
+        lines = tc_sample_$kind(k, point, depth, line, second, f->line_room, TC_FETCHES);
+        places = tc_sample_$kind(group, row, rows, 1, 0, f->place_room, 2*TC_FETCHES);
+    }
+    tc_aim_$kind(f, from, f->line_room, lines, f->place_room, places);
+}
