@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tcgen.fusion.coarse as coarse
 import tcgen.fusion.exact as exact
+import tcgen.fusion.grow as grow
 import tcgen.fusion.least as search
 import tcgen.fusion.sharing as sharing
 import tcgen.ir.legality as legality
@@ -21,9 +21,15 @@ from tcgen.config import Options
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
+from tcgen.fusion.descent import Descent
+from tcgen.fusion.graph import fusion_graph
+from tcgen.fusion.least import least_value
 from tcgen.fusion.memory import counted_lives, once_elements
+from tcgen.fusion.nest import place_arrangement
 from tcgen.fusion.offsets import Interval, pack
+from tcgen.fusion.plan import build_plan, shared_axes
 from tcgen.interp import evaluate_program, run_module
+from tcgen.ir.plan import Solve
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
@@ -96,18 +102,19 @@ def test_optimum_is_that_of_all_loop_programs(seed, statements):
 
 
 @pytest.mark.parametrize("close", [0.0, 0.2])
-def test_search_by_size_of_arrays_bounds_the_optimum(close, monkeypatch):
-    """The large arrays alone give a bound that holds for all, and the search goes on from there."""
+def test_searches_over_some_arrays_bound_the_optimum(close, monkeypatch):
+    """A few arrays give a bound that holds for all, and arrays join until the peak is proven."""
     monkeypatch.setattr(search, "_DIRECT", -1)
-    monkeypatch.setattr(search, "_CLOSE", close)
-    monkeypatch.setattr(coarse, "_PART", 2)
-    of_large, searches = search.solve_coarse, []
+    monkeypatch.setattr(search, "_LARGEST", 10**9 if close == 0 else -1)
+    monkeypatch.setattr(grow, "_CLOSE", close)
+    monkeypatch.setattr(grow, "_TRIES", 0)  # the descent alone would nearly always do
+    of_part, searches = grow.solve_part, []
 
-    def counted(*given):
-        searches.append(of_large(*given))
+    def counted(*given, **more):
+        searches.append(of_part(*given, **more))
         return searches[-1]
 
-    monkeypatch.setattr(search, "solve_coarse", counted)
+    monkeypatch.setattr(grow, "solve_part", counted)
     extents, total = (("o", 2), ("v", 50)), 0
     for seed in range(40):
         program = brute.small_dag(seed, 4, 0.8, 0.5)
@@ -121,6 +128,26 @@ def test_search_by_size_of_arrays_bounds_the_optimum(close, monkeypatch):
         if not close:
             assert solve.status == "OPTIMAL", seed
     assert total > 5, total
+
+
+@few(40)
+@given(seeds, st.integers(2, 4))
+def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, statements):
+    program, extents = brute.small_dag(seed, statements, 0.7, 0.3), (("o", 2), ("v", 50))
+    if brute.count(program, 2000) >= 2000:
+        return
+    graph = fusion_graph(program)
+    found = sharing.sharing(graph)
+    descent = Descent(found, dict.fromkeys(range(len(found.instances)), 8), dict(extents))
+    best = descent.improve(descent.nested(()), 200)
+    placed = place_arrangement(found, best.arrangement)
+    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve())
+    plan.verify()
+    assert least_value(plan, "float64", peak=True) == best.peak
+    assert best.peak >= brute.least(program, extents)[1]
+    again = descent.of(best.arrangement)
+    assert again is not None
+    assert again.peak == best.peak
 
 
 @few(30)

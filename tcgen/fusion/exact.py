@@ -38,11 +38,13 @@ class Found:
         arrangement: None where the work did not suffice to find one.
         proven: no other arrangement takes less.
         bound: proven lower bound on the objective.
+        spent: deterministic seconds.
     """
 
     arrangement: Arrangement | None
     proven: bool
     bound: int
+    spent: float = 0.0
 
 
 def solve_exact(
@@ -54,7 +56,6 @@ def solve_exact(
     *,
     peak: bool,
     at_least: int = 0,
-    fixed: Collection[Walk] = (),
 ) -> Found:
     """The arrangement of least static sum, or of least peak.
 
@@ -66,7 +67,6 @@ def solve_exact(
         hint: an arrangement to start from.
         peak: count what lives at one time; else everything.
         at_least: a proven bound on the objective.
-        fixed: walks that are in loops with each other, or not, as in the hint.
 
     Source: Allam et al., Eq. (6), for the static sum.
 
@@ -81,7 +81,6 @@ def solve_exact(
         peak=peak,
         ordered=True,
         at_least=at_least,
-        fixed=fixed,
     )
     return model.solve(work)
 
@@ -122,7 +121,7 @@ class FusionModel:
         only: Collection[int] | None = None,
         unmodelled: Mapping[Walk, Collection[int]] | None = None,
         at_least: int = 0,
-        fixed: Collection[Walk] = (),
+        below: int | None = None,
     ) -> None:
         """The variables and rules.
 
@@ -138,14 +137,14 @@ class FusionModel:
             unmodelled: statements that may be in the loop of a walk by a walk that ``found`` lacks;
                 what the rules say of such a statement and such a loop is left out.
             at_least: a proven bound on the objective.
-            fixed: walks that are in loops with each other, or not, as in the hint.
+            below: only what takes less than this is sought.
         """
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.found, self.hint = found, hint
         self.spent = 0.0
         self.model = cp_model.CpModel()
-        self.unmodelled, self.fixed = unmodelled or {}, frozenset(fixed)
+        self.unmodelled, self.below = unmodelled or {}, below
         tables = tables_of(found, weights, extents, tiles or {})
         self.tables = {n: t for n, t in tables.items() if only is None or n in only}
         self.counted = {n: found.instances[n] for n in self.tables}
@@ -167,7 +166,10 @@ class FusionModel:
         self.x: dict[tuple[int, int], BoolVarT] = {}
         self.memory = {n: self._memory(n, i) for n, i in self.counted.items()}
         low = 0 if self.shift else at_least // self.unit
-        self.goal = self.model.new_int_var(low, total >> self.shift, "goal")
+        high = total >> self.shift
+        if below is not None and not self.shift:
+            high = min(high, max(low, -(-below // self.unit) - 1))
+        self.goal = self.model.new_int_var(low, high, "goal")
         if peak:
             self._bound_peak(self.goal)
         else:
@@ -196,8 +198,6 @@ class FusionModel:
             self.z[a, b] = self.model.new_bool_var(f"z{len(self.z)}")
             hinted = a in in_loop and in_loop[a] == in_loop.get(b)
             self.model.add_hint(self.z[a, b], hinted)
-            if a in self.fixed and b in self.fixed:
-                self.model.add(self.z[a, b] == int(hinted))
         for group in self.found.walks:
             for triple in combinations(group, 3):
                 for n in range(3):
@@ -389,7 +389,9 @@ class FusionModel:
         status = interruptible_solve(solver, self.model)
         self.spent = solver.response_proto.deterministic_time
         if status == cp_model.UNKNOWN:
-            return Found(None, False, self.least)
+            return Found(None, False, self.least, self.spent)
+        if status == cp_model.INFEASIBLE and self.below is not None:
+            return Found(None, True, self.below, self.spent)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             raise PlanError(
                 f"the fusion model was refused by the solver ({solver.status_name(status)}); "
@@ -411,7 +413,7 @@ class FusionModel:
             if interruptible_solve(tidy, self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
                 arrangement = self._read(tidy)
             self.spent += tidy.response_proto.deterministic_time
-        return Found(arrangement, proven, bound)
+        return Found(arrangement, proven, bound, self.spent)
 
     def _read(self, solver: CpSolver) -> Arrangement:
         loops: list[tuple[Walk, ...]] = []

@@ -7,20 +7,19 @@ from dataclasses import replace
 from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
 from ..ir.tensor import Role, element_bytes
-from .coarse import finer, rules, solve_coarse, too_large
+from .coarse import rules
 from .exact import solve_exact, solve_static
 from .graph import FusionGraph
+from .grow import least_by_parts
 from .memory import counted_lives, once_elements, peak_of
 from .nest import Placed, arrangement_of, in_order, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
-from .tables import least_peak
 
 _WORK = 12.0  # deterministic seconds at effort 1
-_DIRECT = 10_000  # rules: up to so many the search over all arrays needs no start by size
-_NEAR = 1.25  # times the bound: a peak near enough to leave large arrays as they are
-_CLOSE = 0.01  # a peak is close to its bound where the gap is this part of it: no search over all
+_DIRECT = 10_000  # rules: up to so many all arrays are searched over at once
+_LARGEST = 50_000  # rules: beyond, a search over all arrays comes to no end in reasonable time
 
 
 def least_memory(
@@ -57,30 +56,14 @@ def least_memory(
         return least_value(plan_of(placed), dtype, peak=peak)
 
     proven, bound, arrangement = True, 0, None if peak else hint
-    by_size, known = peak and rules(found) > _DIRECT, value_of(start)
+    by_size, done = peak and rules(found) > _DIRECT, False
     if by_size:
-        proven, bound = False, least_peak(found, weights, sizes, {})
-        for large in finer(found, weights, sizes, known):
-            if known - bound <= known * _CLOSE:
-                break
-            coarse = solve_coarse(found, large, weights, sizes, work / 2, hint)
-            bound = max(bound, coarse.bound)
-            if coarse.arrangement is not None:
-                candidates.append(place_arrangement(found, coarse.arrangement))
-                best = min(candidates, key=value_of)
-                known, hint = value_of(best), arrangement_of(best)
-            if not coarse.proven:
-                break
-            if bound < known <= bound * _NEAR and not too_large(found):
-                # The large arrays are settled: what is left is to shrink small ones beside them.
-                fixed = {walk for group in large.part.walks for walk in group}
-                beside = solve_exact(
-                    found, weights, sizes, work / 2, hint, peak=True, at_least=bound, fixed=fixed
-                )
-                if beside.arrangement is not None:
-                    candidates.append(place_arrangement(found, beside.arrangement))
-                    best = min(candidates, key=value_of)
-                    known, hint = value_of(best), arrangement_of(best)
+        parts = least_by_parts(found, weights, sizes, (hint,), work)
+        proven, bound = False, parts.bound
+        done = parts.proven or rules(found) > _LARGEST
+        if parts.arrangement is not None:
+            candidates.insert(0, place_arrangement(found, parts.arrangement))
+            hint = parts.arrangement
     elif not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
@@ -89,7 +72,6 @@ def least_memory(
         if arrangement is not None:
             candidates.insert(0, place_arrangement(found, arrangement))
             hint = arrangement
-    done = by_size and (known - bound <= known * _CLOSE or too_large(found))
     if not done and (peak or arrangement is None):
         floor = bound if by_size else 0
         exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=floor)

@@ -30,11 +30,24 @@ class _Place:
         least: for each edge below, the least cost among the prefixes of the order, and that prefix.
         total: least cost of the subtree if the order begins like this.
         more: the loop that comes next in the best order, or None where it ends.
+        longer: places of the orders with one loop more. A loop that is not here belongs to no edge
+            below, so that nothing can follow it.
     """
 
     least: tuple[tuple[int, Order], ...]
     total: int
     more: int | None
+    longer: dict[int, _Place]
+
+    @property
+    def here(self) -> int:
+        """Least cost of the subtree if the order ends here."""
+        return sum(cost for cost, _ in self.least)
+
+
+# An edge that has all loops of an order: its number at the node, the edge, what its array then
+# takes, and what is below: a place, or a cost that stays where the order can go no further there.
+Alive = tuple[int, int, int, _Place | int]
 
 
 def least_static(graph: FusionGraph, extents: Mapping[str, int]) -> tuple[Variable, ...] | None:
@@ -75,72 +88,73 @@ class _Tree:
         for e in part:  # producers first
             self.below.setdefault(graph.edges[e].consumer, []).append(e)
         self.root = graph.edges[part[-1]].consumer
-        self.places: dict[int, dict[Order, _Place]] = {}
+        self.places: dict[int, _Place] = {}  # of the empty order, by node
         self.sizes = {e: self._sizes(e) for e in part}
         for node in sorted(self.below):  # producers come first
-            self.places[node] = {}
-            edges = self.below[node]
-            whole = [whole_elements(graph.edges[e].array, extents) for e in edges]
-            least = tuple((n + self._below(e, ()), ()) for e, n in zip(edges, whole, strict=True))
-            alive = tuple(zip(range(len(edges)), edges, whole, strict=True))
-            self._walk(node, (), least, sum(n for n, _ in least), alive)
+            alive: list[Alive] = []
+            least: tuple[tuple[int, Order], ...] = ()
+            for number, e in enumerate(self.below[node]):
+                edge = graph.edges[e]
+                whole = whole_elements(edge.array, extents)
+                under = self.places.get(edge.producer)
+                alive.append((number, e, whole, 0 if under is None else under))
+                least = (*least, (whole + (0 if under is None else under.total), ()))
+            loops = tuple(dict.fromkeys(loop for e in self.below[node] for loop in self.sizes[e]))
+            self.places[node] = self._place((), loops, least, sum(n for n, _ in least), alive)
 
     def _sizes(self, e: int) -> dict[int, int]:
         edge = self.graph.edges[e]
         return {c.loop: extent_of(edge.array.spaces[c.axis], self.extents) for c in edge.candidates}
 
-    def _below(self, e: int, order: Order) -> int:
-        """Least cost of all below an edge whose prefix is ``order``."""
-        node = self.graph.edges[e].producer
-        return self._at(node, order).total if node in self.places else 0
-
-    def _at(self, node: int, order: Order) -> _Place:
-        """The place of an order; where no edge can go on, that of its longest known prefix."""
-        known = self.places[node]
-        while order not in known:
-            order = order[:-1]
-            if order in known:  # what comes next belongs to no edge: nothing can follow
-                place = known[order]
-                return _Place(place.least, sum(n for n, _ in place.least), None)
-        return known[order]
-
-    def _walk(
+    def _place(
         self,
-        node: int,
         order: Order,
+        left: Order,
         least: tuple[tuple[int, Order], ...],
         total: int,
-        alive: tuple[tuple[int, int, int], ...],
-    ) -> int:
-        """Fill the places of all orders that begin with ``order``; returns the least total.
+        alive: list[Alive],
+    ) -> _Place:
+        """The places of all orders that begin with ``order``.
 
         Args:
-            node: whose edges are ordered.
             order: of loops so far.
+            left: loops that are not in it.
             least: as in a place.
             total: sum of ``least``.
-            alive: edges that have all loops of the order: number, edge, what its array then takes.
+            alive: edges that have all loops of the order.
         """
         sizes, best, more = self.sizes, total, None
-        for loop in dict.fromkeys([loop for _, e, _ in alive for loop in sizes[e]]):
-            if loop in order:
-                continue
+        places: dict[int, _Place] = {}
+        for n, loop in enumerate(left):
             longer, sum_now, found = (*order, loop), total, least
-            still = []
-            for number, e, held in alive:
-                if loop not in sizes[e]:
+            still: list[Alive] = []
+            for number, e, held, under in alive:
+                extent = sizes[e].get(loop)
+                if extent is None:
                     continue
-                kept = held // sizes[e][loop]
-                still.append((number, e, kept))
-                cost, before = kept + self._below(e, longer), found[number][0]
+                kept = cost = held // extent
+                if isinstance(under, int):
+                    cost += under
+                else:
+                    deeper = under.longer.get(loop)
+                    if deeper is None:
+                        under = under.here
+                        cost += under
+                    else:
+                        under = deeper
+                        cost += deeper.total
+                still.append((number, e, kept, under))
+                before = found[number][0]
                 if cost < before:
                     found = (*found[:number], (cost, longer), *found[number + 1 :])
                     sum_now += cost - before
-            reached = self._walk(node, longer, found, sum_now, tuple(still))
-            if reached < best:
-                best, more = reached, loop
-        self.places[node][order] = _Place(least, best, more)
-        return best
+            if not still:
+                continue
+            place = self._place(longer, (*left[:n], *left[n + 1 :]), found, sum_now, still)
+            places[loop] = place
+            if place.total < best:
+                best, more = place.total, loop
+        return _Place(least, best, more, places)
 
     def fused(self) -> list[Variable]:
         """The fused loops of each edge in the best orders, from the root to the leaves."""
@@ -150,10 +164,14 @@ class _Tree:
             node, order = nodes.pop()
             if node not in self.places:
                 continue
-            place = self._at(node, order)
-            while place.more is not None:
-                order = (*order, place.more)
-                place = self.places[node][order]
+            place, ends = self.places[node], False
+            for loop in order:
+                if loop not in place.longer:
+                    ends = True
+                    break
+                place = place.longer[loop]
+            while place.more is not None and not ends:
+                place = place.longer[place.more]
             for e, (_, prefix) in zip(self.below[node], place.least, strict=True):
                 chosen += [(e, loop) for loop in prefix]
                 nodes.append((self.graph.edges[e].producer, prefix))

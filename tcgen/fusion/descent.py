@@ -1,0 +1,313 @@
+"""Small peaks without a solver: one more contracted axis at a time, where the peak is.
+
+A choice of contracted axes says which walks are one loop, and what else must be in it. Then the
+body of every loop is put in an order that keeps little alive. Of the arrays that live at the peak
+one is contracted further, whatever stands against it is given up, and the change is kept where
+the peak is less. Nothing is proven here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..ir.tensor import Role
+from .sharing import Arrangement, Sharing, Walk, forced, rivals
+from .tables import tables_of
+
+Axis = tuple[int, int]  # (position among the instances, axis)
+Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, walks)
+
+
+@dataclass(frozen=True, slots=True)
+class Nested:
+    """Loops, an order of all statements, and the peak.
+
+    Attributes:
+        chosen: axes that were asked for, most wanted first.
+        loops: outer before inner.
+        order: of the statements.
+        peak: in units of the weights.
+        static: all arrays together.
+        alive: instances that live at the peak, the largest first.
+    """
+
+    chosen: tuple[Axis, ...]
+    loops: tuple[Loop, ...]
+    order: tuple[int, ...]
+    peak: int
+    static: int
+    alive: tuple[int, ...]
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """What is made less: a smaller sum at the same peak lets the next change lower the peak."""
+        return self.peak, self.static
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """What the solver and the plan start from."""
+        walks = (tuple(sorted(w, key=lambda x: (x[0], x[1].name))) for _, w in self.loops)
+        return Arrangement(tuple(walks), self.order)
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """A statement or a loop in a body: its statements, what comes later, and its own peak."""
+
+    nodes: int
+    later: int
+    peak: int
+    order: tuple[int, ...]
+    alive: tuple[int, ...]
+
+
+class Descent:
+    """The search of one program."""
+
+    def __init__(
+        self, found: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
+    ) -> None:
+        """Prepare tables.
+
+        Args:
+            found: what the program allows.
+            weights: by position in ``found.instances``, what one element counts.
+            extents: of the base spaces.
+        """
+        self.found = found
+        self.tables = {n: dict(t) for n, t in tables_of(found, weights, extents, {}).items()}
+        self.members: dict[Axis, tuple[Walk, ...]] = {
+            (n, axis): walks
+            for n, i in enumerate(found.instances)
+            if i.array.role is not Role.OUTPUT
+            for axis, walks in i.axes
+        }
+        self.users = {
+            n: _mask((*found.instances[n].producers, *found.instances[n].consumers))
+            for n in self.tables
+        }
+        self.kept = sum(t[()] for n, t in self.tables.items() if found.instances[n].kept)
+        self.rivals = rivals(found)
+        self.known: dict[frozenset[Walk], frozenset[Walk] | None] = {}
+
+    def improve(self, start: Nested, tries: int, at_least: int = 0) -> Nested:
+        """Less and less peak, as long as one more axis helps.
+
+        Args:
+            start: where to begin.
+            tries: most arrangements to look at.
+            at_least: a peak that is low enough.
+        """
+        best = start
+        while best.peak > at_least and tries > 0:
+            better = None
+            for n in best.alive:
+                for axis in (a for a in self.members if a[0] == n and a not in best.chosen):
+                    tries -= 1
+                    trial = self.nested((axis, *best.chosen))
+                    if trial is not None and trial.cost < (better or best).cost:
+                        better = trial
+            if better is None:
+                break
+            best = better
+        return best
+
+    def of(self, arrangement: Arrangement) -> Nested | None:
+        """The axes that an arrangement contracts, and the best order that is found for them."""
+        loop = {w: n for n, members in enumerate(arrangement.loops) for w in members}
+        axes = [
+            a
+            for a, walks in self.members.items()
+            if walks[0] in loop and len({loop.get(w) for w in walks}) == 1
+        ]
+        return self.nested(sorted(axes, key=lambda a: -self.tables[a[0]][()]))
+
+    def nested(self, wanted: Iterable[Axis]) -> Nested | None:
+        """As many of the wanted axes as go together; None where the first ones have no order."""
+        loops: tuple[Loop, ...] = ()
+        chosen: list[Axis] = []
+        for axis in wanted:
+            more = self._joined(loops, self.members[axis])
+            if more is not None:
+                loops = more
+                chosen.append(axis)
+        return self._ordered(tuple(chosen), loops)
+
+    def _joined(self, loops: tuple[Loop, ...], walks: tuple[Walk, ...]) -> tuple[Loop, ...] | None:
+        """The loops when these walks are one; None where that cannot be."""
+        own = frozenset(walks)
+        if any(own <= members for _, members in loops):
+            return loops
+        while True:
+            met = [members for _, members in loops if not members.isdisjoint(own)]
+            grown = self._forced(own.union(*met))
+            if grown is None:
+                return None
+            if grown == own:
+                break
+            own = grown
+        nodes = _mask(node for node, _ in own)
+        rest = tuple(loop for loop in loops if loop[1].isdisjoint(own))
+        for other, _ in rest:
+            if other & nodes and other & nodes not in (other, nodes):
+                return None
+        return (*rest, (nodes, own))
+
+    def _forced(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
+        if start not in self.known:
+            walks = tuple(sorted(start, key=lambda w: (w[0], w[1].name)))
+            bound = forced(walks, self.found.carried, self.found.after)
+            self.known[start] = None if bound is None else frozenset(bound.items())
+        return self.known[start]
+
+    def _ordered(self, chosen: tuple[Axis, ...], loops: tuple[Loop, ...]) -> Nested | None:
+        """Every body in an order of little peak."""
+        outer = tuple(sorted(loops, key=lambda o: -o[0].bit_count()))
+        inside = {w: n for n, (_, members) in enumerate(outer) for w in members}
+        owned: dict[int, list[tuple[int, int, int]]] = {}  # (bytes, users, instance) by loop
+        for n, table in self.tables.items():
+            instance = self.found.instances[n]
+            if instance.kept:
+                continue
+            axes, home = [], -1
+            for axis, walks in instance.axes:
+                at = inside.get(walks[0])
+                if at is not None and all(inside.get(w) == at for w in walks):
+                    axes.append(axis)
+                    home = max(home, at)
+            held = tuple(axes)
+            if held not in table:  # an axis of one element is never contracted
+                held = tuple(a for a in axes if any(a in key for key in table))
+            owned.setdefault(home, []).append((table[held], self.users[n], n))
+
+        def body(nodes: int, number: int) -> _Item | None:
+            items, free = [], nodes
+            for n in range(number + 1, len(outer)):
+                inner = outer[n][0]
+                if inner & free == inner:
+                    item = body(inner, n)
+                    if item is None:
+                        return None
+                    items.append(item)
+                    free &= ~inner
+            after = self.found.after
+            items += [_Item(1 << u, after[u], 0, (u,), ()) for u in _bits(free)]
+            items.sort(key=lambda i: i.nodes & -i.nodes)
+            return _scheduled(items, owned.get(number, []))
+
+        every = body((1 << len(self.found.graph.nodes)) - 1, -1)
+        if every is None:
+            return None
+        place = {u: n for n, u in enumerate(every.order)}
+        for (p, c), (q, d) in self.rivals:
+            if place[p] < place[d] and place[q] < place[c]:
+                return None
+        size = {n: held for arrays in owned.values() for held, _, n in arrays}
+        alive = tuple(sorted(every.alive, key=lambda n: (-size[n], n)))
+        static = sum(size.values()) + self.kept
+        return Nested(chosen, outer, every.order, every.peak + self.kept, static, alive)
+
+
+def _scheduled(items: list[_Item], arrays: list[tuple[int, int, int]]) -> _Item | None:
+    """A body whose items are in an order of little peak; None where they need each other."""
+    nodes = later = 0
+    for item in items:
+        nodes |= item.nodes
+        later |= item.later
+    needs = [
+        _mask(m for m, o in enumerate(items) if m != n and o.later & item.nodes)
+        for n, item in enumerate(items)
+    ]
+    needed = [
+        sum(1 << m for m, need in enumerate(needs) if need >> n & 1) for n in range(len(items))
+    ]
+    uses = [[a for a, (_, users, _) in enumerate(arrays) if users & i.nodes] for i in items]
+    users = [_mask(n for n, u in enumerate(uses) if a in u) for a in range(len(arrays))]
+    bytes_ = [held for held, _, _ in arrays]
+    peaks = [item.peak for item in items]
+    orders = []
+    for before, reverse in ((needs, False), (needed, True)):
+        order = _greedy(before, uses, users, bytes_, peaks)
+        if order is None:
+            return None
+        orders.append(order[::-1] if reverse else order)
+    best = None
+    for order in orders:
+        peak, at, alive = _peak(order, uses, users, bytes_, peaks)
+        if best is None or peak < best[0]:
+            best = (peak, at, alive, order)
+    assert best is not None
+    peak, at, alive, order = best
+    inner = items[at].alive if items else ()
+    return _Item(
+        nodes,
+        later,
+        peak,
+        tuple(u for n in order for u in items[n].order),
+        (*inner, *(arrays[a][2] for a in alive)),
+    )
+
+
+def _greedy(
+    before: list[int],
+    uses: list[list[int]],
+    users: list[int],
+    held: list[int],
+    peaks: list[int],
+) -> list[int] | None:
+    """One ready item after the other: one that frees most, else one that takes least."""
+    done, live = 0, [False] * len(held)
+    order: list[int] = []
+    left = list(range(len(before)))
+    while left:
+        best: tuple[bool, int, int, int] | None = None
+        for n in left:
+            if before[n] & ~done:
+                continue
+            new = sum(held[a] for a in uses[n] if not live[a])
+            gone = sum(held[a] for a in uses[n] if not users[a] & ~done & ~(1 << n))
+            during, change = new + peaks[n], new - gone
+            key = (change > 0, during if change > 0 else change, change, n)
+            if best is None or key < best:
+                best = key
+        if best is None:
+            return None
+        n = best[3]
+        left.remove(n)
+        order.append(n)
+        done |= 1 << n
+        for a in uses[n]:
+            live[a] = bool(users[a] & ~done)
+    return order
+
+
+def _peak(
+    order: list[int],
+    uses: list[list[int]],
+    users: list[int],
+    held: list[int],
+    peaks: list[int],
+) -> tuple[int, int, list[int]]:
+    """The peak of an order, the item at which it is, and what lives there."""
+    done, live = 0, set[int]()
+    best: tuple[int, int, list[int]] = (-1, 0, [])
+    for n in order:
+        live.update(uses[n])
+        now = sum(held[a] for a in live) + peaks[n]
+        if now > best[0]:
+            best = (now, n, sorted(live))
+        done |= 1 << n
+        live.difference_update([a for a in uses[n] if not users[a] & ~done])
+    return best if order else (0, 0, [])
+
+
+def _mask(nodes: Iterable[int]) -> int:
+    mask = 0
+    for node in nodes:
+        mask |= 1 << node
+    return mask
+
+
+def _bits(mask: int) -> list[int]:
+    return [n for n in range(mask.bit_length()) if mask >> n & 1]
