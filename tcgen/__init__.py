@@ -30,7 +30,7 @@ _HOME = {
     "load": "runtime.program",
     "set_threads": "runtime.threads",
     "Program": "runtime.program",
-    "BoundProgram": "runtime.program",
+    "BoundProgram": "runtime.bound",
     "TcgenError": "errors",
     "SpecError": "errors",
     "ExtentError": "errors",
@@ -99,7 +99,8 @@ if TYPE_CHECKING:
     from .frontend.from_pdaggerq import from_pdaggerq
     from .frontend.from_sympy import from_sympy
     from .frontend.from_wicked import from_wicked
-    from .runtime.program import BoundProgram, Program, load
+    from .runtime.bound import BoundProgram
+    from .runtime.program import Program, load
     from .runtime.threads import set_threads
 
 

@@ -143,10 +143,10 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
-    from tcgen.artifact import Manifest, _decode, _encode
+    from tcgen.manifest import Manifest, decode, encode
 
-    good = _encode(artifact("generated").manifest)
-    assert _decode(Manifest, good, "manifest") == artifact("generated").manifest
+    good = encode(artifact("generated").manifest)
+    assert decode(Manifest, good, "manifest") == artifact("generated").manifest
     for change, message in (
         ({"name": 3}, "manifest.name: str is expected"),
         ({"extra": 1}, "manifest: the fields name, "),
@@ -155,7 +155,7 @@ def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
         ({"host_volatile": [{"kind": "jump"}]}, "unknown kind 'jump'"),
     ):
         with pytest.raises(TypeError, match=message):
-            _decode(Manifest, {**good, **change}, "manifest")
+            decode(Manifest, {**good, **change}, "manifest")
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tcgen"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 PLANNERS = ("ortools", "sympy", "lark")
 TOOLS = ("opt_einsum", "click", "rich")
-TRAVELS = ("runtime", "artifact.py", "arena.py", "config.py", "errors.py", "grid.py")
+TRAVELS = ("runtime", "artifact.py", "manifest.py", "arena.py", "config.py", "errors.py", "grid.py")
 
 
 def run_python(code: str, *, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from .. import __version__
-from ..artifact import (
+from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
+from ..ir.loops_query import Positions, positions
+from ..ir.tensor import Packing, Space, Tensor, element_type
+from ..manifest import (
     BufferEntry,
     ContractionEntry,
     FetchEntry,
@@ -19,9 +22,6 @@ from ..artifact import (
     SymmetryEntry,
     TensorEntry,
 )
-from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
-from ..ir.loops_query import Positions, positions
-from ..ir.tensor import Packing, Space, Tensor, element_type
 from .c import symbol
 from .cuda_nest import private_buffers
 from .grid import make_grid

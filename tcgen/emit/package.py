@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError
+from ..manifest import Manifest, TensorEntry
 from .names import PYTHON_RESERVED, unique
 from .text import fill
 
@@ -14,7 +14,7 @@ _NEEDS = {
     "cuda": ", CuPy, and a GPU with its driver",
     "numpy": "; SciPy's BLAS is used if it is there",
 }
-_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py", "grid.py")
+_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py", "grid.py", "manifest.py")
 
 
 def package_text(manifest: Manifest) -> str:

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from ..artifact import Manifest
 from ..fusion.memory import array_bytes as instance_bytes
 from ..fusion.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.program import Add, Contract, Map, Program, pretty_step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
+from ..manifest import Manifest
 from ..runtime.memory import array_bytes, memory_use
 from .nest import nest_text
 

@@ -12,13 +12,13 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from ..artifact import Manifest
 from ..emit.text import fill, template_text
 from ..fusion.time_plan import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import Add, Contract, Map, pretty_step
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
+from ..manifest import Manifest
 from ..runtime.memory import ITEM_BYTES
 from .contents import report_json
 from .counts import array_product, polynomial, stored_product, whole_product

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..arena import ALIGNMENT, GRANTED
-from ..artifact import BufferEntry, ContractionEntry, Manifest, TensorEntry
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
+from ..manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
 from ..runtime.memory import ITEM_BYTES
 from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE
 from .counts import stored_product

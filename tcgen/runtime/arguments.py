@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from ..manifest import Manifest, TensorEntry
 from .device import Device
 from .memory import stored_shape
 

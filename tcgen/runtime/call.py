@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from ..artifact import FetchEntry, HostEntry, Manifest
 from ..errors import ArgumentError
+from ..manifest import FetchEntry, HostEntry, Manifest
 from .allocation import Ledger
 from .arguments import Source
 from .host import Values, fetch_tile

@@ -11,7 +11,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..artifact import Artifact, FetchEntry, HostEntry
+from ..artifact import Artifact
+from ..manifest import FetchEntry, HostEntry
 from .blas import blas_pointers, blas_threads
 from .build import build_library
 from .host import Values, has_fetch, walk

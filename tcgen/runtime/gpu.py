@@ -13,17 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arena import Layout
-from ..artifact import (
-    Artifact,
-    BufferEntry,
-    FetchEntry,
-    HostEntry,
-    KernelEntry,
-    Manifest,
-    TensorEntry,
-)
+from ..artifact import Artifact
 from ..errors import ArgumentError, ShapeError
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS
+from ..manifest import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from .arguments import Source, check_dtype, describe
 from .device import CompiledModule, Device, Function, open_device, view
 from .gpu_memory import block_bytes, scratch_bytes, scratch_name

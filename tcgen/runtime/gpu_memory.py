@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..arena import Block, aligned, place
-from ..artifact import BufferEntry, KernelEntry, Manifest
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS
+from ..manifest import BufferEntry, KernelEntry, Manifest
 from .memory import MemoryUse, array_bytes, stored_shape
 
 

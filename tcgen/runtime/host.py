@@ -10,7 +10,8 @@ from typing import Any, assert_never
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import (
+from ..errors import ArgumentError, DtypeError, ShapeError
+from ..manifest import (
     FetchEntry,
     HostEntry,
     LaunchEntry,
@@ -19,7 +20,6 @@ from ..artifact import (
     PackingEntry,
     TensorEntry,
 )
-from ..errors import ArgumentError, DtypeError, ShapeError
 from .allocation import address
 
 Array = npt.NDArray[Any]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 
 from ..arena import ALIGNMENT, Block, Layout, aligned, place
-from ..artifact import BufferEntry, ContractionEntry, KernelEntry, Manifest, TensorEntry
 from ..errors import MemoryLimitError
+from ..manifest import BufferEntry, ContractionEntry, KernelEntry, Manifest, TensorEntry
 from .packing import packing_bytes
 
 ITEM_BYTES = {"float64": 8, "float32": 4, "complex128": 16}

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact import Artifact, FetchEntry, HostEntry
+from ..artifact import Artifact
+from ..manifest import FetchEntry, HostEntry
 from .host import Values, walk
 from .store import Store
 

@@ -14,18 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import Artifact, KernelEntry, Manifest, TensorEntry
+from ..artifact import Artifact
 from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
+from ..manifest import Manifest
 from .allocation import Ledger
 from .arguments import Source, check_names, find_extents, misplaced, read_inputs
+from .bound import BoundProgram
 from .call import Backend, Call
 from .cpu import CpuBackend
 from .device import Device
 from .gpu import GpuBackend
-from .host import launches
 from .kept import Kept
-from .memory import MemoryUse, array_bytes, check_limit, memory_use, stored_shape
+from .memory import MemoryUse, check_limit, memory_use
 from .numpy_ import NumpyBackend
 from .report import Report
 from .results import Results
@@ -273,125 +274,6 @@ _BACKENDS: dict[str, Callable[[Artifact], Backend | GpuBackend]] = {
     "cuda": GpuBackend,
     "numpy": NumpyBackend,
 }
-
-
-class BoundProgram:
-    """A program with its constants: ``bound(**volatile)``.
-
-    What depends on the constants alone is computed at once where their shapes show all extents for
-    it, else at the first call, whose arrays do.
-
-    Attributes:
-        program: it was bound from.
-    """
-
-    def __init__(self, program: Program, constants: dict[str, Source]) -> None:
-        self.program = program
-        self._on_device = program._on_device(constants)
-        self._constants = constants
-        self._lock = threading.Lock()
-        self._kept: Kept | None = None
-        shown = find_extents(program.manifest, constants, complete=False)
-        program._sample(constants)
-        self._copied = 0
-        backend = program._ready() if program.manifest.target == "cuda" else None
-        if isinstance(backend, GpuBackend):
-            self._constants = constants = backend.settle(constants)
-        for name in misplaced(constants):
-            copies = Ledger()
-            constants[name] = copies.copy(constants[name])
-            self._copied += copies.now
-        if all(base in shown for base in self._needed()):
-            self._keep(shown)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (BoundProgram, (self.program, self._constants))
-
-    @property
-    def kept_bytes(self) -> int:
-        """Bytes of what was computed from the constants."""
-        kept = self._kept
-        return 0 if kept is None else kept.memory.nbytes + kept.held_bytes
-
-    def __call__(
-        self, /, *, out: dict[str, Any] | None = None, **arrays: object
-    ) -> dict[str, Array]:
-        """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
-
-        Raises:
-            ExtentError: the arrays have other extents than the constants.
-        """
-        program = self.program
-        wanted = tuple(t for t in program._inputs if t.volatile)
-        check_names(f"{program.manifest.name}, bound", wanted, arrays)
-        given = read_inputs(wanted, arrays, program._device())
-        sources = {**self._constants, **given}
-        extents = program._extents(sources)
-        program._sample(sources)
-        # Where nothing is passed, results are where the constants were when they were bound.
-        on_device = program._on_device(given) if given else self._on_device
-        return program._run(sources, extents, out, self._keep(extents), on_device)
-
-    def _keep(self, extents: Mapping[str, int]) -> Kept:
-        """What the constant phase leaves at these extents, computed where it is not there yet."""
-        needed = tuple((base, extents[base]) for base in self._needed())
-        with self._lock:
-            if self._kept is None or self._kept.extents != needed:
-                self._kept = self._compute(extents, needed)
-            return self._kept
-
-    def _compute(
-        self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
-    ) -> Kept:
-        program, manifest = self.program, self.program.manifest
-        whole = {b: extents.get(b, 0) for b in manifest.bases}
-        results = self._results()
-        extra = self._copied + sum(array_bytes(t, manifest, whole) for t in results)
-
-        def needed(use: MemoryUse) -> int:
-            return use.peak + extra  # of the calls that follow
-
-        backend = program._ready()
-        threads = program._threads(whole, needed)
-        use = program._use(whole, threads)
-        check_limit(manifest, whole, needed(use))
-        if isinstance(backend, GpuBackend):
-            left = backend.keep(use, self._constants, whole, results)
-            return Kept(needed_extents, *left, self._copied)
-        ledger = Ledger(self._copied)
-        outputs = {t.name: ledger.array(stored_shape(t, manifest, whole), t.dtype) for t in results}
-        memory = ledger.arena(use.kept)
-        inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
-        callers = {**inputs, **outputs}
-        call = Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
-        call.run(0, memory)
-        return Kept(needed_extents, memory, outputs, self._copied)
-
-    def _kernels(self) -> tuple[KernelEntry, ...]:
-        manifest = self.program.manifest
-        names = launches(manifest.host_constant)
-        return tuple(k for k in manifest.kernels if k.name in names)
-
-    def _needed(self) -> tuple[str, ...]:
-        """Base spaces whose extents the constant phase and what it keeps depend on."""
-        manifest = self.program.manifest
-        used = {s for k in self._kernels() for s in k.spaces}
-        used |= {
-            base
-            for b in manifest.buffers
-            if b.keep
-            for s, n in zip(b.spaces, b.lengths, strict=True)
-            if n is None
-            for base in manifest.bases_of(s)
-        }
-        return tuple(b for b in manifest.bases if b in used)
-
-    def _results(self) -> tuple[TensorEntry, ...]:
-        """Outputs that the constant phase computes."""
-        manifest = self.program.manifest
-        names = {w for k in self._kernels() for w in k.writes}
-        found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
-        return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)
 
 
 def load(folder: str | Path) -> Program:

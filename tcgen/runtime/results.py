@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import Manifest, TensorEntry
 from ..errors import ArgumentError, ShapeError
+from ..manifest import Manifest, TensorEntry
 from .allocation import Ledger
 from .arguments import check_dtype, describe
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arena import Layout
-from ..artifact import BufferEntry, Manifest
+from ..manifest import BufferEntry, Manifest
 from .allocation import address
 from .memory import packs, stored_shape
 
