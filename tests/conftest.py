@@ -59,6 +59,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="run only what the last run skipped, after installing what it lacked",
     )
+    parser.addoption(
+        "--compile-cuda",
+        choices=("some", "all"),
+        default="some",
+        help="compile a sample of the CUDA texts that tests generate, or all (-m slow: all)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    marks = config.getoption("markexpr", "")
+    slow = "slow" in marks and "not slow" not in marks
+    if slow or config.getoption("--compile-cuda") == "all":
+        from cuda_device import Compiling
+
+        Compiling.one_in = 1
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

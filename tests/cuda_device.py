@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
+import cuda_compile
 import numpy as np
 import pytest
 from cuda_emulator import EmulatedModule
@@ -24,12 +26,36 @@ def device_named(kind: str) -> Any:
         pytest.skip(f"no GPU: {error}")
 
 
+class Compiling:
+    """Which texts are compiled for devices as well, when the emulator takes them.
+
+    ``one_in``: a sample of that kind, chosen by the text alone; 1 is all of them, which ``-m slow``
+    and ``--compile-cuda=all`` ask for.
+    """
+
+    one_in = 32
+    architectures = (80, 90)
+
+    @classmethod
+    def take(cls, code: str) -> None:
+        """Compile a text for all architectures, if it is in the sample and there is a compiler."""
+        number = int(hashlib.sha256(code.encode()).hexdigest()[:8], 16)
+        if number % cls.one_in == 0 and cuda_compile.can_compile():
+            for arch in cls.architectures:
+                cuda_compile.compile_cuda(code, arch)
+
+
 class DeviceArray(np.ndarray[Any, Any]):
     """Stands for an array of CuPy."""
 
 
 class EmulatedDevice:
-    """What CuPy is to the runtime, by NumPy and the emulator."""
+    """What CuPy is to the runtime, by NumPy and the emulator.
+
+    ``compiles``: its texts are meant for devices, and a sample of them is compiled for some.
+    """
+
+    compiles = True
 
     def __init__(self, arch: int = 90) -> None:
         self.arch = arch
@@ -40,6 +66,8 @@ class EmulatedDevice:
         return "emulator"
 
     def module(self, code: str) -> Any:
+        if self.compiles:
+            Compiling.take(code)
         return EmulatedModule(code, arch=self.arch)
 
     def holds(self, array: object) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 import cuda_compile
 import pytest
 from cuda_compile import CompileError, KernelUse, compile_by_nvcc, compile_cuda, kernel_uses
+from cuda_device import Compiling
 
 pytestmark = pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
 KERNELS = Path(__file__).parent / "cuda_emulator" / "kernels"
@@ -107,3 +108,18 @@ ptxas info    : Used 14 registers, used 1 barriers, 2176 bytes smem, 400 bytes c
         KernelUse("g", 14, 0, 0, 2176),
         KernelUse("spill2", 32, 784, 1760, 0),
     )
+
+
+def test_texts_of_other_tests_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that no device takes fails the test that generates it, if it is in the sample."""
+    monkeypatch.setattr(Compiling, "one_in", 1)
+    Compiling.take("__global__ void f() {}")
+    with pytest.raises(CompileError, match="undefined"):
+        Compiling.take("__global__ void f() { y = 1; }")
+    texts = [f"__global__ void f{n}() {{}}" for n in range(200)]
+    taken: list[str] = []
+    monkeypatch.setattr(cuda_compile, "compile_cuda", lambda code, _: taken.append(code))
+    monkeypatch.setattr(Compiling, "one_in", 32)
+    for text in texts:
+        Compiling.take(text)
+    assert 0 < len(set(taken)) < 40

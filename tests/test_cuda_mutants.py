@@ -77,6 +77,8 @@ def compiled(text: str) -> tuple[System, Artifact]:
 class PlantingDevice(EmulatedDevice):
     """The emulator, with a text changed in one place before it is compiled."""
 
+    compiles = False
+
     def __init__(self, old: str, new: str) -> None:
         super().__init__()
         self._old, self._new = old, new
