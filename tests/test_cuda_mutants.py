@@ -135,6 +135,12 @@ def check(text: str, old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyP
         ("double tc_right[3]", "double tc_right[2]", "out of bounds"),
         ("tc_load < tc_steps + 2;", "tc_load < tc_steps + 1;", WRONG),
         ("tc_steps = tc_tiles(tc_depth, 16)", "tc_steps = tc_depth/16", WRONG),
+        # two elements at once: neighbours in memory, on 16 bytes, each pair once
+        ("second == first + 1 && ", "", f"{WRONG}|out of bounds"),
+        (" && (unsigned long long)source%16 == 0", "", "misaligned"),
+        ("tc_cp_async8(shared + 1, global + second);", "", "unwritten"),
+        ("tc_cp_async8(shared + 1, global + second)", "tc_cp_async8(shared + 1, source)", WRONG),
+        ("tc_m = tc_n%32*2, tc_k", "tc_m = tc_n%32, tc_k", "race|unwritten|misaligned|cp.async"),
         # fragments of the tensor cores that hold other elements
         ("tc_n%2*8];", "tc_n/2*8];", WRONG),
         ("tc_lane%4 + tc_n/2*4][", "tc_lane/8 + tc_n/2*4][", WRONG),
@@ -162,6 +168,16 @@ def test_mutants_of_a_product_by_tiles(
     old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     check(PRODUCT, old, new, kinds, monkeypatch)
+
+
+def test_rows_of_shared_memory_that_do_not_start_on_16_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Seen where arrays of an even extent turn the alignment from row to row."""
+    monkeypatch.setitem(EXTENTS, "o", 2)
+    check(
+        PRODUCT, "double tc_left[3][16][68]", "double tc_left[3][16][67]", "misaligned", monkeypatch
+    )
 
 
 @pytest.mark.parametrize(

@@ -80,11 +80,11 @@ def _load(left: Access, right: Access, term: Term, printer: TilePrinter) -> list
         target = f"tc_{side}[tc_slot][tc_k][tc_m]"
         source = f"tc_{side}_start + {table}[tc_m] + tc_{side}_deep[tc_load&1][tc_k]"
         copy = f"tc_copy(&{target}, {source});"
-        head = (
-            f"for (int tc_n = threadIdx.x; tc_n < {share.deep * length}; "
-            f"tc_n += {printer.threads}) {{"
-        )
-        whole += ["#pragma unroll 4", head, *indented([split, copy]), "}"]
+        head = _thread_loop(share.deep * length, printer)
+        if printer.pairs and not deep_first:
+            whole += _load_pairs(side, length, table, printer)
+        else:
+            whole += ["#pragma unroll 4", head, *indented([split, copy]), "}"]
         guarded = [
             split,
             f"if (tc_k < tc_rest) {copy}",
@@ -102,6 +102,23 @@ def _load(left: Access, right: Access, term: Term, printer: TilePrinter) -> list
         "    }",
         "}",
         "tc_cp_async_commit();",
+    ]
+
+
+def _thread_loop(count: int, printer: TilePrinter) -> str:
+    return f"for (int tc_n = threadIdx.x; tc_n < {count}; tc_n += {printer.threads}) {{"
+
+
+def _load_pairs(side: str, length: int, table: str, printer: TilePrinter) -> list[str]:
+    """Two neighbours of a row or column at a time: one copy where they are neighbours in memory."""
+    half = length // 2
+    return [
+        "#pragma unroll 4",
+        _thread_loop(printer.share.deep * half, printer),
+        f"    const int tc_m = tc_n%{half}*2, tc_k = tc_n/{half};",
+        f"    tc_copy_pair(&tc_{side}[tc_slot][tc_k][tc_m], "
+        f"tc_{side}_start + tc_{side}_deep[tc_load&1][tc_k], {table}[tc_m], {table}[tc_m + 1]);",
+        "}",
     ]
 
 

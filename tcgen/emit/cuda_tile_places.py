@@ -66,6 +66,12 @@ class TilePrinter:
         """Elements by which neighbouring rows in shared memory are shifted: no banks collide."""
         return 4 if self.share.tensor_cores else 1
 
+    @property
+    def pairs(self) -> bool:
+        """Neighbours in a row of shared memory, from an even one on, start on 16 bytes."""
+        even = self.share.height % 2 == 0 and self.share.width % 2 == 0
+        return self.dtype == "float64" and self.skew % 2 == 0 and even
+
     def row(self) -> str:
         """Row of the tile of a thread's row ``tc_r``."""
         return f"tc_y + tc_r*{8 if self.share.tensor_cores else self.share.high}"

@@ -29,9 +29,10 @@ def tiles_body(stmts: tuple[Assign, ...], share: Tiles, scope: Scope, dtype: str
     high, wide = printer.per_thread
     slots, deep = share.stages, share.deep
     parted = share.splits > 1
+    shared = "__shared__ __align__(16)" if printer.pairs else "__shared__"
     lines = [
-        f"__shared__ {printer.kind} tc_left[{slots}][{deep}][{share.height + printer.skew}];",
-        f"__shared__ {printer.kind} tc_right[{slots}][{deep}][{share.width + printer.skew}];",
+        f"{shared} {printer.kind} tc_left[{slots}][{deep}][{share.height + printer.skew}];",
+        f"{shared} {printer.kind} tc_right[{slots}][{deep}][{share.width + printer.skew}];",
         f"__shared__ tc_int tc_left_row[{share.height}], tc_right_column[{share.width}];",
         f"__shared__ tc_int tc_left_deep[2][{deep}], tc_right_deep[2][{deep}];",
         *tile_lines(printer, () if parted else named_variables(printer)),

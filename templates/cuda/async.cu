@@ -62,3 +62,15 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global
 {
     *shared = tc_complex(*global);
 }
+/* Two elements at once where they are neighbours in memory and lie on 16 bytes. */
+__device__ __forceinline__ void tc_copy_pair(
+    double *shared, const double *global, tc_int first, tc_int second)
+{
+    const double *const source = global + first;
+    if (second == first + 1 && (unsigned long long)source%16 == 0) {
+        tc_cp_async16(shared, source);
+    } else {
+        tc_cp_async8(shared, source);
+        tc_cp_async8(shared + 1, global + second);
+    }
+}

@@ -235,6 +235,18 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global
 {
     *shared = tc_complex(*global);
 }
+/* Two elements at once where they are neighbours in memory and lie on 16 bytes. */
+__device__ __forceinline__ void tc_copy_pair(
+    double *shared, const double *global, tc_int first, tc_int second)
+{
+    const double *const source = global + first;
+    if (second == first + 1 && (unsigned long long)source%16 == 0) {
+        tc_cp_async16(shared, source);
+    } else {
+        tc_cp_async8(shared, source);
+        tc_cp_async8(shared + 1, global + second);
+    }
+}
 
 /* Products of small matrices by the lanes of a warp. Lane 4*g + t holds, of A (16 x depth), rows g
  * and g + 8 at t, t + 4, ...; of B (depth x 8), column g at t, t + 4, ...; of D (16 x 8), rows g and
@@ -315,8 +327,8 @@ tcgen_permuted_0(
     const tc_int N_o,
     const tc_int N_v)
 {
-    __shared__ double tc_left[3][16][68];
-    __shared__ double tc_right[3][16][36];
+    __shared__ __align__(16) double tc_left[3][16][68];
+    __shared__ __align__(16) double tc_right[3][16][36];
     __shared__ tc_int tc_left_row[64], tc_right_column[32];
     __shared__ tc_int tc_left_deep[2][16], tc_right_deep[2][16];
     __shared__ tc_int tc_out_row[64], tc_out_column[32];
@@ -397,9 +409,9 @@ tcgen_permuted_0(
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 512; tc_n += 128) {
-                        const int tc_m = tc_n%32, tc_k = tc_n/32;
-                        tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
+                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                        const int tc_m = tc_n%16*2, tc_k = tc_n/16;
+                        tc_copy_pair(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_deep[tc_load&1][tc_k], tc_right_column[tc_m], tc_right_column[tc_m + 1]);
                     }
                 } else {
                     for (int tc_n = threadIdx.x; tc_n < 1024; tc_n += 128) {
@@ -491,9 +503,9 @@ tcgen_permuted_0(
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 512; tc_n += 128) {
-                        const int tc_m = tc_n%32, tc_k = tc_n/32;
-                        tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
+                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                        const int tc_m = tc_n%16*2, tc_k = tc_n/16;
+                        tc_copy_pair(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_deep[tc_load&1][tc_k], tc_right_column[tc_m], tc_right_column[tc_m + 1]);
                     }
                 } else {
                     for (int tc_n = threadIdx.x; tc_n < 1024; tc_n += 128) {
