@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -117,11 +116,11 @@ def denominators(arrays: Arrays) -> tuple[np.ndarray, np.ndarray]:
     return d1, d1[:, None, :, None] + d1[None, :, None, :]
 
 
-def needed(name: str, spin_orbital: bool) -> list[str]:
+def needed(name: str, options: argparse.Namespace) -> list[str]:
     """Arrays that a program needs, by name."""
-    blocks = [f"v_{b}" for b in BLOCKS[spin_orbital]]
-    if name == "pyscf.ccsd":
-        blocks = [f"{b}_packed" if b in ("v_ovvv", "v_vvvv") else b for b in blocks]
+    blocks = [f"v_{b}" for b in BLOCKS[options.spin_orbital]]
+    packed = {"pyscf.ccsd": ("v_ovvv", "v_vvvv"), "tcgen": ("v_vvvv",) if packs(options) else ()}
+    blocks = [f"{b}_packed" if b in packed.get(name, ()) else b for b in blocks]
     return [*blocks, "f_oo", "f_ov", "f_vv", "e_o", "e_v", "t1", "t2"]
 
 
@@ -130,11 +129,23 @@ def compile_program(folder: str, arrays: Arrays, options: argparse.Namespace) ->
     import tcgen
 
     spec = "ccsd_spin_orbital" if options.spin_orbital else "ccsd_closed_shell"
+    text = tcgen.spec_path(spec).read_text()
+    if packs(options):
+        old = "input  v_vvvv[v,v,v,v] symmetric (0,1) (2,3) "
+        assert old in text
+        text = text.replace(old, f"{old}packed (0,1) (2,3) ")
+    path = Path(folder).with_suffix(".spec")
+    path.write_text(text)
     limit = options.memory_limit
     planned = {"memory_limit": limit, "objective": "time"} if limit else {}
     extents = dict(zip("ov", arrays["t1"].shape, strict=True))
-    path, weight = tcgen.spec_path(spec), options.byte_weight
+    weight = options.byte_weight
     tcgen.compile(path, extents=extents, byte_weight=weight, **planned).save(folder)
+
+
+def packs(options: argparse.Namespace) -> bool:
+    """True where our program takes the triangles of v_vvvv, as cc.CCSD does."""
+    return not options.spin_orbital and not options.dense
 
 
 def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespace) -> Step:
@@ -146,10 +157,9 @@ def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespac
         import tcgen
 
         program = tcgen.load(folder)
-        constant = [
-            t.name for t in program.manifest.tensors if t.role == "input" and not t.volatile
-        ]
-        bound = program.bind(**{n: arrays[n] for n in constant})
+        inputs = [t for t in program.manifest.tensors if t.role == "input"]
+        stored = {t.name: f"{t.name}_packed" if t.packed else t.name for t in inputs}
+        bound = program.bind(**{t.name: arrays[stored[t.name]] for t in inputs if not t.volatile})
         out: dict[str, np.ndarray] = {}
 
         def ours() -> tuple[np.ndarray, np.ndarray]:
@@ -264,12 +274,14 @@ def print_peak(name: str, folder: Path, options: argparse.Namespace) -> None:
     """The other side of ``resident``."""
     import numpy as np
 
-    wanted = needed(name, options.spin_orbital)
+    wanted = needed(name, options)
     arrays = {n: np.load(folder / f"{n}.npy") for n in wanted}
     step = make_step(name, arrays, str(folder / "program"), options)
     step()
     step()
-    print(1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    # Not getrusage: what that returns is no less than what the parent held when it started this.
+    status = Path("/proc/self/status").read_text()
+    print(1024 * int(status.split("VmHWM:")[1].split()[0]))
 
 
 def table(seconds: dict[str, list[float]], bytes_: dict[str, int]) -> str:
@@ -308,6 +320,7 @@ def main() -> None:
     parser.add_argument("--programs", help="names with commas; default all")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--dense", action="store_true", help="v_vvvv not in triangles, for ours")
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--byte-weight", type=float, default=1.0, help="of tcgen compile")
     parser.add_argument("--coretype", default="SkylakeX" if WIDE else "", help="of OpenBLAS")

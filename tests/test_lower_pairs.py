@@ -41,6 +41,11 @@ CASES = {
     "antisymmetric": "input v[v,v,v,v] antisymmetric (0,1) (2,3)\n"
     "input t[o,o,v,v] antisymmetric (0,1) (2,3)\noutput r\n"
     "r[i,j,a,b] = t[i,j,a,b] + v[a,b,c,d]*t[i,j,c,d]",
+    "packed": LADDER.replace("(2,3)\n", "(2,3) packed (0,1) (2,3)\n", 1)
+    + "r[i,j,a,b] = t[i,j,a,b] + v[c,a,d,b]*t[i,j,c,d]",
+    "packed antisymmetric": "input v[v,v,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)\n"
+    "input t[o,o,v,v] antisymmetric (0,1) (2,3)\noutput r\n"
+    "r[i,j,a,b] = v[a,b,c,d]*t[i,j,c,d]",
     "one sum": "input f[v,v]\ninput t[o,o,v] symmetric (0,1)\noutput r\nr[a,i,j] = f[a,b]*t[i,j,b]",
 }
 NOT = {

@@ -19,6 +19,7 @@ from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
 from .orders import choose_orders
 from .pairs import bind_half, exchange_of
 from .parallel import mark_parallel
+from .slices import bind_sliced
 from .statements import make_fetch, make_statement
 
 __all__ = ["bind_gpu", "lower_plan"]
@@ -104,6 +105,8 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
             body = (bind_assign(statement, memory.buffers),)
         elif generated and (exchange := exchange_of(plan, position)) is not None:
             body = bind_half(statement, exchange, memory, extents)
+        if body is None and generated:
+            body = bind_sliced(statement, memory, extents)
         if body is None:
             body = bind_statement(statement, memory, extents, room, generated=generated)
         leaves[position] = Leaf(position, body)

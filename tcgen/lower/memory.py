@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 from ..ir.loops import Axis, BandVar, Buffer
@@ -28,7 +29,6 @@ class Memory:
         self.dense: dict[str, str] = {}
         self.scratch_of: dict[str, int] = {}
         self._names: dict[ArrayPlan, str] = {}
-        self._scratch = 0
         self._ranks = _ranks(plan)
         for tensor in plan.program.tensors:
             if tensor.role in (Role.INPUT, Role.OUTPUT):
@@ -50,16 +50,17 @@ class Memory:
         packed: tuple[Packing, ...] = (),
     ) -> Buffer:
         """A new buffer for a visit, with one axis for each variable, in this order."""
-        self._scratch += 1
-        name = f"tmp{self._scratch}"
-        while name in self.buffers or name in {t.name for t in self.plan.program.tensors}:
-            self._scratch += 1
-            name = f"tmp{self._scratch}"
+        name = self.next_scratch()
         axes = tuple(Axis(v.space, v.tile) for v in band)
         order, last = tuple(range(len(axes))), len(self._ranks)
         self.scratch_of[name] = position
         buffer = Buffer(name, axes, order, dtype, "arena", packed=packed, rank=last)
         return self._add(buffer, home)
+
+    def next_scratch(self) -> str:
+        """Name of the next scratch buffer."""
+        taken = {*self.buffers, *(t.name for t in self.plan.program.tensors)}
+        return next(n for k in itertools.count(1) if (n := f"tmp{k}") not in taken)
 
     def reorder(self, name: str, order: tuple[int, ...]) -> None:
         """Choose the physical order of a buffer's axes."""

@@ -22,6 +22,7 @@ from .bind_cpu import bind_assign
 from .layout import elements, walked
 from .memory import Memory
 from .scheme import as_contraction
+from .slices import bind_slices, contraction, cut_of
 from .statements import Statement
 
 _COPY = 40  # flops in the time in which an element is copied
@@ -112,21 +113,23 @@ def bind_half(
     statement: Statement, exchange: Exchange, memory: Memory, extents: Mapping[str, int]
 ) -> tuple[Stmt, ...] | None:
     """The statements that compute one of each pair; None where the kernel cannot take it."""
-    whole = as_contraction(statement, memory.buffers, extents)
+    whole = contraction(statement, memory.buffers, extents)
     if whole is None or whole.batch:
         return None
     pair = (exchange.first, exchange.second)
     factor, other = statement.factors
     if pair[0] not in factor.variables:
         factor, other = other, factor
+    sliced = bool(memory.buffers[other.buffer].packed)
+    if sliced and cut_of(statement, other, memory) is None:
+        return None
     band = tuple(replace(v, below=pair[0]) if v.name == pair[1] else v for v in statement.band)
     held = {v.name: v for v in band}
 
     def rows(access: Access) -> tuple[Access, tuple[BandVar, ...]]:
         """Scratch for the rows of an access, the pair in front, and what walks it."""
         order = walked(access, memory.buffers[access.buffer])
-        own = tuple(held[n] for n in (*pair, *order) if n in held)
-        own = tuple(dict.fromkeys(own))
+        own = tuple(held[n] for n in dict.fromkeys((*pair, *order)) if n in held)
         dtype = memory.buffers[access.buffer].dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(0),))
         return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
@@ -135,8 +138,14 @@ def bind_half(
     result, result_band = rows(statement.out)
     factors = (left, other)
     small = replace(statement, out=result, expr=Prod(factors), factors=factors, band=band)
-    product = as_contraction(replace(small, accumulate=False), memory.buffers, extents)
-    assert product is not None, "rows in front of their columns lie as before"
+    small = replace(small, accumulate=False)  # what there is gets the rows of the product later
+    product: tuple[Stmt, ...]
+    if sliced:
+        product = bind_slices(small, other, memory, extents)
+    else:
+        gemm = as_contraction(small, memory.buffers, extents)
+        assert gemm is not None, "rows in front of their columns lie as before"
+        product = (gemm,)
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)
     direct = replace(plain, expr=result, band=result_band)
@@ -149,7 +158,7 @@ def bind_half(
         coeff=Fraction(exchange.sign),
     )
     loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in (copy, mirror, direct)]
-    return (loops[0], product, *loops[1:])
+    return (loops[0], *product, *loops[1:])
 
 
 def _renamed(access: Access, images: Mapping[str, str]) -> Access:
