@@ -12,15 +12,18 @@ of the images of a factor become one:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from math import factorial
+from typing import assert_never
 
 from ..ir.expr import (
+    Access,
     Const,
     Delta,
+    Equal,
     Expr,
     Prod,
     Quot,
@@ -180,17 +183,25 @@ class _Aligned:
         return placed if sign == 1 else Prod((Const(Fraction(-1)), placed))
 
 
+def renamed(leaf: Ref | Access | Delta | Equal, names: Mapping[Index, Index]) -> Ref | Delta:
+    """A leaf of a program with other indices."""
+    match leaf:
+        case Ref(tensor, indices):
+            return Ref(tensor, tuple(names.get(i, i) for i in indices))
+        case Delta(left, right):
+            return Delta(names.get(left, left), names.get(right, right))
+        case Access() | Equal():
+            raise AssertionError(f"{leaf} is no leaf of a program")
+        case _:
+            assert_never(leaf)
+
+
 def _moved(expr: Expr, renaming: Renaming, aligned: _Aligned) -> Expr:
     """The expression with indices renamed, and its references in place."""
 
-    def leaf(node: object) -> Expr:
-        match node:
-            case Ref(tensor, indices):
-                return aligned(Ref(tensor, tuple(renaming.get(i, i) for i in indices)))
-            case Delta(left, right):
-                return Delta(renaming.get(left, left), renaming.get(right, right))
-            case _:
-                raise AssertionError(f"{node} is no leaf of a program")
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        moved = renamed(node, renaming)
+        return aligned(moved) if isinstance(moved, Ref) else moved
 
     return map_leaves(expr, leaf)
 
@@ -245,17 +256,17 @@ def _product(args: list[Expr]) -> Expr:
 
 def _same(one: Expr, other: Expr) -> bool:
     """Equal up to the order of sums and products."""
-    return one == other or _ordered(one) == _ordered(other)
+    return one == other or ordered_text(one) == ordered_text(other)
 
 
-def _ordered(expr: Expr) -> str:
+def ordered_text(expr: Expr) -> str:
     """A text that sums and products share with their rearrangements."""
     match expr:
         case Sum(args):
-            return f"({' + '.join(sorted(map(_ordered, args)))})"
+            return f"({' + '.join(sorted(map(ordered_text, args)))})"
         case Prod(args):
-            return f"({' * '.join(sorted(map(_ordered, args)))})"
+            return f"({' * '.join(sorted(map(ordered_text, args)))})"
         case Quot(num, den):
-            return f"({_ordered(num)} / {_ordered(den)})"
+            return f"({ordered_text(num)} / {ordered_text(den)})"
         case _:
             return format_expr(expr)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from ..ir.plan import FusionPlan, LoopId, Solve
 from ..ir.program import Produce, Program, Step
 from ..ir.tensor import Index, Role, Tensor
+from .direct import added_directly, in_one_pass, only_added
 from .graph import FusionGraph, fusion_graph
 from .nest import Placed
 from .orbit_sum import OrbitSum, orbit_sums
@@ -145,6 +146,12 @@ def _nest(program: Program, found: OrbitSum, large: tuple[Tensor, ...]) -> Orbit
     if len(inside) < len(ways):
         return None
     again = tuple(t for t, w in inside.items() if len(set(w.values())) > 1)
+    shorter = in_one_pass(
+        added_directly(program, [t for t in again if only_added(program, t)]), inside
+    )
+    if len(shorter.steps) != len(program.steps):
+        last = shorter.producers(found.step.out.tensor)[0]
+        return _nest(shorter, OrbitSum(last, found.chain), large)
     for tensor in again:
         read = {r.tensor for s in program.producers(tensor) for r in s.operands}
         if any(t in again or t.role is Role.GENERATED for t in read):
