@@ -13,9 +13,10 @@ import tcgen
 from tcgen.algebra import form_sequence
 from tcgen.config import Options
 from tcgen.frontend.spec import read_spec
+from tcgen.fusion.direct import added_directly, in_one_pass, only_added
 from tcgen.fusion.orbit_sum import orbit_sums
 from tcgen.fusion.orbits import orbit_nests
-from tcgen.interp import evaluate_system, run_module
+from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.invariance import exchange_sign
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
@@ -102,6 +103,75 @@ def test_a_program_within_a_limit_takes_them(dtype, target):
     tolerance = 1e-4 if dtype == "float32" else 1e-11
     np.testing.assert_allclose(program(**arrays)["e"], wanted, rtol=tolerance)
     assert program.allocated_bytes <= limit
+
+
+def as_written(text):
+    """The sequence of the equations as they stand, so that no search shares or splits anything."""
+    options = Options(extents=(("o", 3), ("v", 5)), optimize=False)
+    return form_sequence(read_spec(text), options)
+
+
+def same_values(one, other):
+    for o, v in ((3, 5), (1, 4), (4, 1), (0, 3)):
+        extents = {"o": o, "v": v}
+        arrays = random_arrays(read_spec(PAIR), extents, dtype="float64", seed=o)
+        wanted = evaluate_program(one, arrays, extents)
+        found = evaluate_program(other, arrays, extents)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-12, atol=1e-14)
+
+
+def test_what_is_only_added_is_added_directly():
+    program = as_written(
+        PAIR.split("x[i,j")[0].replace("output e", "output r")
+        + "x[j,i,b,a] = t[j,i,b,c]*g[i,c,a] - 2*t[i,j,d,a]*g[j,b,d]\n"
+        + "r[i,j,d,c] = 3*x[i,j,c,d] - x[j,i,d,c] + t[i,j,c,d]\n"
+    )
+    made = next(t for t in program.tensors if t.name == "x")
+    assert only_added(program, made)
+    shorter = added_directly(program, [made])
+    shorter.verify()
+    assert made not in shorter.tensors
+    assert len(shorter.steps) == len(program.steps)  # 2 + 3 before, 2 * 2 + 1 now
+    same_values(program, shorter)
+
+
+def test_what_is_read_otherwise_is_not():
+    for readers in (
+        "r = x[i,j,a,b]*t[i,j,a,b]\n",  # in a product
+        "r = sum(i,j,a) x[i,j,a,a]\n",  # a part of it, summed
+    ):
+        program = as_written(
+            PAIR.split("x[i,j")[0].replace("output e", "output r")
+            + "x[i,j,a,b] = t[i,j,a,d]*g[i,d,b]\n"
+            + readers
+        )
+        assert not only_added(program, next(t for t in program.tensors if t.name == "x"))
+
+
+def test_products_are_added_in_one_pass_and_like_ones_collected():
+    program = as_written(
+        PAIR.split("x[i,j")[0].replace("output e", "output r")
+        + "r[i,j,a,b] = e_o[i]*t[i,j,a,b] - 1/2*e_o[j]*t[i,j,a,b] + 2*t[i,j,a,b]*e_o[i]\n"
+    )
+    shorter = in_one_pass(program, [s.out.tensor for s in program.steps])
+    shorter.verify()
+    assert len(shorter.steps) == 1 < len(program.steps)
+    assert "3*" in shorter.pretty()
+    same_values(program, shorter)
+    triples, _ = sequence(TRIPLES, o=3, v=5)
+    summed = [t for t in triples.tensors if t.name == "_b1"]
+    assert in_one_pass(triples, summed) == triples
+
+
+def test_triples_are_contracted_into_one_array():
+    program, _ = sequence(TRIPLES, o=3, v=5)
+    large = [t for t in program.tensors if t.role is Role.TEMP]
+    for nest in orbit_nests(program, large):
+        nest.program.verify()
+        assert {t.name for t in nest.program.intermediates} == {"w", "y"}
+        kinds = [type(s.op).__name__ for s in nest.program.steps]
+        assert kinds == ["Contract"] * 12 + ["Map"] * 2
 
 
 def test_other_sums_have_no_orbits():

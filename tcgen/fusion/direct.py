@@ -27,7 +27,7 @@ from .orbit_sum import ordered_text, renamed
 
 
 def only_added(program: Program, tensor: Tensor) -> bool:
-    """True where every reader of an array adds all of it, rearranged, to another one."""
+    """True where all of an array is written, and every reader adds all of it, rearranged."""
     return all(
         isinstance(s.op, Add)
         and not s.sums
@@ -35,13 +35,15 @@ def only_added(program: Program, tensor: Tensor) -> bool:
         and tuple(i.space for i in s.op.a.indices) == tensor.spaces
         for s in program.consumers(tensor)
     ) and all(
-        p.out.tensor.spaces == tuple(i.space for i in p.out.indices)
-        for p in program.producers(tensor)
+        tuple(i.space for i in s.out.indices) == tensor.spaces for s in program.producers(tensor)
     )
 
 
 def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
-    """The program without arrays that are :func:`only_added`: their producers add for each reader."""
+    """The program without arrays that are :func:`only_added`.
+
+    For each of their readers, their producers write what that reader wrote.
+    """
     steps: list[Step] = []
     for step in program.steps:
         if step.out.tensor in arrays:
