@@ -37,6 +37,8 @@ if any(REMOVED.values()):
     os.execv(sys.executable, [sys.executable, *sys.argv])  # so that the linked BLAS sees it too
 
 SUITE = json.loads(Path(__file__).with_name("tccg48.json").read_text())
+YARDSTICKS = ("dgemm", "copy")  # the bound is the lesser of dgemm and of each byte moved once
+COPIED = 2**28  # bytes read and written by the copy that measures the memory
 PEERS = ("numpy", "opt_einsum", "pytblis", "torch")
 
 
@@ -100,6 +102,9 @@ def measure(case: dict, options: argparse.Namespace) -> dict:
     product = np.empty_like(square)
     timed = programs(options.peers, case["einsum"], a, b, out, options.threads)
     timed["dgemm"] = lambda: np.matmul(square, square, out=product)
+    large = np.ones(COPIED // 16)
+    other = np.zeros_like(large)
+    timed["copy"] = lambda: np.copyto(other, large)
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     sums: dict[str, tuple[float, float]] = {}
     weights = random.standard_normal(out.shape[-1])
@@ -108,7 +113,7 @@ def measure(case: dict, options: argparse.Namespace) -> dict:
             start = clock()
             run()
             seconds[name].append(clock() - start)
-            if name not in sums and name != "dgemm":
+            if name not in sums and name not in YARDSTICKS:
                 sums[name] = (float((out @ weights).sum()), float(np.linalg.norm(out)))
                 out[...] = 0
     for name, (total, norm) in sums.items():
@@ -119,21 +124,24 @@ def measure(case: dict, options: argparse.Namespace) -> dict:
         "einsum": case["einsum"],
         "extents": extents,
         "gflop": 2 * math.prod(extents.values()) / 1e9,
+        "bytes": a.nbytes + b.nbytes + out.nbytes,
         "first_call_seconds": seconds["tcgen"][0],
         "seconds": {name: values[1:] for name, values in seconds.items()},
     }
 
 
 def rates(row: dict) -> dict[str, float]:
-    """GFlop/s of each program, by median."""
-    of = {n: row["gflop"] / statistics.median(s) for n, s in row["seconds"].items()}
-    return of | {"dgemm": 16 / statistics.median(row["seconds"]["dgemm"])}
+    """GFlop/s of each program, by median, of dgemm, and what bytes at the rate of a copy allow."""
+    medians = {n: statistics.median(s) for n, s in row["seconds"].items()}
+    of = {n: row["gflop"] / s for n, s in medians.items()}
+    bandwidth = COPIED / medians["copy"]
+    return of | {"dgemm": 16 / medians["dgemm"], "copy": row["gflop"] * bandwidth / row["bytes"]}
 
 
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
-    names = [n for n in rows[0]["seconds"] if n not in ("tcgen", "dgemm")]
-    heads = ["case", "GFlop", "tcgen GF/s", "% of dgemm", *names, "x best peer"]
+    names = [n for n in rows[0]["seconds"] if n != "tcgen" and n not in YARDSTICKS]
+    heads = ["case", "GFlop", "tcgen GF/s", "% of dgemm", "% of bound", *names, "x best peer"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     fractions, factors = [], []
     for row in rows:
@@ -142,7 +150,9 @@ def table(rows: list[dict]) -> str:
         fractions.append(rate["tcgen"] / rate["dgemm"])
         factors.append(rate["tcgen"] / best)
         cells = [f"{row['number']:02d} `{row['einsum']}`", f"{row['gflop']:.2f}"]
+        bound = min(rate["dgemm"], rate["copy"])
         cells += [f"{rate['tcgen']:.1f}", f"{100 * fractions[-1]:.0f}"]
+        cells += [f"{100 * rate['tcgen'] / bound:.0f}"]
         cells += [f"{rate[n]:.1f}" for n in names] + [f"{factors[-1]:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     lines.append(

@@ -153,6 +153,37 @@ def test_large_operands(labels: str) -> None:
             assert np.count_nonzero(memory) <= expected.size
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize(
+    ("labels", "extents"),
+    [
+        ("eba,ce->cba", {"a": 31, "b": 57, "c": 307, "e": 5}),  # runs of many panels
+        ("aged,cbfg->fedcba", {"a": 23, "b": 9, "c": 8, "d": 11, "e": 7, "f": 5, "g": 3}),
+        ("badg,cgfe->fedcba", {"a": 21, "b": 10, "c": 9, "d": 7, "e": 11, "f": 4, "g": 1}),
+        ("dabe,ec->dcba", {"a": 30, "b": 29, "c": 13, "d": 53, "e": 17}),  # staged
+    ],
+)
+def test_targets_that_pass_by_the_caches(labels: str, extents: dict[str, int], dtype: str) -> None:
+    """Targets of 4 MB and more, whose runs are no whole lines, or begin within one."""
+    program, _ = program_for(labels, extents, dtype)
+    random = np.random.default_rng(5)
+    operands = [
+        random.standard_normal([extents[c] for c in text]).astype(dtype)
+        for text in labels.split("->")[0].split(",")
+    ]
+    expected = np.einsum(labels, *operands, optimize=True)
+    assert expected.nbytes >= 4_000_000 or dtype == "float32"
+    for offset in (0, 1, 3):
+        memory = np.zeros(expected.size + 64, dtype)
+        start = -memory.ctypes.data % 64 // memory.itemsize + offset
+        out = memory[start : start + expected.size].reshape(expected.shape)
+        program(x0=operands[0], x1=operands[1], out={"y": out})
+        tolerance = 1e-4 if dtype == "float32" else 1e-11
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+        out[...] = 0
+        assert not memory.any()
+
+
 def test_schemes_follow_the_layout() -> None:
     chosen = {}
     for name, labels in LABELS.items():

@@ -44,7 +44,7 @@ def _contractions(artifact: Artifact) -> dict[str, Any]:
     """The contraction function of each element type that a program needs."""
     dtypes = {c[0] for k in artifact.manifest.kernels for c in k.contractions}
     return {
-        kind: getattr(build_library(artifact.text(library(dtype))), f"tc_contract_{kind}")
+        kind: getattr(build_library(artifact.text(library(dtype)), "-O2"), f"tc_contract_{kind}")
         for dtype, kind in _KINDS.items()
         if dtype in dtypes
     }

@@ -55,7 +55,7 @@ void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_grou
         && (double)rows*columns*batches*sizeof($scalar) >= TC_STREAM_BYTES;
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;
     const int up = w.m.axes - 1;
-    int64_t beyond = INT64_MAX;
+    int64_t beyond = run > 3*lanes ? 3*lanes : INT64_MAX;  /* to the next panel */
     for (int d = 0; d <= up; ++d) {
         if (w.m.y[d] >= run) beyond = tc_min(beyond, w.m.y[d]);
     }

@@ -27,6 +27,7 @@ typedef struct {
     const int64_t *a_row, *a_depth, *b_column, *b_depth, *c_row, *c_column;
     int add;
     tc_pending_$kind *pending;
+    tc_joints_$kind *joints;
     tc_fetch_$kind *fetch;
     int64_t fetches;  /* for each tile */
 } tc_block_$kind;
@@ -50,7 +51,7 @@ static inline __attribute__((always_inline)) void tc_one_$kind(
     tile.fetch = block->fetch->list;
     tile.fetches = tc_take_$kind(block->fetch, block->fetches);
     tile.stream = 0;
-    if (w->stream && across == TC_COLUMNS) {
+    if (w->stream && across == TC_COLUMNS && strip.rows == strip.height*w->cut.lanes) {
         uintptr_t places = 0;
         for (int n = 0; n < TC_COLUMNS; ++n) places |= (uintptr_t)(tile.c + tile.c_column[n]);
         tile.stream = places%TC_VECTOR == 0;
@@ -78,8 +79,9 @@ static inline __attribute__((always_inline)) void tc_one_$kind(
 #endif
     const int64_t *const rows = block->c_row + strip.row;
     const int64_t *const scattered = w->regular || tc_consecutive(rows, strip.rows) ? 0 : rows;
-    if (scattered || across < TC_COLUMNS || strip.rows < strip.height*w->cut.lanes) {
-        tc_edge_$kind(run, &tile, strip.rows, across, scattered);
+    if (scattered || across < TC_COLUMNS || strip.rows < strip.height*w->cut.lanes
+        || w->stream > tile.stream) {
+        tc_edge_$kind(run, &tile, strip.rows, across, scattered, w->stream ? block->joints : 0);
     } else {
         run(&tile);
     }
@@ -106,6 +108,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
 {
     tc_strip_$kind strips[TC_STRIPS];
     tc_fetch_$kind fetch;
+    tc_joints_$kind joints = {0};
     tc_pending_$kind pending;
     pending.count = 0;
     const int64_t summed = tc_points(&w->k), most_depth = w->blocks.depth;
@@ -196,7 +199,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a = a, .b = b, .c = w->c + c_start,
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
-                        .add = w->add || p0 > 0, .pending = &pending,
+                        .add = w->add || p0 > 0, .pending = &pending, .joints = &joints,
                         .fetch = &fetch, .fetches = fetch.left/tiles + 1,
                     };
                     tc_tiles_$kind(w, &block);
@@ -205,6 +208,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
             } while (p0 < summed);
         }
     }
+    tc_close_all_$kind(&joints);
     tc_drain_$kind(&pending);
     if (w->stream) TC_FENCE();
 }

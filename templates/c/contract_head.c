@@ -189,6 +189,7 @@ static int tc_consecutive(const int64_t *places, int64_t count)
 
 #define TC_BELOW(n, h) ((n) & (h) ? TC_LANES + (n) - (h) : (n))
 #define TC_ABOVE(n, h) ((n) & (h) ? TC_LANES + (n) : (n) + (h))
+#define TC_ITSELF(n, h) (n)
 #define TC_EACH_2(F, h) F(0, h), F(1, h)
 #define TC_EACH_4(F, h) TC_EACH_2(F, h), F(2, h), F(3, h)
 #define TC_EACH_8(F, h) TC_EACH_4(F, h), F(4, h), F(5, h), F(6, h), F(7, h)

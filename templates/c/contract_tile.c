@@ -130,9 +130,83 @@ TC_TILE(3, 2, 1)
 
 typedef void tc_run_tile_$kind(const tc_tile_$kind *);
 
-/* A tile at an edge, or one whose rows are not consecutive: by way of a buffer. */
+/* Runs of the target that do not fill whole lines: where a run begins at the end of the one before
+ * it, they are joined, and whole lines pass by the caches; what is left at the ends is stored as it is.
+ */
+typedef struct {
+    $real *line;        /* of the target, the first line that is not complete */
+    int64_t head, end;  /* its elements head to end are there, */
+    tc_vec_$kind part;  /* in here */
+} tc_joint_$kind;
+
+/* One for each column of a tile: runs follow each other along rows, or along columns. */
+typedef struct {
+    int latest;
+    tc_joint_$kind joint[TC_COLUMNS];
+} tc_joints_$kind;
+
+static void tc_close_$kind(tc_joint_$kind *t)
+{
+    for (int64_t n = t->head; n < t->end; ++n) t->line[n] = t->part[n];
+    t->line = 0;
+    t->head = t->end = 0;
+}
+
+static void tc_close_all_$kind(tc_joints_$kind *t)
+{
+    for (int j = 0; j < TC_COLUMNS; ++j) tc_close_$kind(t->joint + j);
+}
+
+/* Add a run of ``count`` elements in whole vectors. They are moved in registers: what is loaded from
+ * memory in other pieces than it was stored in has to wait for all stores before it.
+ */
+static void tc_append_$kind(tc_joints_$kind *t, int column, $real *to, const tc_vec_$kind *value,
+    int64_t count, tc_pending_$kind *pending)
+{
+    if (t->joint[t->latest].line + t->joint[t->latest].end != to) t->latest = column;
+    tc_joint_$kind *const joint = t->joint + t->latest;
+    if (joint->line + joint->end != to) {
+        tc_close_$kind(joint);
+        joint->head = joint->end = (int64_t)((uintptr_t)to%TC_VECTOR/sizeof($real));
+        joint->line = to - joint->head;
+    }
+    const tc_pick_$kind place = {TC_EACH(TC_ITSELF, 0)};
+    const $number shift = ($number)joint->end;
+    const tc_pick_$kind kept = place < shift;  /* what is there comes before what is added */
+    const tc_pick_$kind joined = (place & kept) | ((place - shift + TC_LANES) & ~kept);
+    const tc_pick_$kind rest = place - shift + TC_LANES;  /* what is added beyond the line */
+    if (pending->count + 4 > TC_PENDING) tc_drain_$kind(pending);
+    $real *line = joint->line;
+    tc_vec_$kind part = joint->part;
+    int64_t head = joint->head, lines = pending->count, end = joint->end + count;
+    for (; count > 0; count -= TC_LANES, ++value) {
+        const tc_vec_$kind whole = __builtin_shuffle(part, *value, joined);
+        if (shift + count < TC_LANES) {
+            part = whole;
+            break;
+        }
+        part = __builtin_shuffle(*value, rest);
+        if (head > 0) {
+            for (int64_t h = head; h < TC_LANES; ++h) line[h] = whole[h];
+            head = 0;
+        } else {
+            pending->to[lines] = line;
+            pending->line[lines++] = whole;
+        }
+        line += TC_LANES;
+        end -= TC_LANES;
+    }
+    pending->count = lines;
+    joint->head = head;
+    joint->end = end;
+    joint->line = line;
+    joint->part = part;
+}
+
+/* A tile at an edge, or one whose rows are not consecutive or not on lines: by way of a buffer. */
 static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
-    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
+    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row,
+    tc_joints_$kind *joints)
 {
     $real whole[TC_COLUMNS][3*TC_LANES] __attribute__((aligned(64)));
     int64_t places[TC_COLUMNS];
@@ -144,6 +218,11 @@ static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
     run(&inner);
     for (int64_t j = 0; j < columns; ++j) {
         $scalar *const to = tile->c + tile->c_column[j];
+        if (joints && !c_row) {
+            tc_append_$kind(joints, (int)j, ($real *)to, (const tc_vec_$kind *)whole[j],
+                $parts*rows, tile->pending);
+            continue;
+        }
         if (!c_row) {
             for (int64_t n = 0; n < $parts*rows; n += TC_LANES) {
                 tc_part_$kind(($real *)to + n, *(const tc_vec_$kind *)(whole[j] + n),
