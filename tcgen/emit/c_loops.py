@@ -44,6 +44,7 @@ def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
 
 def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
     """The lines of an assignment; ``threads``: it may start threads."""
+    scope = scope.walking(stmt.band)
     if threads and reduces(stmt):
         return _shared_sum(stmt, scope, dtype)
     summed = _summed_tail(stmt)

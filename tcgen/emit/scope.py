@@ -7,7 +7,7 @@ manifest never disagree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ..ir.expr import Access, Equal, Subscript, leaves
@@ -41,6 +41,7 @@ class Scope:
         bases: base spaces of the module, in the order of the extents.
         private: buffers of which each thread has its own.
         number: of the kernel in the module.
+        ordered: pairs of variables in the source of which the first is never the smaller one.
     """
 
     kernel: Kernel
@@ -50,6 +51,13 @@ class Scope:
     bases: tuple[Space, ...]
     private: frozenset[str]
     number: int
+    ordered: frozenset[tuple[str, str]] = frozenset()
+
+    def walking(self, band: tuple[BandVar, ...]) -> Scope:
+        """The scope inside a statement's own loops: triangles have rows at or above columns."""
+        names = self.variables
+        pairs = {(names[v.below], names[v.name]) for v in band if v.below is not None}
+        return replace(self, ordered=frozenset(pairs)) if pairs else self
 
     @property
     def extents(self) -> tuple[Space, ...]:

@@ -22,7 +22,7 @@ from .bind_cpu import bind_assign
 from .layout import elements, walked
 from .memory import Memory
 from .scheme import as_contraction
-from .slices import bind_slices, contraction, cut_of
+from .slices import bind_slices, contraction, cuts_of
 from .statements import Statement
 
 _COPY = 40  # flops in the time in which an element is copied
@@ -121,15 +121,18 @@ def bind_half(
     if pair[0] not in factor.variables:
         factor, other = other, factor
     sliced = bool(memory.buffers[other.buffer].packed)
-    if sliced and cut_of(statement, other, memory) is None:
+    cuts = cuts_of(statement, other, memory)[:1] if sliced else ()
+    if sliced and not cuts:
         return None
+    # Rows of the product are long where what is cut does not have stride 1.
+    front = (*pair, *(v.name for v in cuts))
     band = tuple(replace(v, below=pair[0]) if v.name == pair[1] else v for v in statement.band)
     held = {v.name: v for v in band}
 
     def rows(access: Access) -> tuple[Access, tuple[BandVar, ...]]:
         """Scratch for the rows of an access, the pair in front, and what walks it."""
         order = walked(access, memory.buffers[access.buffer])
-        own = tuple(held[n] for n in dict.fromkeys((*pair, *order)) if n in held)
+        own = tuple(held[n] for n in dict.fromkeys((*front, *order)) if n in order and n in held)
         dtype = memory.buffers[access.buffer].dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(0),))
         return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
@@ -141,7 +144,7 @@ def bind_half(
     small = replace(small, accumulate=False)  # what there is gets the rows of the product later
     product: tuple[Stmt, ...]
     if sliced:
-        product = bind_slices(small, other, memory, extents)
+        product = bind_slices(small, other, cuts[0], memory, extents)
     else:
         gemm = as_contraction(small, memory.buffers, extents)
         assert gemm is not None, "rows in front of their columns lie as before"

@@ -15,7 +15,7 @@ from ..ir.cost import extent_of
 from ..ir.expr import Access, Prod, Subscript
 from ..ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from .bind_cpu import bind_assign
-from .layout import elements, walked
+from .layout import elements, fastest, walked
 from .memory import Memory
 from .scheme import as_contraction
 from .statements import Statement
@@ -39,13 +39,17 @@ def bind_sliced(
     if len(packed) != 1 or contraction(statement, memory.buffers, extents) is None:
         return None
     held = tuple(v for v in statement.band if v.name in packed[0].variables)
-    if elements(held, extents) <= _SLICE or cut_of(statement, packed[0], memory) is None:
+    cuts = cuts_of(statement, packed[0], memory)
+    if elements(held, extents) <= _SLICE or not cuts:
         return None
-    return bind_slices(statement, packed[0], memory, extents)
+    # The variable of stride 1 in the target stays whole, if another can be cut.
+    lanes = fastest(statement.out, memory.buffers[statement.out.buffer])
+    cut = next((v for v in cuts if v.name != lanes), cuts[0])
+    return bind_slices(statement, packed[0], cut, memory, extents)
 
 
-def cut_of(statement: Statement, factor: Access, memory: Memory) -> BandVar | None:
-    """The slowest variable of a factor that the target holds and the other factor does not."""
+def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandVar, ...]:
+    """What the target and this factor hold and the other one does not, the slowest first."""
     band = {v.name: v for v in statement.band}
     others = {n for f in statement.factors if f is not factor for n in f.variables}
     free = (
@@ -53,15 +57,17 @@ def cut_of(statement: Statement, factor: Access, memory: Memory) -> BandVar | No
         for name in walked(factor, memory.buffers[factor.buffer])
         if name in statement.out.variables and name not in others and name in band
     )
-    return next((v for v in free if v.base is None and v.below is None), None)
+    return tuple(v for v in free if v.base is None and v.below is None)
 
 
 def bind_slices(
-    statement: Statement, factor: Access, memory: Memory, extents: Mapping[str, int]
+    statement: Statement,
+    factor: Access,
+    cut: BandVar,
+    memory: Memory,
+    extents: Mapping[str, int],
 ) -> tuple[Stmt, ...]:
-    """A contraction with a factor that is packed, and has a variable to cut, by slices of it."""
-    cut = cut_of(statement, factor, memory)
-    assert cut is not None, f"{factor} has no variable of its own in the target"
+    """A contraction with a packed factor, which is unpacked by tiles of one of its ``cuts_of``."""
     other = next(f for f in statement.factors if f is not factor)
     held = tuple(v for v in statement.band if v.name in factor.variables)
     extent, count = extent_of(cut.space, extents), elements(held, extents)
