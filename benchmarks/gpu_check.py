@@ -2,8 +2,8 @@
 
     python benchmarks/gpu_check.py [--quick] [--json FILE]
 
-1. Runs the specs at small and odd extents on the GPU, in three element types, and compares with the
-   interpreter; stops with status 1 at the first difference.
+1. Runs the specs at small and odd extents on the GPU, in three element types and fused, and
+   compares with the interpreter; stops with status 1 at the first difference.
 2. Measures contractions of the TCCG kind (sizes are arguments of the code): GFLOP/s of the kernel,
    of CuPy's einsum on the same arrays, and of a plain matrix product, which is the roof. Times are
    medians over CUDA events, after warm-up, the two taken in turn.
@@ -23,9 +23,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_folder import ENERGIES
 
 import tcgen
 from tcgen.driver import read_system
+from tcgen.frontend.spec import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.runtime.device import open_device
@@ -58,11 +60,16 @@ def extents_of(system: System, occupied: int, virtual: int) -> dict[str, int]:
 
 def check() -> None:
     """Every spec on the GPU against the interpreter; raises AssertionError at a difference."""
-    for path in sorted(SPECS.glob("*.spec")):
-        system = read_system(path)
-        for dtype in TOLERANCE:
+    systems = {path.stem: read_system(path) for path in sorted(SPECS.glob("*.spec"))}
+    systems["energies"] = read_spec(ENERGIES)
+    for stem, system in systems.items():
+        for dtype, objective in (*((d, "none") for d in TOLERANCE), ("float64", "linear")):
             program = tcgen.compile(
-                system, extents=extents_of(system, 10, 40), target="cuda", dtype=dtype
+                system,
+                extents=extents_of(system, 10, 40),
+                target="cuda",
+                dtype=dtype,
+                objective=objective,
             )
             for occupied, virtual in ((3, 5), (5, 3), (1, 1)):
                 extents = extents_of(system, occupied, virtual)
@@ -73,8 +80,8 @@ def check() -> None:
                 for name, value in wanted.items():
                     scale = max(1.0, float(np.max(np.abs(value), initial=0)))
                     error = float(np.max(np.abs(found[name] - value), initial=0)) / scale
-                    assert error < TOLERANCE[dtype], (path.stem, dtype, extents, name, error)
-            print(f"right  {path.stem:24s} {dtype}", flush=True)
+                    assert error < TOLERANCE[dtype], (stem, dtype, extents, name, error)
+            print(f"right  {stem:24s} {dtype} {objective}", flush=True)
 
 
 def median_seconds(cupy: Any, calls: tuple[Callable[[], object], ...]) -> list[float]:

@@ -1,0 +1,190 @@
+"""CUDA programs with inputs and right answers, for a machine with a GPU that has little else.
+
+    python benchmarks/gpu_folder.py prepare FOLDER                    # here: tcgen, no GPU
+    python FOLDER/gpu_folder.py check FOLDER [--quick] [--json FILE]  # there: NumPy and CuPy alone
+
+``prepare`` compiles every spec in three element types, double precision also fused, and keeps what
+the interpreter gives at small extents. ``check`` runs the programs on the GPU, compares, and then
+times the larger ones at their planning extents: median over CUDA events after warm-up. Status 1 at
+a difference. ``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares,
+under NVIDIA's watch.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import shutil
+import statistics
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
+SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
+TIMED = {"ccsd_closed_shell": (20, 100), "t_closed_shell": (10, 40), "df_ladder": (30, 120)}
+REPEAT = 7
+# Amplitudes and an energy in the epilogue of one contraction, whose result is never stored.
+ENERGIES = """
+space o occupied
+space v virtual
+space x auxiliary
+index i j : o
+index a b : v
+index P : x
+input b_ov[x,o,v], e_o[o], e_v[v]
+output t2, e
+g[i,a,j,b] = b_ov[P,i,a]*b_ov[P,j,b]
+t2[i,j,a,b] = g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+e = g[i,a,j,b]*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
+"""
+
+
+def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
+    """Write programs, inputs and answers; ``names`` of specs, all of them where there are none."""
+    import tcgen
+    from tcgen.driver import read_system
+    from tcgen.interp import evaluate_system
+    from tcgen.testing import random_arrays, split_starts
+
+    specs = Path(__file__).resolve().parents[1] / "specs"
+    shutil.copy(__file__, _made(folder) / Path(__file__).name)
+    energies = _made(folder / "specs") / "energies.spec"
+    energies.write_text(ENERGIES)
+    programs = []
+    for path in (energies, *sorted(specs.glob("*.spec"))):
+        if names and path.stem not in names:
+            continue
+        system = read_system(path)
+        bases = [s.name for s in system.spaces if not s.parts]
+
+        def extents(pair: tuple[int, int], bases: list[str] = bases) -> dict[str, int]:
+            return {b: {"o": pair[0]}.get(b, pair[1]) for b in bases}
+
+        for dtype in TOLERANCE:
+            data = []
+            for number, pair in enumerate(SMALL):
+                arrays = random_arrays(system, extents(pair), dtype=dtype, seed=number)
+                inputs, starts = split_starts(system, arrays)
+                wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
+                data.append(f"{path.stem}_{dtype}_{number}.npz")
+                groups = (("in", inputs), ("start", starts), ("out", wanted))
+                np.savez(
+                    _made(folder / "data") / data[-1],
+                    **{f"{kind}:{n}": a for kind, group in groups for n, a in group.items()},
+                )
+            for objective in ("none", "linear") if dtype == "float64" else ("none",):
+                planned = extents(TIMED.get(path.stem, (10, 40)))
+                program = tcgen.compile(
+                    path, extents=planned, target="cuda", dtype=dtype, objective=objective
+                )
+                name = f"{path.stem}_{dtype}_{objective}"
+                program.save(_made(folder / "programs") / name)
+                timed = path.stem in TIMED and (dtype, objective) == ("float64", "none")
+                programs.append(
+                    {
+                        "name": name,
+                        "dtype": dtype,
+                        "data": data,
+                        "timed": planned if timed else None,
+                    }
+                )
+        print(f"prepared {path.stem}", flush=True)
+    (folder / "programs.json").write_text(json.dumps(programs, indent=1) + "\n")
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def package(path: Path) -> Any:
+    """A compiled program as the package that its folder is."""
+    spec = importlib.util.spec_from_file_location(path.name, path / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def differences(program: Any, data: Path, tolerance: float) -> Iterator[str]:
+    """Results that are not what the interpreter gave, each with its error."""
+    with np.load(data) as arrays:
+        groups: dict[str, dict[str, Any]] = {"in": {}, "start": {}, "out": {}}
+        for key, value in arrays.items():
+            kind, _, name = key.partition(":")
+            groups[kind][name] = value
+    found = program(**groups["in"], out=groups["start"])
+    for name, value in groups["out"].items():
+        scale = max(1.0, float(np.max(np.abs(value), initial=0)))
+        error = float(np.max(np.abs(found[name] - value), initial=0)) / scale
+        if not error < tolerance:
+            yield f"{data.stem}: {name} differs by {error:.1e}"
+
+
+def seconds_of(program: Any, extents: dict[str, int]) -> float:
+    """Median time of one call with random arrays on the GPU."""
+    import cupy
+
+    manifest = program.manifest
+    arrays = {
+        t.name: cupy.random.random([manifest.extent(s, extents) for s in t.spaces]) + 0.5
+        for t in manifest.tensors
+        if t.role != "output" and t.default is None
+    }
+    out = dict(program(**arrays))
+    times = []
+    for number in range(REPEAT + 1):
+        first, last = cupy.cuda.Event(), cupy.cuda.Event()
+        first.record()
+        program(**arrays, out=out)
+        last.record()
+        last.synchronize()
+        if number:
+            times.append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
+    return statistics.median(times)
+
+
+def check(folder: Path, *, quick: bool, report: Path | None) -> int:
+    """Run every program of a folder; 0 if all are right."""
+    rows, wrong = [], 0
+    for entry in json.loads((folder / "programs.json").read_text()):
+        program = package(folder / "programs" / entry["name"]).program
+        row: dict[str, Any] = {"program": entry["name"], "faults": []}
+        for data in entry["data"]:
+            row["faults"] += differences(program, folder / "data" / data, TOLERANCE[entry["dtype"]])
+        if entry["timed"] and not quick and not row["faults"]:
+            row["seconds"] = seconds_of(program, entry["timed"])
+            flops = program.report["operations"]["sequence"]
+            row["gflops"] = 1e-9 * flops / row["seconds"]
+        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
+        wrong += bool(row["faults"])
+        rows.append(row)
+    if report is not None:
+        report.write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if wrong or not rows else 0
+
+
+def main() -> int:
+    """Prepare or check."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("what", choices=("prepare", "check"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--spec", action="append", default=[], help="prepare this one only")
+    parser.add_argument("--quick", action="store_true", help="compare only")
+    parser.add_argument("--json", type=Path, help="write the outcome")
+    options = parser.parse_args()
+    if options.what == "check":
+        return check(options.folder, quick=options.quick, report=options.json)
+    prepare(options.folder, tuple(options.spec))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
