@@ -20,6 +20,7 @@ from ..ir.cost import extent_of
 from ..ir.plan import FusionPlan, LoopId, Solve
 from ..ir.program import Produce, Program
 from ..ir.tensor import Role, Tensor, element_bytes
+from .coarse import rules
 from .graph import FusionGraph, fusion_graph
 from .least import packed
 from .memory import counted_lives, peak_of, whole_elements
@@ -36,6 +37,7 @@ _WORK = 6.0  # deterministic seconds at effort 1
 _TRIPS = (1, 2, 4, 10, 30)
 _FEW = 10  # statements of a program for which every way is tried
 _WORTH = 10  # what fits unfused is fused where that saves more than this fraction of the time
+_MANY = 10_000  # rules: with more, whether the cache makes tiles faster is not searched for
 _HOT = 16  # an array shrinks if it takes more than this fraction of the limit
 
 
@@ -151,6 +153,8 @@ class _Search:
             return
         graph = fusion_graph(self.program)
         found = sharing_with_repeats(graph, self._beyond_cache(), repeat=False)
+        if rules(found) > _MANY:
+            return
         self._tiles(found, work, last=True, every=True)
         if _WORTH * (time - self._value[0]) <= time:
             self.best, self._value = unfused, value
