@@ -47,7 +47,7 @@ class Nested:
     @property
     def arrangement(self) -> Arrangement:
         """What the solver and the plan start from."""
-        walks = (tuple(sorted(w, key=lambda x: (x[0], x[1].name))) for _, w in self.loops)
+        walks = (tuple(sorted(w, key=_named)) for _, w in self.loops)
         return Arrangement(tuple(walks), self.order)
 
 
@@ -114,14 +114,22 @@ class Descent:
         return best
 
     def of(self, arrangement: Arrangement) -> Nested | None:
-        """The axes that an arrangement contracts, and the best order that is found for them."""
+        """The axes that an arrangement contracts, as far as there is an order in which they are."""
         loop = {w: n for n, members in enumerate(arrangement.loops) for w in members}
         axes = [
             a
             for a, walks in self.members.items()
             if walks[0] in loop and len({loop.get(w) for w in walks}) == 1
         ]
-        return self.nested(sorted(axes, key=lambda a: -self.tables[a[0]][()]))
+        axes.sort(key=lambda a: -self.tables[a[0]][()])
+        every = self.nested(axes)
+        if every is not None:
+            return every
+        best = self.nested(())
+        for axis in axes:
+            more = None if best is None else self.nested((*best.chosen, axis))
+            best = best if more is None else more
+        return best
 
     def nested(self, wanted: Iterable[Axis]) -> Nested | None:
         """As many of the wanted axes as go together; None where the first ones have no order."""
@@ -156,7 +164,7 @@ class Descent:
 
     def _forced(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
         if start not in self.known:
-            walks = tuple(sorted(start, key=lambda w: (w[0], w[1].name)))
+            walks = tuple(sorted(start, key=_named))
             bound = forced(walks, self.found.carried, self.found.after)
             self.known[start] = None if bound is None else frozenset(bound.items())
         return self.known[start]
@@ -300,6 +308,10 @@ def _peak(
         done |= 1 << n
         live.difference_update([a for a in uses[n] if not users[a] & ~done])
     return best if order else (0, 0, [])
+
+
+def _named(walk: Walk) -> tuple[int, str, str]:
+    return walk[0], walk[1].name, walk[1].space.name
 
 
 def _mask(nodes: Iterable[int]) -> int:

@@ -58,7 +58,7 @@ def least_memory(
     proven, bound, arrangement = True, 0, None if peak else hint
     by_size, done = peak and rules(found) > _DIRECT, False
     if by_size:
-        parts = least_by_parts(found, weights, sizes, (hint,), work)
+        parts = least_by_parts(found, weights, sizes, (hint,), work / 2)
         proven, bound = False, parts.bound
         done = parts.proven or rules(found) > _LARGEST
         if parts.arrangement is not None:
