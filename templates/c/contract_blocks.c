@@ -130,9 +130,12 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     int64_t *const a_row = (int64_t *)memory, *const c_row = a_row + w->blocks.rows;
     int64_t *const b_column = c_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
+    /* A large operand that meets few columns (rows) is fetched: packing it takes much of the time. */
     const double bytes = (double)summed*sizeof($scalar);
-    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES;
-    const int large_b = bytes*tc_points(&w->n) >= TC_STREAM_BYTES;
+    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES
+        && last_column - first_column <= TC_FEW;
+    const int large_b = bytes*tc_points(&w->n) >= TC_STREAM_BYTES && once
+        && last_panel - first_panel <= TC_FEW/(3*w->cut.lanes);
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);

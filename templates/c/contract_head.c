@@ -70,6 +70,7 @@ $call
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
 #define TC_PENDING 64            /* lines of the target that wait to be stored */
 #define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
+#define TC_FEW 128              /* columns or rows */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
