@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcgen
+
 Compiled = Callable[[str], Any]
 Chemistry = Callable[[str], Any]
 Pick = Callable[[Any, dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -108,6 +110,61 @@ def test_triples_closed_shell(
     solver = case.closed_solver
     out = program(**pick(program, case.closed), t1=solver.t1, t2=solver.t2)
     check(out["e_t"], case, "E_(T)")
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"), [("h2o_631g", 100_000), pytest.param("h2o_ccpvdz", 10**6, marks=large)]
+)
+def test_triples_closed_shell_within_a_limit(
+    name: str, limit: int, chemistry: Chemistry, pick: Pick
+) -> None:
+    """The limit is less than a fifth of one array over three occupied and three virtual indices."""
+    case = chemistry(name)
+    solver = case.closed_solver
+    o, v = solver.t1.shape
+    assert 5 * limit < 8 * (o * v) ** 3
+    program = tcgen.compile(
+        tcgen.spec_path("t_closed_shell"),
+        extents={"o": o, "v": v},
+        objective="time",
+        memory_limit=limit,
+    )
+    out = program(**pick(program, case.closed), t1=solver.t1, t2=solver.t2)
+    assert abs(float(out["e_t"]) - case.energies["E_(T)"]) < 1e-9
+    assert program.allocated_bytes <= limit
+
+
+@pytest.mark.slow
+def test_triples_of_water_in_cc_pvtz_within_64_mib() -> None:
+    """Five occupied and 53 virtual orbitals; the amplitudes of two CCSD iterations will do."""
+    from pyscf import cc, gto, scf
+    from pyscf.cc import ccsd_t
+
+    atoms = "O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692"
+    solver = cc.ccsd.CCSD(scf.RHF(gto.M(atom=atoms, basis="cc-pvtz", verbose=0)).run())
+    solver.max_cycle, eris = 2, solver.ao2mo()
+    solver.kernel(eris=eris)
+    energies, fock = np.asarray(eris.mo_energy), np.asarray(eris.fock)
+    limit = 64 * 2**20
+    program = tcgen.compile(
+        tcgen.spec_path("t_closed_shell"),
+        extents={"o": 5, "v": 53},
+        objective="time",
+        memory_limit=limit,
+    )
+    found = program(
+        f_ov=fock[:5, 5:].copy(),
+        e_o=energies[:5].copy(),
+        e_v=energies[5:].copy(),
+        v_ovoo=np.asarray(eris.ovoo),
+        v_ovov=np.asarray(eris.ovov),
+        v_ovvv=np.asarray(eris.get_ovvv()),
+        t1=solver.t1,
+        t2=np.ascontiguousarray(solver.t2),
+    )
+    expected = ccsd_t.kernel(solver, eris, solver.t1, solver.t2, verbose=0)
+    assert abs(float(found["e_t"]) - float(expected)) < 1e-9
+    assert program.allocated_bytes <= limit
 
 
 @pytest.mark.parametrize("name", [*SMALL, "ch3_rohf_631g"])
