@@ -19,7 +19,7 @@ from fractions import Fraction
 
 from ..errors import VerifyError
 from ..ir.epilogue_check import check_epilogue, is_total
-from ..ir.expr import Const, Expr, Prod, Sum, leaves, map_leaves
+from ..ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
 from ..ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
 from ..ir.share import Tiles
 from .gpu_rename import accesses_of, renamed
@@ -177,17 +177,31 @@ def _kept(stmt: Assign, buffers: Mapping[str, Buffer]) -> tuple[frozenset[BandVa
 
 
 def _sum_of(first: Assign, second: Assign) -> Assign | None:
-    """Two element-wise additions to the same elements as one."""
+    """Two element-wise additions to the same elements as one, quotients first.
+
+    A division calls a function on a GPU, and what was loaded for the rest of the sum before that
+    call would not stay in registers.
+    """
     if not _is_pointwise(first) or first.orbit or any(v.below is not None for v in first.band):
         return None
     if {v.name for v in first.band} != {v.name for v in second.band}:
         return None
     if _reads(first, first.out.buffer):
         return None
-    args = (*_summands(first), *_summands(second))
+    args = sorted((*_summands(first), *_summands(second)), key=lambda a: not _divides(a))
     if sum(len(tuple(leaves(a))) for a in args) > MOST_LEAVES:
         return None
-    return replace(first, coeff=Fraction(1), expr=Sum(args))
+    return replace(first, coeff=Fraction(1), expr=Sum(tuple(args)))
+
+
+def _divides(expr: Expr) -> bool:
+    match expr:
+        case Quot():
+            return True
+        case Sum(args) | Prod(args):
+            return any(map(_divides, args))
+        case _:
+            return False
 
 
 def _summands(stmt: Assign) -> tuple[Expr, ...]:
