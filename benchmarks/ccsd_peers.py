@@ -13,10 +13,8 @@ each. Amplitudes are those of MP2 with small random singles, and all results mus
 Memory: a process for each program loads what that program needs and does two iterations; the table
 has its peak resident bytes, everything included. Needs PySCF and ebcc.
 
-Peers get the best kernels that their libraries have. The BLAS inside PySCF's wheels and TBLIS,
-which PySCF uses where pytblis is installed, know no recent processors and fall back to slow code.
-Where there is AVX-512, OPENBLAS_CORETYPE is therefore set to SkylakeX and BLIS_ARCH_TYPE to skx
-(``--coretype``, ``--tblis``: other names, or ``""`` for none); OPENBLAS_L2_SIZE is removed.
+Peers get the best kernels that their libraries have (``peers.py``; ``--coretype``, ``--tblis``:
+other names, or ``""`` for none).
 """
 
 from __future__ import annotations
@@ -33,14 +31,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from peers import CPUINFO, add_options, set_environment
+
 if TYPE_CHECKING:
     import numpy as np
 
     Arrays = dict[str, np.ndarray]
     Step = Callable[[], tuple[np.ndarray, np.ndarray]]
 
-CPUINFO = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-WIDE = "avx512f" in CPUINFO
 CLOSED_SHELL = ("tcgen", "pyscf.ccsd", "pyscf.rccsd", "ebcc.rccsd")
 SPIN_ORBITAL = ("tcgen", "pyscf.gccsd", "ebcc.gccsd")
 BLOCKS = {
@@ -297,20 +295,6 @@ def table(seconds: dict[str, list[float]], bytes_: dict[str, int]) -> str:
     return "\n".join(lines)
 
 
-def set_environment(options: argparse.Namespace) -> None:
-    """Threads and kernels of the libraries; starts Python again so that they see them."""
-    count = str(options.threads)
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    wanted = dict.fromkeys(names, count)
-    wanted |= {"OPENBLAS_CORETYPE": options.coretype, "BLIS_ARCH_TYPE": options.tblis}
-    wanted["OPENBLAS_L2_SIZE"] = ""
-    if any(os.environ.get(name, "") != value for name, value in wanted.items()):
-        os.environ.update(wanted)
-        for name in [n for n, value in wanted.items() if not value]:
-            del os.environ[name]
-        os.execv(sys.executable, [sys.executable, *sys.argv])
-
-
 def main() -> None:
     """Measure the programs asked for and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -319,12 +303,10 @@ def main() -> None:
     parser.add_argument("--spin-orbital", action="store_true")
     parser.add_argument("--programs", help="names with commas; default all")
     parser.add_argument("--repeat", type=int, default=5)
-    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dense", action="store_true", help="v_vvvv not in triangles, for ours")
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--byte-weight", type=float, default=1.0, help="of tcgen compile")
-    parser.add_argument("--coretype", default="SkylakeX" if WIDE else "", help="of OpenBLAS")
-    parser.add_argument("--tblis", default="skx" if WIDE else "", help="kernels of TBLIS")
+    add_options(parser)
     parser.add_argument("--memory-limit", help="plan for time under this limit, such as 400MB")
     parser.add_argument("--folder", help="keeps arrays for further runs of the same system")
     parser.add_argument("--no-memory", action="store_true", help="leave peak memory out")
