@@ -79,6 +79,8 @@ def compile_command(
     ctx: click.Context, /, spec: Path, output: Path | None, as_json: bool, **planning: Any
 ) -> None:
     """Compile SPEC (.spec or .json) into a folder that runs on its own."""
+    if is_artifact(spec):
+        raise click.UsageError(f"{spec} is compiled already: give the spec it was made from")
     system = read_system(spec)
     _warn(ctx, system)
     result = _compile(ctx, system, planning)
@@ -131,6 +133,7 @@ def report_command(
         extents = _extents_for(plan, planning["extents"])
         report = report_json(plan, artifact.manifest, extents)
         pareto = read_pareto(artifact)
+        report["seconds"] = {}
         if pareto:
             report["pareto"] = pareto
     else:
@@ -143,7 +146,7 @@ def report_command(
     if html is not None:
         files[html] = report_html(system, plan, artifact.manifest, extents, report.get("pareto"))
     if figures is not None:
-        figures.mkdir(parents=True, exist_ok=True)
+        _make_folder(figures)
         drawn = draw_figures(plan, artifact.manifest, extents)
         files |= {figures / name: text for name, text in drawn.items()}
     for path, text in files.items():
@@ -193,7 +196,12 @@ def explain_command(
 @click.argument("source", type=click.Path(path_type=Path))
 @planning_options
 @click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
-@click.option("--random", "seed", type=int, help="Seed of random inputs (default 0).")
+@click.option(
+    "--random",
+    "seed",
+    type=click.IntRange(min=0),
+    help="Seed of random inputs (default 0).",
+)
 @click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz.")
 @click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
 @click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
@@ -381,6 +389,13 @@ def _warn(ctx: click.Context, system: System) -> None:
 
 def _print_json(value: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnavailableError(f"cannot write to {path}: {error.strerror}") from error
 
 
 def _write(path: Path, text: str) -> None:

@@ -28,16 +28,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 def _parsed_extents(
     ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, int], ...]:
-    extents = []
+    extents: dict[str, int] = {}
     for value in values:
         space, equals, number = value.partition("=")
         if not equals or not space.strip():
             raise click.BadParameter(f"{value!r} is not SPACE=N; write for example -e o=10")
         try:
-            extents.append((space.strip(), int(number)))
+            extent = int(number)
         except ValueError:
             raise click.BadParameter(f"{number!r} in {value!r} is not a whole number") from None
-    return tuple(extents)
+        name = space.strip()
+        if extents.setdefault(name, extent) != extent:
+            raise click.BadParameter(f"{name} is given twice, as {extents[name]} and {extent}")
+    return tuple(extents.items())
 
 
 def _together(*decorators: Callable[[F], F]) -> Callable[[F], F]:

@@ -8,6 +8,7 @@ tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def contract(
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
 
     Raises:
-        ArgumentError: ``beta`` is given and ``out`` is not.
+        ArgumentError: ``beta`` is given and ``out`` is not, or one of both factors is no number.
         EinsumError, ShapeError, DtypeError: as :func:`tcgen.einsum`.
 
     Example:
@@ -121,6 +122,9 @@ def contract(
         >>> contract("ij,j->i", np.eye(2), np.array([1.0, 2.0]), alpha=2.0, beta=1.0, out=out)
         array([3., 5.])
     """
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(factor, Number) and np.asarray(factor).dtype.kind not in "biufc":
+            raise ArgumentError(f"contract: {name}={factor!r} is not a number")
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
     if out is None or (alpha == 1 and beta == 0):

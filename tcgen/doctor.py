@@ -7,6 +7,7 @@ from importlib import metadata
 from typing import TypedDict
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from . import __version__
@@ -54,7 +55,7 @@ def print_findings(findings: list[Finding], console: Console) -> None:
     for finding in findings:
         mark = "[green]ok[/green]" if finding["works"] else "[yellow]--[/yellow]"
         advice = f"  {finding['advice']}" if finding["advice"] else ""
-        table.add_row(mark, finding["what"], finding["details"] + advice)
+        table.add_row(mark, finding["what"], escape(finding["details"] + advice))
     console.print(table)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+_WIDEST = 120  # characters of a source line that a message shows
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
@@ -35,11 +37,24 @@ class Diagnostic:
     def __str__(self) -> str:
         lines = [f"{self.span}: error: {self.message}"]
         if self.source_line:
-            lines.append("    " + self.source_line.rstrip())
-            lines.append("    " + " " * (self.span.column - 1) + "^" * max(1, self.span.length))
+            text, before, length = self._excerpt()
+            lines.append("    " + text)
+            lines.append("    " + " " * before + "^" * length)
         if self.advice:
             lines.append(f"    {self.advice}")
         return "\n".join(lines)
+
+    def _excerpt(self) -> tuple[str, int, int]:
+        """The line, or of a long one what is around the place; characters before and under ^."""
+        text, before, length = self.source_line.rstrip(), self.span.column - 1, self.span.length
+        length = max(1, min(length, _WIDEST))
+        first = max(0, before - _WIDEST // 2) if len(text) > _WIDEST else 0
+        shown = text[first : first + _WIDEST]
+        if first + _WIDEST < len(text):
+            shown += " ..."
+        if first:
+            shown, before = "... " + shown, before + 4
+        return shown, before - first, min(length, max(1, len(shown) - (before - first)))
 
 
 class TcgenError(Exception):

@@ -160,6 +160,17 @@ def test_run_check_names_a_broken_symmetry(tmp_path: Path) -> None:
     assert "deviate by 1.000e+00" in result.stderr
 
 
+def test_a_compiled_folder_is_not_compiled_again(tmp_path: Path) -> None:
+    folder = tmp_path / "mp2"
+    assert invoke("compile", MP2, "-e", "o=2", "-e", "v=3", "-o", folder).exit_code == 0
+    again = invoke("compile", folder)
+    assert again.exit_code == 2
+    assert "is compiled already: give the spec it was made from" in again.stderr
+    report = json.loads(invoke("report", folder, "--json").stdout)
+    assert report["fusion"]["seconds"] is None  # no search was made for it
+    assert report["seconds"] == {}
+
+
 def test_report_at_other_extents_and_on_a_folder(tmp_path: Path) -> None:
     folder = tmp_path / "ladder"
     extents = ("-e", "o=2", "-e", "v=3", "-e", "x=4")
@@ -217,7 +228,18 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
         (["compile", MP2, "-e", "o=2", "-e", "v=2", "--memory-limit", "lots"], 2, "'lots'"),
         (["compile", MP2, "--target", "abacus"], 2, "'abacus' is not one of"),
         (["run", MP2, "-e", "o=2", "-e", "v=2", "--inputs", "none.npz"], 2, "none.npz"),
-        (["report", "nowhere_tcgen"], 2, "nowhere_tcgen"),
+        (["report", "nowhere_tcgen"], 2, "cannot read nowhere_tcgen: No such file"),
+        (
+            ["compile", MP2, "-e", "o=2", "-e", "o=3", "-e", "v=2"],
+            2,
+            "o is given twice, as 2 and 3",
+        ),
+        (["run", MP2, "-e", "o=2", "-e", "v=2", "--random", "-1"], 2, "-1 is not in the range"),
+        (
+            ["report", MP2, "-e", "o=2", "-e", "v=2", "--figures", f"{MP2}/figures"],
+            3,
+            "cannot write to",
+        ),
     ],
 )
 def test_bad_input_gets_a_clear_error(args, code: int, message: str, tmp_path, monkeypatch) -> None:
@@ -305,7 +327,11 @@ def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:
         assert invoke(command, "--help").exit_code == 0
     findings = json.loads(invoke("doctor", "--json").stdout)["findings"]
     assert any(f["what"] == "C compiler" for f in findings)
-    assert invoke("doctor").exit_code == 0
+    printed = invoke("doctor")
+    assert printed.exit_code == 0
+    for finding in findings:  # every word of them: no [extra] is taken for a style of the table
+        for word in (finding["details"] + " " + finding["advice"]).split():
+            assert word in printed.stdout
     assert "0 objects" in invoke("cache", "info").stdout
     assert invoke("cache", "clear").exit_code == 0
 

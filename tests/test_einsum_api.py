@@ -505,3 +505,12 @@ def test_compile_subscripts_refuses() -> None:
         tcgen.compile("ij,jk->iz", target="numpy")
     with pytest.raises(tcgen.TcgenError, match=r"no,such\.spec"):
         tcgen.compile("no,such.spec", target="numpy")
+
+
+@pytest.mark.parametrize("factor", ["2", None, [1.0, "x"]])
+def test_factors_of_contract_are_numbers(factor: object) -> None:
+    a = np.eye(2)
+    with pytest.raises(ArgumentError, match="is not a number"):
+        tcgen.contract("ij,jk->ik", a, a, alpha=factor)
+    with pytest.raises(ArgumentError, match="is not a number"):
+        tcgen.contract("ij,jk->ik", a, a, beta=factor, out=np.zeros((2, 2)))

@@ -101,7 +101,7 @@ def test_environment_is_read_in_one_place() -> None:
 def test_distribution_ships_templates_and_specs() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert project["project"]["name"] == "tcgen-chem"
-    assert project["project"]["scripts"]["tcgen"].startswith("tcgen.cli:")
+    assert project["project"]["scripts"]["tcgen"] == "tcgen.__main__:main"
     shipped = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     for source, target in shipped.items():
         assert any((ROOT / source).rglob("*.*")), f"{source} is empty"

@@ -459,3 +459,15 @@ def test_any_name_may_be_an_input() -> None:
     assert program.extents_for(**{"self": one}) == {"o": 2}
     assert program(**{"self": one, "name": two})["r"].tolist() == [0.0, 1.0]
     assert program.bind(**{"self": one})(name=two)["r"].tolist() == [0.0, 1.0]
+
+
+def test_arrays_come_by_name() -> None:
+    text = "space o = 2\nindex i : o\ninput c[o] constant\ninput x[o]\noutput e\ne = c[i]*x[i]\n"
+    program = tcgen.compile(text, target="numpy")
+    one = np.ones(2)
+    with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(c=\.\.\., x=\.\.\.\)"):
+        program(one, one)
+    with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(x=\.\.\.\)"):
+        program.bind(c=one)(one)
+    with pytest.raises(ArgumentError, match=r"unknown input y \(there are no inputs here\)"):
+        tcgen.compile("ij->ji", extents={"i": 1, "j": 1}, target="numpy").bind(y=one)

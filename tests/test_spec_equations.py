@@ -503,3 +503,16 @@ def test_rule_25_what_is_nested_too_deeply_is_refused_without_a_traceback(text: 
 
 def test_rule_25_a_near_miss_gets_a_proposal() -> None:
     assert "did you mean tau?" in error("output r\ntau[i] = x[i]\nr[i] = taw[i]")
+
+
+def test_long_lines_are_shown_around_the_place() -> None:
+    products = " + ".join("x[i]*x[i]" for _ in range(500))
+    for line, place in ((f"e = q + {products}", "q"), (f"e = {products} + q", "q")):
+        text = f"space o\nindex i : o\ninput x[o]\noutput e\n{line}\n"
+        with pytest.raises(SpecError) as caught:
+            read_spec(text)
+        message, excerpt, marks, _ = str(caught.value).splitlines()
+        assert "q is neither declared nor defined" in message
+        assert len(excerpt) < 150
+        assert excerpt[marks.index("^")] == place
+        assert marks.count("^") == 1

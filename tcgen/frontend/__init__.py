@@ -44,6 +44,8 @@ def read(path: Path) -> System:
             return read_terms_file(path)
         case ".txt" | ".jsonl":
             return read_printed(read_text(path), str(path))
+        case _ if not path.exists():
+            raise TcgenError(f"cannot read {path}: No such file or directory; check the path")
         case suffix:
             found = f"the suffix {suffix}" if suffix else "no suffix"
             raise TcgenError(

@@ -18,7 +18,7 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     if report.get("pareto"):
         console.print(_pareto(report["pareto"]))
     for note in report["notes"]:
-        console.print(f"left as written: {note}")
+        console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
     fusion = report["fusion"]
     value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
     console.print(

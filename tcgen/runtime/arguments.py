@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -44,8 +44,19 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
         parts.append(f"missing input {', '.join(missing)}")
     if unknown:
         parts.append(f"unknown input {', '.join(unknown)}")
-    listed = ", ".join(names) or "none"
-    raise ArgumentError(f"{name}: {'; '.join(parts)} (the inputs here are {listed})")
+    listed = f"the inputs here are {', '.join(names)}" if names else "there are no inputs here"
+    raise ArgumentError(f"{name}: {'; '.join(parts)} ({listed})")
+
+
+def refuse_positional(name: str, positional: tuple[object, ...], wanted: Iterable[str]) -> None:
+    """Arrays come by name: their order is nothing that equations say.
+
+    Raises:
+        ArgumentError: arrays were passed without names.
+    """
+    if positional:
+        example = ", ".join(f"{n}=..." for n in wanted)
+        raise ArgumentError(f"{name}: pass arrays by name: program({example})")
 
 
 def read_inputs(

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ..manifest import KernelEntry, TensorEntry
 from .allocation import Ledger
-from .arguments import Source, check_names, find_extents, misplaced, read_inputs
+from .arguments import Source, check_names, find_extents, misplaced, read_inputs, refuse_positional
 from .call import Call
 from .gpu import GpuBackend
 from .host import launches
@@ -66,7 +66,7 @@ class BoundProgram:
         return 0 if kept is None else kept.memory.nbytes + kept.held_bytes
 
     def __call__(
-        self, /, *, out: dict[str, Any] | None = None, **arrays: object
+        self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
     ) -> dict[str, Array]:
         """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
 
@@ -75,6 +75,7 @@ class BoundProgram:
         """
         program = self.program
         wanted = tuple(t for t in program._inputs if t.volatile)
+        refuse_positional(program.manifest.name, positional, (t.name for t in wanted))
         check_names(f"{program.manifest.name}, bound", wanted, arrays)
         given = read_inputs(wanted, arrays, program._device())
         sources = {**self._constants, **given}

@@ -19,7 +19,7 @@ from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
 from ..manifest import Manifest
 from .allocation import Ledger
-from .arguments import Source, check_names, find_extents, misplaced, read_inputs
+from .arguments import Source, check_names, find_extents, misplaced, read_inputs, refuse_positional
 from .bound import BoundProgram
 from .call import Backend, Call
 from .cpu import CpuBackend
@@ -124,7 +124,7 @@ class Program:
         return self._use(chosen, threads).peak
 
     def __call__(
-        self, /, *, out: dict[str, Any] | None = None, **arrays: object
+        self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
     ) -> dict[str, Array]:
         """Run the program.
 
@@ -132,12 +132,14 @@ class Program:
             out: arrays for some or all results, which are overwritten (or added to, where the
                 output accumulates); the others are put into it.
             arrays: each input by its name.
+            positional: nothing; arrays without names are refused.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
             MemoryLimitError: the extents need more than the program's limit.
             BuildError: the first call cannot compile the source.
         """
+        refuse_positional(self.manifest.name, positional, (t.name for t in self._inputs))
         check_names(self.manifest.name, self._inputs, arrays)
         sources = read_inputs(self._inputs, arrays, self._device())
         extents = self._extents(sources)
