@@ -48,7 +48,7 @@ def main() -> int:
     parser.add_argument("--basis", default="cc-pvtz")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--cycles", type=int, default=4, help="CCSD iterations")
-    parser.add_argument("--memory-limit", default="64MiB")
+    parser.add_argument("--memory-limit", default="64MiB", help='"" for none')
     parser.add_argument("--target", choices=("cpu", "numpy"))
     add_options(parser)
     options = parser.parse_args()
@@ -79,7 +79,7 @@ def main() -> int:
         tcgen.spec_path("t_closed_shell"),
         extents={"o": nocc, "v": nvir},
         objective="time",
-        memory_limit=options.memory_limit,
+        memory_limit=options.memory_limit or None,
         target=options.target,
     )
     compiled = time.perf_counter() - start

@@ -300,6 +300,36 @@ def test_turned_tiles(dtype: str) -> None:
     refused("do not divide", threads=64 + 32, tile=64)
 
 
+def test_of_several_operands_that_lie_across_the_largest_is_turned() -> None:
+    """What does not hold the column is read once by all threads, whatever it runs along."""
+    i, j, a = (BandVar(n, s) for n, s in zip("ija", (hand.O, hand.O, hand.V), strict=True))
+    small, large = hand.at("w", "a", "i"), hand.at("x", "a", "j", "i")
+    module = hand.module(
+        "across",
+        (
+            hand.tensor("d", hand.O),
+            hand.tensor("w", hand.V, hand.O),
+            hand.tensor("x", hand.V, hand.O, hand.O),
+            hand.output("y", hand.O, hand.O, hand.V),
+            hand.output("z", hand.O, hand.O, hand.V),
+        ),
+        (
+            Assign(
+                hand.at("y", "i", "j", "a"),
+                Prod((hand.at("d", "i"), small, large)),
+                band=(i, j, a),
+            ),
+        ),
+        (Assign(hand.at("z", "i", "j", "a"), hand.at("d", "i"), band=(i, j, a)),),
+    )
+    bound, program = on_gpu(module, {"o": 30, "v": 50})
+    share = bound.kernels[0].share
+    assert isinstance(share, Turned)
+    assert share.source == large
+    assert isinstance(bound.kernels[1].share, Points)
+    compare(module, bound, program, {"o": 9, "v": 5})
+
+
 def test_shares_are_checked() -> None:
     bound = bind_gpu(permuted(), {"o": 10, "v": 30})
     (kernel,) = bound.kernels

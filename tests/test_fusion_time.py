@@ -164,8 +164,8 @@ def test_without_a_limit_nothing_is_fused():
 
 
 def test_without_a_limit_loops_in_the_cache_are_fused_where_they_are_faster():
-    extents = (("o", 12), ("v", 60), ("x", 150))
-    program = form_sequence(read_system(spec_path("mp2_df")), Options(extents))
+    extents = (("o", 20), ("q", 8), ("v", 60), ("x", 60))
+    program = form_sequence(read_system(spec_path("sosmp2_laplace_df")), Options(extents))
     without = timed_plan(program, extents, None, Machine(cache=0))
     assert not without.loops
     assert without.solve.status == "OPTIMAL"  # without a cache nothing beats whole steps
@@ -177,6 +177,25 @@ def test_without_a_limit_loops_in_the_cache_are_fused_where_they_are_faster():
     near = [a for a in plan.arrays if a.contracted]
     assert near
     assert all(2 * a.bytes <= Machine().cache for a in near)
+
+
+def test_without_a_limit_triangles_are_taken_where_they_are_faster():
+    extents = (("o", 12), ("v", 60), ("x", 150))
+    program = form_sequence(read_system(spec_path("mp2_df")), Options(extents))
+    options = Options(extents, objective="time")
+    plan = plan_fusion(program, options)
+    assert any(loop.order_after for loop in plan.loops)
+    assert plan.solve.bound is None  # of no use: a triangle leaves work out
+    unfused = plan_fusion(program, Options(extents))
+    whole = plan_picoseconds(unfused, Machine(), "float64")
+    assert plan_picoseconds(plan, Machine(), "float64") < whole * 0.9
+    assert plan_peak(plan, "float64") <= plan_peak(unfused, "float64")
+    module = lower_plan(plan, options)
+    for o, v, x in ((5, 3, 4), (1, 2, 3), (2, 1, 1)):
+        small = {"o": o, "v": v, "x": x}
+        arrays = random_arrays(read_system(spec_path("mp2_df")), small, dtype="float64", seed=o)
+        wanted = evaluate_program(program, arrays, small)["e"]
+        np.testing.assert_allclose(run_module(module, arrays, small)["e"], wanted, rtol=1e-11)
 
 
 def test_too_small_a_limit_names_the_least():

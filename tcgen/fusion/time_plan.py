@@ -1,10 +1,10 @@
 """Objective ``time``: the plan of least predicted time whose peak keeps the memory limit.
 
-Where all of it fits, steps stay whole, unless loops over tiles that stay in the cache are faster.
-Else loops are shared by tiles. The search proposes which loops are shared, for one tile of each
+Where all of it fits, steps stay whole, unless shared loops are faster. Else loops are shared. Sums
+over all arrangements of some indices are made over orbits of tiles (:mod:`.orbits`), which leaves
+out equal work. For all others the search proposes which loops are shared, for one tile of each
 space at a time; then the tile of each loop is refined on exact counts of time and peak. Where that
-does not suffice, sums over all arrangements of some indices are made over orbits of tiles
-(:mod:`.orbits`). Else statements are repeated in loops of their readers, and intermediates that are
+does not suffice, statements are repeated in loops of their readers, and intermediates that are
 read in different ways are computed anew for each reader.
 """
 
@@ -123,15 +123,14 @@ class _Search:
     def run(self, work: float, bound: int) -> None:
         """Try the ways of making a plan fit, cheapest first, until one does.
 
-        Where the unfused plan fits, see whether loops in the cache are faster.
+        Where the unfused plan fits, see whether shared loops are faster.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:
             self._for_speed(work, bound)
             return
+        self._orbits(self._hot())
         for again, repeat in self._ways():
-            if self.best is None and repeat and not again and self._orbits():
-                return  # no work is repeated, as in all that follows
             graph = fusion_graph(self.program, again)
             if self.best is not None and (again or len(graph.nodes) > _FEW):
                 return
@@ -143,30 +142,27 @@ class _Search:
             self._tiles(found, work, last=bool(again))
 
     def _for_speed(self, work: float, bound: int) -> None:
-        """Share loops of what fits unfused, where much is saved.
+        """Share loops of what fits unfused, in the cache or over orbits, where much is saved.
 
         What differs between plans by less than the model knows is not worth tiles.
         """
         unfused, value = self.best, self._value
-        time = value[0]
-        if _WORTH * (time - bound) <= time:
-            return
-        graph = fusion_graph(self.program)
-        found = sharing_with_repeats(graph, self._beyond_cache(), repeat=False)
-        if rules(found) > _MANY:
-            return
-        self._tiles(found, work, last=True, every=True)
+        time, large = value[0], self._beyond_cache()
+        self._orbits(large)
+        if _WORTH * (time - bound) > time:
+            found = sharing_with_repeats(fusion_graph(self.program), large, repeat=False)
+            if rules(found) <= _MANY:
+                self._tiles(found, work, last=True, every=True)
         if _WORTH * (time - self._value[0]) <= time:
             self.best, self._value = unfused, value
 
-    def _orbits(self) -> bool:
-        """Offer nests over orbits of tiles, with the best tile of each; True where one fits."""
-        for nest in orbit_nests(self.program, self._hot()):
+    def _orbits(self, hot: tuple[Tensor, ...]) -> None:
+        """Offer nests over orbits in which ``hot`` arrays shrink, with the best tile of each."""
+        for nest in orbit_nests(self.program, hot):
             plan = nest.plan(1, self.extents, self.request.dtype)
             tiles = refined(plan, self.request)
             if tiles is not None:
                 self.offer(with_tiles(plan, tiles, self.request.dtype))
-        return self.best is not None
 
     def _ways(self) -> list[tuple[tuple[Tensor, ...], bool]]:
         again = self._again()

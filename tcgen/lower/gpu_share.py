@@ -11,6 +11,7 @@ from dataclasses import replace
 from ..ir.expr import Access, leaves
 from ..ir.loops import Assign, BandVar, Buffer, Kernel, Zero
 from ..ir.share import Points, Share, Sums, Turned
+from ..ir.tensor import BYTES_OF
 from .gpu_join import tile_of
 from .layout import elements, fastest
 
@@ -37,7 +38,10 @@ def share_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str
 def _turned(
     stmt: Assign, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
 ) -> Turned | None:
-    """Tiles through shared memory, where a source runs along another variable than the target."""
+    """Tiles through shared memory, where a source runs along another variable than the target.
+
+    Of several such sources it is the one of most bytes: the others are read across.
+    """
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
     column = fastest(stmt.out, buffers[stmt.out.buffer])
@@ -49,15 +53,22 @@ def _turned(
         or elements(stmt.band, extents) < FEW
     ):
         return None
+    best, most = None, 0
     for source in leaves(stmt.expr):
-        if not isinstance(source, Access):
+        # Threads that walk the column read one element of what does not hold it.
+        if not isinstance(source, Access) or column not in source.variables:
             continue
-        row = fastest(source, buffers[source.buffer])
+        buffer = buffers[source.buffer]
+        row = fastest(source, buffer)
         if row is None or row == column or row not in band:
             continue
-        if min(elements((band[name],), extents) for name in (row, column)) >= SIDE // 4:
-            return Turned(source, row, column, SIDE, THREADS)
-    return None
+        if min(elements((band[name],), extents) for name in (row, column)) < SIDE // 4:
+            continue
+        walked = tuple(v for v in stmt.band if v.name in source.variables)
+        moved = BYTES_OF[buffer.dtype] * elements(walked, extents)
+        if moved > most:
+            best, most = Turned(source, row, column, SIDE, THREADS), moved
+    return best
 
 
 def _simple(stmt: Assign, extents: Mapping[str, int]) -> Share:
