@@ -27,6 +27,9 @@ _HOME = {
     "tensordot": "contraction",
     "transpose": "contraction",
     "einsum_report": "einsum_kernels",
+    "lazy": "delayed_array",
+    "evaluate": "delayed_array",
+    "LazyArray": "delayed_array",
     "load": "runtime.program",
     "set_threads": "runtime.threads",
     "Program": "runtime.program",
@@ -53,6 +56,7 @@ __all__ = [
     "DtypeError",
     "EinsumError",
     "ExtentError",
+    "LazyArray",
     "MemoryLimitError",
     "PathError",
     "PlanError",
@@ -66,10 +70,12 @@ __all__ = [
     "derivative",
     "einsum",
     "einsum_report",
+    "evaluate",
     "from_pdaggerq",
     "from_sympy",
     "from_wicked",
     "jvp",
+    "lazy",
     "load",
     "set_threads",
     "spec_path",
@@ -81,6 +87,7 @@ if TYPE_CHECKING:
     from .algebra.derivative import derivative, jvp
     from .api import compile, spec_path
     from .contraction import contract, einsum, tensordot, transpose
+    from .delayed_array import LazyArray, evaluate, lazy
     from .einsum_kernels import einsum_report
     from .errors import (
         ArgumentError,

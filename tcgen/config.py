@@ -23,6 +23,7 @@ COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time")
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
+LAZY_MIN_ELEMENTS = 10_000
 POOL_BYTES = 512 * 2**20
 
 _UNITS = {
@@ -234,6 +235,13 @@ def einsum_min_flops() -> int:
     """TCGEN_EINSUM_MIN_FLOPS: einsum calls of fewer flops go to NumPy (0: none of them does)."""
     text = os.environ.get("TCGEN_EINSUM_MIN_FLOPS")
     return EINSUM_MIN_FLOPS if text is None else _whole("TCGEN_EINSUM_MIN_FLOPS", text, "flops")
+
+
+def lazy_min_elements() -> int:
+    """TCGEN_LAZY_MIN_ELEMENTS: delayed work on fewer elements goes to NumPy (0: none of it)."""
+    text = os.environ.get("TCGEN_LAZY_MIN_ELEMENTS")
+    name = "TCGEN_LAZY_MIN_ELEMENTS"
+    return LAZY_MIN_ELEMENTS if text is None else _whole(name, text, "elements")
 
 
 def einsum_programs() -> int:

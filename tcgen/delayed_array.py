@@ -1,0 +1,289 @@
+"""Delayed NumPy arrays: operations are noted, fused, and run when their values are needed.
+
+After Morton et al. (DelayRepay: Delayed Execution for Kernel Fusion in Python, DLS 2020). What has
+no kernel is left to NumPy, which gets the values it needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from .delayed_noting import FUNCTIONS, Noted, called, total_of, transposed, turned
+from .delayed_run import program_of, settle
+from .errors import ArgumentError, ShapeError
+from .frontend.delayed import delayed_system
+from .frontend.delayed_nodes import Leaf, Node
+
+
+class LazyArray(NDArrayOperatorsMixin):
+    """An array whose values may still wait for operations; it behaves as a NumPy array.
+
+    Operators and the functions of NumPy on it note what is to be done: arithmetic, whole powers,
+    sqrt, exp, log, abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``,
+    transposes and new axes, on arrays of one element type out of float64, float32 and complex128.
+    Everything else takes the values first and is NumPy's. Values are computed once, when something
+    asks for them: ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing,
+    :func:`tcgen.evaluate`.
+    """
+
+    __slots__ = ("__weakref__", "_noted")
+
+    def __init__(self, noted: Noted) -> None:
+        self._noted = noted
+
+    @property
+    def _node(self) -> Node:
+        return self._noted.node
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Known without the values."""
+        return self._node.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Known without the values."""
+        return self._noted.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def T(self) -> LazyArray:  # noqa: N802  (NumPy's name)
+        """The axes in reverse order."""
+        return self.transpose()
+
+    @property
+    def waiting(self) -> int:
+        """Operations that have been noted and not run."""
+        return self._node.weight
+
+    def transpose(self, *axes: Any) -> LazyArray:
+        """``numpy.ndarray.transpose``."""
+        given = axes[0] if len(axes) == 1 else axes or None
+        return LazyArray(transposed(self._noted, given))
+
+    def sum(self, axis: Any = None, **options: Any) -> Any:
+        """``numpy.ndarray.sum``."""
+        return np.sum(self, axis=axis, **options)
+
+    def mean(self, axis: Any = None, **options: Any) -> Any:
+        """``numpy.ndarray.mean``."""
+        return np.mean(self, axis=axis, **options)
+
+    def explain(self) -> str:
+        """The formula sequence and the loop nest of the kernel that would compute the values."""
+        if not self.waiting:
+            return "nothing waits: the values are there\n"
+        delayed = delayed_system([self._node])
+        return program_of(delayed, self.dtype.name).explain()
+
+    def _values(self) -> npt.NDArray[Any]:
+        settle([self._node], self.dtype.name)
+        assert isinstance(self._node.work, Leaf)
+        return self._node.work.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        values = self._values().view()
+        values.flags.writeable = False  # others may wait for these values
+        if copy or (dtype is not None and np.dtype(dtype) != values.dtype):
+            return values.astype(values.dtype if dtype is None else dtype)
+        return values
+
+    def __array_ufunc__(
+        self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
+    ) -> Any:
+        made: Any = None
+        if method == "__call__" and not options:
+            made = called(ufunc, _notes(inputs))
+        elif method == "reduce" and ufunc is np.add:
+            options.setdefault("axis", 0)  # the default of reduce, which is not that of sum
+            made = total_of(*_notes(inputs), **options)
+        if made is None:
+            made = getattr(ufunc, method)(*_given(inputs), **_given(options))
+        if out is None:
+            return _wrapped(made)
+        for target, result in zip(out, made if isinstance(made, tuple) else (made,), strict=True):
+            _put(target, result)
+        return out[0] if len(out) == 1 else out
+
+    def __array_function__(
+        self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        noting = FUNCTIONS.get(function)
+        made = None
+        if noting is not None and not _needs_values(kwargs):
+            made = noting(*_notes(args), **kwargs)
+        return _wrapped(made if made is not None else function(*_given(args), **_given(kwargs)))
+
+    def __getitem__(self, key: Any) -> Any:
+        keys = key if isinstance(key, tuple) else (key,)
+        if all(k is None or k is Ellipsis or k == slice(None) for k in map(_plain_key, keys)):
+            source = _picked(keys, self.ndim)
+            if source is not None:
+                return LazyArray(turned(self._noted, source))
+        return _wrapped(self._values()[_given(key)])
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        values = self._values().copy()  # what was noted before keeps the old ones
+        values[_given(key)] = _given(value)
+        self._noted = _there(values)._noted
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise ShapeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(np.asarray(self))
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def __int__(self) -> int:
+        return int(np.asarray(self))
+
+    def __float__(self) -> float:
+        return float(np.asarray(self))
+
+    def __complex__(self) -> complex:
+        return complex(np.asarray(self))
+
+    def __str__(self) -> str:
+        return str(np.asarray(self))
+
+    def __repr__(self) -> str:
+        return f"<lazy array of shape {self.shape}, {self.dtype}, {self.waiting} operations wait>"
+
+
+def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
+    """A delayed array: operations on it are noted, and run as few fused kernels.
+
+    Args:
+        array: is not copied and never written to. What waits reads it later: do not change it
+            before, or pass ``copy``.
+        copy: take a copy.
+
+    Example:
+        >>> import numpy as np
+        >>> x = lazy(np.linspace(0.0, 1.0, 5))
+        >>> y = np.sin(x) ** 2 + np.cos(x) ** 2
+        >>> y
+        <lazy array of shape (5,), float64, 5 operations wait>
+        >>> np.asarray(y)
+        array([1., 1., 1., 1., 1.])
+    """
+    if isinstance(array, LazyArray):
+        return array
+    if hasattr(array, "__cuda_array_interface__"):
+        raise ArgumentError("lazy arrays live on the CPU: copy the array to NumPy")
+    return _there(np.array(array, copy=copy or None))
+
+
+def evaluate(*arrays: LazyArray) -> None:
+    """Compute several delayed arrays together, so that what they share is computed once.
+
+    Raises:
+        ArgumentError: an argument is no delayed array.
+
+    Example:
+        >>> import numpy as np
+        >>> x = lazy(np.ones(3))
+        >>> e = np.exp(x)
+        >>> a, b = e + 1, e - 1
+        >>> evaluate(a, b)
+        >>> a.waiting, b.waiting
+        (0, 0)
+    """
+    for array in arrays:
+        if not isinstance(array, LazyArray):
+            raise ArgumentError(f"evaluate: a {type(array).__name__} is no lazy array")
+    for name in dict.fromkeys(a.dtype.name for a in arrays):
+        settle([a._node for a in arrays if a.dtype.name == name], name)
+
+
+def _there(array: npt.NDArray[Any]) -> LazyArray:
+    return LazyArray(Noted(Node(Leaf(array), array.shape), array.dtype))
+
+
+def _given(value: Any) -> Any:
+    """Delayed arrays, also inside tuples, lists and dicts, as NumPy arrays."""
+    match value:
+        case LazyArray():
+            return np.asarray(value)
+        case tuple() | list():
+            return type(value)(map(_given, value)) if type(value) in (tuple, list) else value
+        case dict():
+            return {k: _given(v) for k, v in value.items()}
+        case _:
+            return value
+
+
+def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments with what delayed arrays stand for in their places."""
+    return tuple(a._noted if isinstance(a, LazyArray) else a for a in args)
+
+
+def _wrapped(made: Any) -> Any:
+    if isinstance(made, Noted):
+        return LazyArray(made)
+    return _there(made) if type(made) is np.ndarray and made.ndim else made
+
+
+def _put(target: Any, made: Any) -> None:
+    """The result of an operation with ``out=``: a delayed array changes what it waits for."""
+    if not isinstance(target, LazyArray):
+        np.copyto(target, _given(_wrapped(made)), casting="same_kind")
+    elif (
+        getattr(made, "shape", None) == target.shape
+        and getattr(made, "dtype", None) == target.dtype
+    ):
+        target._noted = made if isinstance(made, Noted) else _there(np.asarray(made))._noted
+    else:
+        values = target._values().copy()
+        try:
+            np.copyto(values, _given(_wrapped(made)), casting="same_kind")
+        except TypeError as error:
+            raise ArgumentError(f"a lazy array of {target.dtype} as out: {error}") from None
+        target._noted = _there(values)._noted
+
+
+def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
+    """Axes that a key of whole slices, new axes and an ellipsis picks; None for a wrong key."""
+    taken = sum(k is not None and k is not Ellipsis for k in keys)
+    dots = [n for n, k in enumerate(keys) if k is Ellipsis]
+    if taken > ndim or len(dots) > 1:
+        return None
+    place = dots[0] if dots else len(keys)
+    rest = (slice(None),) * (ndim - taken)
+    axes = iter(range(ndim))
+    return tuple(
+        None if k is None else next(axes) for k in (*keys[:place], *rest, *keys[place + 1 :])
+    )
+
+
+def _plain_key(key: Any) -> Any:
+    """A key that may be compared with others: arrays may not."""
+    return key if key is None or key is Ellipsis or isinstance(key, slice) else 0
+
+
+def _needs_values(options: dict[str, Any]) -> bool:
+    return options.get("out") is not None

@@ -1,0 +1,256 @@
+"""Which calls of NumPy's functions can be noted, and what they note.
+
+A call becomes a node where generated code gives what NumPy would give: known operations, on arrays
+of one element type that has kernels, with numbers that do not change it. For all else the answer
+is None, and NumPy gets the values.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .config import DTYPES
+from .delayed_run import settle
+from .errors import EinsumError, ShapeError
+from .frontend.delayed_nodes import (
+    Elementwise,
+    Leaf,
+    Node,
+    Product,
+    Scalar,
+    Total,
+    Turned,
+    Work,
+    operands_of,
+)
+from .frontend.einsum import extents_of
+from .frontend.subscripts import express
+
+_HEAVIEST = 200  # operations that one kernel may hold: longer chains are run in parts
+_LARGEST_POWER = 16
+_OPERATIONS: dict[Any, str] = {
+    np.add: "add",
+    np.subtract: "subtract",
+    np.multiply: "multiply",
+    np.divide: "divide",
+    np.negative: "negative",
+    np.sqrt: "sqrt",
+    np.exp: "exp",
+    np.log: "log",
+    np.absolute: "abs",
+    np.sin: "sin",
+    np.cos: "cos",
+    np.tanh: "tanh",
+    np.conjugate: "conj",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noted:
+    """A node and its element type: what a delayed array stands for."""
+
+    node: Node
+    dtype: np.dtype[Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array to come."""
+        return self.node.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.node.shape)
+
+
+def noted(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Noted:
+    """Work as a node; where too much would wait, what it reads is computed first."""
+    node = Node(work, shape)
+    if node.weight > _HEAVIEST:
+        settle([o for o in operands_of(node) if o.weight], dtype.name)
+        node = Node(work, shape)
+    return Noted(node, dtype)
+
+
+def turned(array: Noted, source: tuple[int | None, ...]) -> Noted:
+    """Axes in another order, None for a new one; a view where the array is there."""
+    shape = tuple(1 if a is None else array.shape[a] for a in source)
+    if isinstance(array.node.work, Leaf):
+        view = array.node.work.array.transpose([a for a in source if a is not None])
+        return Noted(Node(Leaf(view.reshape(shape)), shape), array.dtype)
+    return noted(Turned(array.node, source), shape, array.dtype)
+
+
+def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
+    """What an operation of this element type reads; None where NumPy would promote it."""
+    match value:
+        case Noted():
+            return value.node if value.dtype == dtype else None
+        case bool() | np.bool_():
+            return None
+        case np.generic():
+            return Node(Scalar(value.item()), ()) if value.dtype == dtype else None
+        case np.ndarray():
+            if value.dtype != dtype or type(value) is not np.ndarray:
+                return None
+            held = value.copy() if value.flags.writeable else value  # it may change before we read
+            return Node(Leaf(held), value.shape)
+        case int() | float():
+            try:
+                return Node(Scalar(float(value)), ())
+            except OverflowError:
+                return None
+        case complex():
+            return Node(Scalar(value), ()) if dtype.kind == "c" else None
+        case _:
+            return None
+
+
+def _common(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """Element type and nodes of operands that a kernel takes; None where NumPy has to do it."""
+    dtype = next(v.dtype for v in values if isinstance(v, Noted))
+    nodes = [_operand(v, dtype) for v in values]
+    found = tuple(n for n in nodes if n is not None)
+    return (dtype, found) if dtype.name in DTYPES and len(found) == len(nodes) else None
+
+
+def called(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Noted | None:
+    """A call of a universal function."""
+    if ufunc is np.matmul:
+        return _matmul(*inputs)
+    if ufunc is np.square:
+        ufunc, inputs = np.power, (*inputs, 2)
+    if ufunc is np.power:
+        return _power(*inputs)
+    operation = _OPERATIONS.get(ufunc)
+    common = None if operation is None else _common(inputs)
+    if operation is None or common is None:
+        return None
+    dtype, nodes = common
+    if operation == "abs" and dtype.kind == "c":
+        return None  # its result is real
+    return noted(Elementwise(operation, nodes), _broadcast(nodes), dtype)
+
+
+def _power(base: Any, exponent: Any) -> Noted | None:
+    if not isinstance(base, Noted) or base.dtype.name not in DTYPES:
+        return None
+    if isinstance(exponent, bool) or not isinstance(exponent, int | float):
+        return None
+    if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
+        return None
+    if exponent == 0.5:
+        return called(np.sqrt, (base,))
+    if exponent != int(exponent):
+        return None
+    work = Elementwise("power", (base.node,), int(exponent))
+    return noted(work, base.shape, base.dtype)
+
+
+def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*(n.shape for n in nodes))
+    except ValueError:
+        shapes = " and ".join(str(n.shape) for n in nodes)
+        raise ShapeError(f"operands of shapes {shapes} cannot be broadcast together") from None
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Numbers of axes, counted from the front.
+
+    Raises:
+        ShapeError: one does not exist, or is named twice.
+    """
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    if not all(isinstance(a, int | np.integer) and -ndim <= a < ndim for a in given):
+        raise ShapeError(f"axis {axis} does not exist in an array of {ndim} axes")
+    axes = tuple(int(a) % ndim for a in given)
+    if len(set(axes)) != len(axes):
+        raise ShapeError(f"axis {axis} names an axis twice")
+    return axes
+
+
+def total_of(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    **options: Any,
+) -> Noted | None:
+    """``numpy.sum`` over axes, all of them for None."""
+    if (
+        not isinstance(array, Noted)
+        or array.dtype.name not in DTYPES
+        or dtype is not None
+        or out is not None
+        or options
+    ):
+        return None
+    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
+    kept = [n for n in range(array.ndim) if n not in axes]
+    total = noted(Total(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
+    if keepdims:
+        return turned(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
+    return total
+
+
+def _mean(array: Any, axis: Any = None, **options: Any) -> Noted | None:
+    total = total_of(array, axis, **options)
+    if total is None:
+        return None
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
+    return called(np.divide, (total, math.prod(array.shape[n] for n in axes)))
+
+
+def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Noted | None:
+    if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
+        return None
+    common = _common(operands)
+    if common is None:
+        return None
+    dtype, nodes = common
+    expression = express(subscripts, tuple(len(n.shape) for n in nodes))
+    extents = extents_of(expression, tuple(n.shape for n in nodes))
+    work = Product(nodes, expression.inputs, expression.output)
+    return noted(work, tuple(extents[n] for n in expression.output), dtype)
+
+
+def _matmul(a: Any, b: Any) -> Noted | None:
+    m, n = np.ndim(a), np.ndim(b)
+    if not m or not n:
+        raise EinsumError("@ needs operands with axes: use * for numbers")
+    left, right = ("j", "j") if n == 1 else ("j", "jk")
+    left = left if m == 1 else f"i{left}"
+    output = ("i" if m > 1 else "") + ("k" if n > 1 else "")
+    if m > 2 or n > 2:
+        left, right, output = f"...{left}", f"...{right}", f"...{output}"
+    return _einsum(f"{left},{right}->{output}", a, b)
+
+
+def _dot(a: Any, b: Any, out: Any = None) -> Noted | None:
+    return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
+
+
+def transposed(array: Noted, axes: Any = None) -> Noted:
+    """``numpy.transpose`` of a delayed array."""
+    if axes is None:
+        return turned(array, tuple(reversed(range(array.ndim))))
+    order = axes_of(axes, array.ndim)
+    if len(order) != array.ndim:
+        raise ShapeError(f"transpose: axes {axes} of an array of {array.ndim} axes")
+    return turned(array, order)
+
+
+FUNCTIONS: dict[Any, Callable[..., Noted | None]] = {
+    np.sum: total_of,
+    np.mean: _mean,
+    np.einsum: _einsum,
+    np.dot: _dot,
+    np.transpose: transposed,
+}
