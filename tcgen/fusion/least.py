@@ -16,6 +16,7 @@ from .nest import Placed, arrangement_of, in_order, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
+from .tree_peak import least_tree_peak
 
 _WORK = 12.0  # deterministic seconds at effort 1
 _DIRECT = 10_000  # rules: up to so many all arrays are searched over at once
@@ -49,40 +50,48 @@ def least_memory(
     work, sizes = _WORK * options.effort, dict(extents)
     candidates, hint = [start], arrangement_of(start)
 
-    def plan_of(placed: tuple[Placed, ...]) -> FusionPlan:
-        return build_plan(graph, placed, shared_axes(found, placed), extents, dtype, Solve())
+    def plan_of(placed: tuple[Placed, ...], *, once: bool = False) -> FusionPlan:
+        axes = shared_axes(found, placed)
+        return build_plan(graph, placed, axes, extents, dtype, Solve(), by_launch=once)
 
     def value_of(placed: tuple[Placed, ...]) -> int:
-        return least_value(plan_of(placed), dtype, peak=peak)
+        """As if every generated input were produced once, where the placement has it."""
+        return least_value(plan_of(placed, once=peak), dtype, peak=peak)
 
     proven, bound, arrangement = True, 0, None if peak else hint
-    by_size, done = peak and rules(found) > _DIRECT, False
-    if by_size:
+    large, done = peak and rules(found) > _DIRECT, False
+    if peak and not graph.restricted:
+        tree = least_tree_peak(found, weights, sizes, hint, options.effort)
+        if tree is not None:
+            proven, bound = tree.proven, tree.bound
+            if tree.arrangement is not None:
+                candidates.insert(0, place_arrangement(found, tree.arrangement))
+                hint, done = tree.arrangement, tree.proven or large
+    if large and not done:
         parts = least_by_parts(found, weights, sizes, (hint,), work / 2)
-        proven, bound = False, parts.bound
+        proven, bound = False, max(bound, parts.bound)
         done = parts.proven or rules(found) > _LARGEST
         if parts.arrangement is not None:
             candidates.insert(0, place_arrangement(found, parts.arrangement))
             hint = parts.arrangement
-    elif not static_is_least:
+    elif not done and not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
-        loops, proven, bound = solve_static(found, sizes, work / 2, hint)
+        loops, proven, least = solve_static(found, sizes, work / 2, hint)
+        bound = bound if peak else least
         arrangement = in_order(found, loops)
         if arrangement is not None:
             candidates.insert(0, place_arrangement(found, arrangement))
             hint = arrangement
     if not done and (peak or arrangement is None):
-        floor = bound if by_size else 0
+        floor = bound if peak else 0
         exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=floor)
         proven, bound = exact.proven, max(floor, exact.bound)
         if exact.arrangement is not None:
             candidates.insert(0, place_arrangement(found, exact.arrangement))
-    plans: list[tuple[int, int, FusionPlan]] = []
-    for placed in candidates:
-        plan = plan_of(placed)
-        plans.append((least_value(plan, dtype, peak=peak), len(plans), plan))
-    value, _, plan = min(plans, key=lambda p: p[:2])
+    values = [value_of(placed) for placed in candidates]
+    value = min(values)
+    plan = plan_of(candidates[values.index(value)])
     bound = value if proven else min(bound, value)
     solve = Solve(
         options.objective,
