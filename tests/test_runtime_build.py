@@ -37,7 +37,7 @@ def test_builds_once_and_then_takes_the_object(
 
 def test_a_damaged_object_is_built_again(folder: Path) -> None:
     source = SOURCE.replace("42", "43")
-    build._store(build._key(source, build.probe_compiler()), b"not an object")
+    build._store(build._key(build.Source(source), build.probe_compiler()), b"not an object")
     (damaged,) = (folder / "objects").glob("*.so")
     assert build.build_library(source).tcgen_answer() == 43  # right name, wrong content
     assert not damaged.exists()
@@ -100,6 +100,43 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     assert not compiler.openmp
     assert "-ffp-contract=fast" in compiler.flags
     assert build.build_library(SOURCE).tcgen_answer() == 42
+
+
+def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
+    sources = [build.Source(SOURCE.replace("42", str(n)), vectors=n % 2 == 0) for n in (44, 45, 46)]
+    for _ in range(2):  # compiled, then from the cache
+        found = build.build_libraries([*sources, sources[0]])
+        assert [library.tcgen_answer() for library in found] == [44, 45, 46, 44]
+    assert build.cache_info()["objects"] == 3
+    with pytest.raises(BuildError, match="failed with exit code 1"):
+        build.build_libraries([build.Source("int x = "), build.Source(SOURCE)])
+
+
+def test_passes_are_skipped_only_by_compilers_that_know_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    script = tmp_path / "othercc"
+    script.write_text(
+        '#!/bin/sh\nfor a in "$@"; do [ "$a" = -fno-gcse ] && exit 1; done\nexec cc "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("TCGEN_CC", str(script))
+    assert build.probe_compiler().skipped == ()
+    (library,) = build.build_libraries([build.Source(SOURCE, vectors=True)])
+    assert library.tcgen_answer() == 42
+
+
+def test_programs_that_call_no_blas_do_not_load_scipy(folder: Path) -> None:
+    code = (
+        "import sys, numpy, tcgen\n"
+        "program = tcgen.compile('abk,ckd->dbac', extents={c: 30 for c in 'abkcd'}, target='cpu')\n"
+        "x = numpy.ones((30, 30, 30))\n"
+        "(out,) = program(**{t.name: x for t in program.manifest.tensors if t.role == 'input'})"
+        ".values()\n"
+        "assert (out == 30).all()\n"
+        "assert 'scipy.linalg' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
 
 
 def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

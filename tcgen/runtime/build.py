@@ -1,6 +1,6 @@
 """From C source to a loaded library: compiler, flags, and a cache of compiled objects on disk.
 
-Flags: -O3 (-O2 for contractions, written in vectors) and the machine's own instructions;
+Flags: -O3, or -O2 without some passes for contractions, and the machine's own instructions;
 -ffp-contract=fast lets a product and a sum become one fused operation; -fno-math-errno and
 -fno-trapping-math drop side effects that nobody reads; -fcx-fortran-rules multiplies complex
 numbers by the usual formula, as NumPy does. None of them changes how infinities and NaNs behave, so
@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,6 +38,16 @@ OPTIONAL = (
     "-fno-trapping-math",
     "-fcx-fortran-rules",
     "-fopenmp",
+)
+# Passes that gain nothing where code is written in vectors, and take a sixth of the time.
+SKIPPED = (
+    "-fno-tree-vrp",
+    "-fno-tree-dominator-opts",
+    "-fno-tree-tail-merge",
+    "-fno-code-hoisting",
+    "-fno-gcse",
+    "-fno-rerun-cse-after-loop",
+    "-fno-crossjumping",
 )
 _PROBE = """
 #ifdef _OPENMP
@@ -56,11 +67,13 @@ class Compiler:
         command: program and leading arguments.
         version: its first line of ``--version``.
         flags: those of OPTIONAL that it takes.
+        skipped: SKIPPED, if it takes them.
     """
 
     command: tuple[str, ...]
     version: str
     flags: tuple[str, ...]
+    skipped: tuple[str, ...]
 
     @property
     def openmp(self) -> bool:
@@ -113,16 +126,18 @@ def _probe(command: tuple[str, ...]) -> Compiler:
         raise BuildError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     version = (output.strip().splitlines() or [command[0]])[0]
     flags: tuple[str, ...] = OPTIONAL
-    if not _accepts(command, flags):
+    skipped: tuple[str, ...] = SKIPPED
+    if not _accepts(command, (*flags, *skipped)):
         _compile(command, (), _PROBE, "probe")  # raises where nothing at all works
         flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
+        skipped = skipped if _accepts(command, skipped) else ()
     if "-fopenmp" not in flags:
         warnings.warn(
             f"{command[0]} has no OpenMP: programs run on one thread (install gcc, or libomp)",
             RuntimeWarning,
             stacklevel=4,
         )
-    return Compiler(command, version, flags)
+    return Compiler(command, version, flags, skipped)
 
 
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
@@ -144,35 +159,73 @@ def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
         return True
 
 
-def build_library(source: str, level: str = "-O3") -> ctypes.CDLL:
-    """Compile C source, or take the object from the cache, and load it.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What becomes one library.
 
-    Args:
-        source: C11.
-        level: of optimisation. Code that is written in vectors gains nothing beyond ``-O2``, which
-            takes a third less time.
+    Attributes:
+        text: C11.
+        vectors: written in vectors; such code gains nothing beyond ``-O2``, nor from SKIPPED.
+    """
+
+    text: str
+    vectors: bool = False
+
+    def flags(self, compiler: Compiler) -> tuple[str, ...]:
+        """Of optimisation and of the machine."""
+        level = ("-O2", *compiler.skipped) if self.vectors else ("-O3",)
+        return (*level, *compiler.flags)
+
+
+def build_library(text: str) -> ctypes.CDLL:
+    """:func:`build_libraries` for one C source."""
+    return build_libraries((Source(text),))[0]
+
+
+def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
+    """Compile C sources, all at once, or take the objects from the cache, and load them.
 
     Raises:
         BuildError: no compiler, or it failed; the log is kept in a file.
         UnavailableError: the cache folder cannot be written.
     """
     compiler = probe_compiler()
-    key = _key(source, compiler, level)
+    found = {source: _kept(_key(source, compiler)) for source in sources}
+    missing = [source for source, library in found.items() if library is None]
+    if len(missing) > 1:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (seldom needed)
+
+        with ThreadPoolExecutor(len(missing)) as pool:
+            built = list(pool.map(lambda source: _built(source, compiler), missing))
+    else:
+        built = [_built(source, compiler) for source in missing]
+    found |= dict(zip(missing, built, strict=True))
+    return [library for source in sources if (library := found[source]) is not None]
+
+
+def _kept(key: str) -> ctypes.CDLL | None:
+    """The library of a key, if the cache has it; a damaged object is removed."""
     for path in sorted(_folder().glob(f"{key}-*.so")):
         library = _load(path)
         if library is not None:
             return library
         path.unlink(missing_ok=True)
-    path = _store(key, _compile(compiler.command, (level, *compiler.flags), source, key))
+    return None
+
+
+def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
+    """Compile, keep and load."""
+    key = _key(source, compiler)
+    path = _store(key, _compile(compiler.command, source.flags(compiler), source.text, key))
     library = _load(path)
     if library is None:
         raise BuildError(f"the object {path} was compiled but cannot be loaded: clear the cache")
     return library
 
 
-def _key(source: str, compiler: Compiler, level: str = "-O3") -> str:
-    used = (*REQUIRED, level, *compiler.flags)
-    parts = (source, *compiler.command, compiler.version, *used, _processor())
+def _key(source: Source, compiler: Compiler) -> str:
+    used = (*REQUIRED, *source.flags(compiler))
+    parts = (source.text, *compiler.command, compiler.version, *used, _processor())
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

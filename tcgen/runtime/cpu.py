@@ -9,12 +9,13 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..artifact import Artifact
 from ..manifest import FetchEntry, HostEntry
-from .blas import blas_pointers, blas_threads
-from .build import build_library
+from .blas import ROUTINES, blas_pointers, blas_threads
+from .build import Source, build_libraries
 from .host import Values, has_fetch, walk
 from .packing import library
 from .store import Store
@@ -38,16 +39,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _KINDS = {"float32": "s", "float64": "d", "complex128": "z"}  # in the order of the table
-
-
-def _contractions(artifact: Artifact) -> dict[str, Any]:
-    """The contraction function of each element type that a program needs."""
-    dtypes = {c[0] for k in artifact.manifest.kernels for c in k.contractions}
-    return {
-        kind: getattr(build_library(artifact.text(library(dtype)), "-O2"), f"tc_contract_{kind}")
-        for dtype, kind in _KINDS.items()
-        if dtype in dtypes
-    }
+_NONE = (None,) * (len(ROUTINES) + 1)  # without the BLAS, which takes a while to load
 
 
 def _address(function: Any) -> int | None:
@@ -59,14 +51,18 @@ class CpuBackend:
 
     def __init__(self, artifact: Artifact) -> None:
         self.manifest = manifest = artifact.manifest
-        self._library = build_library(artifact.text("kernels.c"))
-        self._contractions = _contractions(artifact)
+        text = artifact.text("kernels.c")
+        dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
+        contractions = [Source(artifact.text(library(d)), vectors=True) for d in dtypes]
+        self._library, *built = build_libraries((Source(text), *contractions))
+        found = {
+            dtype: getattr(made, f"tc_contract_{_KINDS[dtype]}")
+            for dtype, made in zip(dtypes, built, strict=True)
+        }
+        self._calls_blas = "tc_gemm_" in text
         # The fourth place tells the kernels that the BLAS runs on the calling thread.
-        pointers = (
-            *blas_pointers(),
-            1 if blas_threads().controlled else None,
-            *(_address(self._contractions.get(kind)) for kind in _KINDS.values()),
-        )
+        blas = (*blas_pointers(), blas_threads().controlled or None) if self._calls_blas else _NONE
+        pointers = (*blas, *(_address(found.get(dtype)) for dtype in _KINDS))
         self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
         self._kernels = {k.name: k for k in manifest.kernels}
 
@@ -74,6 +70,10 @@ class CpuBackend:
     def threads(self) -> int:
         """Threads that a call uses: as asked, else those OpenMP offers (OMP_NUM_THREADS)."""
         return 1 if _Process.single else wanted_threads() or int(self._library.tcgen_threads())
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""
+        return blas_threads() if self._calls_blas else nullcontext()
 
     def run(
         self,
@@ -95,7 +95,7 @@ class CpuBackend:
         if not has_fetch(host):
             function = getattr(self._library, f"tcgen_phase_{phase}")
             function.restype = None
-            with blas_threads():
+            with self._alone():
                 function(table, extents, apart, count, self._blas)
             return
 
@@ -104,7 +104,7 @@ class CpuBackend:
             given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
             function = getattr(self._library, kernel.symbol)
             function.restype = None
-            with blas_threads():
+            with self._alone():
                 function(table, extents, given, apart, count, self._blas)
 
         walk(host, self.manifest, store.extents, launch, fetch)
