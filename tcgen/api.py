@@ -47,8 +47,9 @@ def compile(
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
         objective: fusion plan: "none", "linear" (Allam et al., Eq. 10), "memory" (fewest elements
-            in all), "peak" (fewest bytes at one time) or "time" (least predicted time within the
-            memory limit).
+            in all), "peak" (fewest bytes at one time), "time" (least predicted time within the
+            memory limit) or "kernels" (element-wise steps share kernels so that the fewest bytes
+            pass memory).
         optimize: False keeps the factoring as written.
         effort: deterministic search effort.
         cost: "dense" counts every multiply-add, "packed" those that symmetry makes equal once.

@@ -20,7 +20,7 @@ from .errors import ArgumentError, ExtentError
 TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
-OBJECTIVES = ("none", "linear", "memory", "peak", "time")
+OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
 LAZY_MIN_ELEMENTS = 10_000
@@ -105,8 +105,9 @@ class Options:
         dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``
-            (fewest elements in all), ``peak`` (fewest bytes at one time) or ``time`` (least
-            predicted time within the memory limit).
+            (fewest elements in all), ``peak`` (fewest bytes at one time), ``time`` (least
+            predicted time within the memory limit) or ``kernels`` (element-wise steps share
+            kernels so that the fewest bytes pass memory).
         machine: constants of the predicted time, for the objective ``time`` and for ``pareto``.
         pareto: also plan for a row of memory limits: the curve of time against memory.
         optimize: False keeps the user's own factoring.

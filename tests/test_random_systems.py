@@ -77,7 +77,11 @@ def test_fused_plans_equal_the_interpreter(case, monkeypatch) -> None:
 
 
 @settings(max_examples=100, **QUIET)
-@given(case=CASES, optimize=st.booleans(), objective=st.sampled_from(["none", "linear"]))
+@given(
+    case=CASES,
+    optimize=st.booleans(),
+    objective=st.sampled_from(["none", "linear", "kernels"]),
+)
 def test_numpy_target_equals_the_interpreter(case, optimize, objective, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="numpy", optimize=optimize, objective=objective)
 

@@ -10,6 +10,7 @@ from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
 from .graph import fusion_graph
 from .ilp import solve_linear
+from .kernels import least_bytes
 from .least import least_memory, least_value
 from .legality import Variable
 from .memory import static_elements
@@ -27,7 +28,8 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     Objective ``none`` leaves every step by itself; ``linear`` fuses the loops that save most
     elements by Eq. (10) of Allam et al. Objective ``memory`` takes the fewest elements in all by
     Eq. (6), ``peak`` the fewest bytes at one time, on any program, element by element; ``time``
-    the least predicted time within the memory limit, by tiles. Generated inputs are held tile by
+    the least predicted time within the memory limit, by tiles; ``kernels`` puts element-wise steps
+    into common kernels so that the fewest bytes pass memory. Generated inputs are held tile by
     tile wherever they share no loop.
 
     Args:
@@ -61,6 +63,8 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         axes = fused_axes(graph, fused)
         return build_plan(graph, placed, axes, extents, options.dtype, solve)
 
+    if options.objective == "kernels":
+        return least_bytes(graph, extents, options.dtype, options.effort)
     if options.objective == "time":
         return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
