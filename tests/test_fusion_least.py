@@ -108,6 +108,7 @@ def test_searches_over_some_arrays_bound_the_optimum(close, monkeypatch):
     monkeypatch.setattr(search, "_LARGEST", 10**9 if close == 0 else -1)
     monkeypatch.setattr(grow, "_CLOSE", close)
     monkeypatch.setattr(grow, "_TRIES", 0)  # the descent alone would nearly always do
+    monkeypatch.setattr(grow, "_TRIES_EACH", 0)
     of_part, searches = grow.solve_part, []
 
     def counted(*given, **more):
@@ -309,6 +310,25 @@ def test_an_array_read_with_exchanged_indices_stays_whole(hand_plans):
     )
     plan = planned(program, (("i", 5), ("p", 3)), "memory")
     assert (plan.solve.value, plan.solve.model, plan.loops) == (25, "dag", ())
+
+
+def test_a_statement_that_only_stands_between_two_members_may_be_in_their_loop(hand_plans):
+    """r += b*b reads nothing of x, yet it is added between the two products of x."""
+    h = hand_plans
+    b, x = h.tensor("b", h.I), h.tensor("x", h.I, role=Role.TEMP)
+    r = h.tensor("r", h.I, role=Role.OUTPUT)
+    of_x = Contract(h.at(x, h.i), h.at(b, h.i))
+    program = h.program(
+        "between",
+        (b,),
+        (h.at(x, h.i), Contract(h.at(b, h.i), h.at(b, h.i)), ()),
+        (h.at(r, h.i), of_x, ()),
+        (h.at(r, h.i2), Contract(h.at(b, h.i2), h.at(b, h.i2)), ()),
+        (h.at(r, h.i), of_x, ()),
+    )
+    extents = (("i", 5), ("p", 3))
+    assert brute.least(program, extents) == (1, 8)
+    assert [planned(program, extents, o).solve.value for o in ("memory", "peak")] == [1, 8]
 
 
 def test_sums_beyond_53_bits_are_exact():

@@ -20,7 +20,7 @@ def part_of(found: Sharing, arrays: Collection[int]) -> Sharing:
     """What a program allows if no other arrays than these, by position, may shrink."""
     bare = tuple(replace(i, axes=()) for i in found.instances)
     tensors = {found.instances[n].array for n in arrays}
-    return connected(found.graph, bare, found.carried, {}, tensors)
+    return replace(connected(found.graph, bare, found.carried, {}, tensors), known=found.known)
 
 
 def solve_part(
@@ -67,7 +67,7 @@ def solve_part(
         at_least=at_least,
         below=below,
     )
-    return model.solve(work)
+    return model.solve(work, tidy=False)
 
 
 def rules(found: Sharing) -> int:
@@ -77,10 +77,12 @@ def rules(found: Sharing) -> int:
 
 
 def _unmodelled(part: Sharing, found: Sharing) -> dict[Walk, frozenset[int]]:
-    """By walk of a part, statements with a walk in its group of ``found`` that the part lacks."""
-    groups = {walk: frozenset(group) for group in found.walks for walk in group}
+    """By walk of a part, statements that ``found`` lets share its loop by a walk the part lacks."""
+    groups = {walk: group for group in found.walks for walk in group}
     return {
-        walk: frozenset(node for node, _ in groups[walk] - frozenset(group))
+        walk: frozenset(
+            other[0] for other in groups[walk] if other not in group and found.together(walk, other)
+        )
         for group in part.walks
         for walk in group
     }

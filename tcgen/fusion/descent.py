@@ -2,20 +2,24 @@
 
 A choice of contracted axes says which walks are one loop, and what else must be in it. Then the
 body of every loop is put in an order that keeps little alive. Of the arrays that live at the peak
-one is contracted further, whatever stands against it is given up, and the change is kept where
-the peak is less. Nothing is proven here.
+one is contracted further, alone or with all that the same loop can contract; whatever stands
+against it is given up, and the best such change is kept. Nothing is proven here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..ir.tensor import Role
-from .sharing import Arrangement, Sharing, Walk, forced, rivals
+from .sharing import Arrangement, Sharing, Walk, between, forced, rivals
 from .tables import tables_of
 
 Axis = tuple[int, int]  # (position among the instances, axis)
+_LITTLE = 0.001  # of the peak: a step that lowers it by less ends the descent, unless it lowers
+_MUCH = 0.02  # the sum of all arrays by so much of the peak, or unless
+_NEAR = 0.01  # the peak is so near to what is low enough
+
 Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, walks)
 
 
@@ -89,29 +93,71 @@ class Descent:
         }
         self.kept = sum(t[()] for n, t in self.tables.items() if found.instances[n].kept)
         self.rivals = rivals(found)
+        self.group = {w: g for g in found.walks for w in g}
+        self.grown: dict[Axis, tuple[Axis, ...]] = {}
+        self.joins: dict[tuple[tuple[Loop, ...], Axis], tuple[Loop, ...] | None] = {}
         self.known: dict[frozenset[Walk], frozenset[Walk] | None] = {}
 
-    def improve(self, start: Nested, tries: int, at_least: int = 0) -> Nested:
-        """Less and less peak, as long as one more axis helps.
+    def improve(
+        self, start: Nested, tries: int, at_least: int = 0, kept: tuple[Axis, ...] = ()
+    ) -> Nested:
+        """Less and less peak, as long as one more axis helps, or one more loop.
 
         Args:
             start: where to begin.
             tries: most arrangements to look at.
             at_least: a peak that is low enough.
+            kept: axes that are never given up.
         """
         best = start
         while best.peak > at_least and tries > 0:
             better = None
-            for n in best.alive:
-                for axis in (a for a in self.members if a[0] == n and a not in best.chosen):
-                    tries -= 1
-                    trial = self.nested((axis, *best.chosen))
-                    if trial is not None and trial.cost < (better or best).cost:
-                        better = trial
+            for wanted in self._moves(best, kept):
+                tries -= 1
+                trial = self.nested(wanted)
+                if trial is not None and trial.cost < (better or best).cost:
+                    better = trial
             if better is None:
                 break
+            little = best.peak - better.peak < best.peak * _LITTLE
+            slow = little and best.static - better.static < best.peak * _MUCH
+            slow = slow and better.peak - at_least > better.peak * _NEAR
             best = better
+            if slow:
+                break
         return best
+
+    def _moves(self, now: Nested, kept: tuple[Axis, ...]) -> Iterator[tuple[Axis, ...]]:
+        """Axes to ask for: one more of an array that lives at the peak, or all of a loop.
+
+        A loop that contracts many arrays comes first of all, so that others are given up, or last.
+        """
+        free = [axis for axis in now.chosen if axis not in kept]
+        for n in now.alive:
+            for axis in (a for a in self.members if a[0] == n and a not in now.chosen):
+                yield (*kept, axis, *free)
+                loop = self._grown(axis)
+                if len(loop) > 1:
+                    yield tuple(dict.fromkeys((*kept, *loop, *free)))
+                    yield tuple(dict.fromkeys((*now.chosen, *loop)))
+
+    def _grown(self, seed: Axis) -> tuple[Axis, ...]:
+        """All axes that one loop can contract together: from one outwards, largest arrays first."""
+        if seed not in self.grown:
+            loop = self._forced(frozenset(self.members[seed]))
+            found, left = [seed], {a for a in self.members if a != seed}
+            while loop is not None:
+                met = [a for a in left if not loop.isdisjoint(self.members[a])]
+                if not met:
+                    break
+                axis = min(met, key=lambda a: (-self.tables[a[0]][()], a))
+                left.remove(axis)
+                more = self._forced(loop.union(self.members[axis]))
+                if more is not None:
+                    loop = more
+                    found.append(axis)
+            self.grown[seed] = tuple(found) if loop is not None else ()
+        return self.grown[seed]
 
     def of(self, arrangement: Arrangement) -> Nested | None:
         """The axes that an arrangement contracts, as far as there is an order in which they are."""
@@ -136,7 +182,10 @@ class Descent:
         loops: tuple[Loop, ...] = ()
         chosen: list[Axis] = []
         for axis in wanted:
-            more = self._joined(loops, self.members[axis])
+            step = (loops, axis)
+            if step not in self.joins:
+                self.joins[step] = self._joined(loops, self.members[axis])
+            more = self.joins[step]
             if more is not None:
                 loops = more
                 chosen.append(axis)
@@ -163,10 +212,22 @@ class Descent:
         return (*rest, (nodes, own))
 
     def _forced(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
+        """Members of a loop that holds these walks: what must run between two members is one too.
+
+        A statement between them that shares no array with a member may walk the loop with any index.
+        """
         if start not in self.known:
             walks = tuple(sorted(start, key=_named))
             bound = forced(walks, self.found.carried, self.found.after)
-            self.known[start] = None if bound is None else frozenset(bound.items())
+            grown = None if bound is None else frozenset(bound.items())
+            if bound is not None:
+                more = between(set(bound), self.found.after) - bound.keys()
+                if more:
+                    node, group = min(more), self.group[walks[0]]
+                    own = sorted((w for w in group if w[0] == node), key=_named)
+                    trials = (self._forced(frozenset((*bound.items(), w))) for w in own)
+                    grown = next((t for t in trials if t is not None), None)
+            self.known[start] = grown
         return self.known[start]
 
     def _ordered(self, chosen: tuple[Axis, ...], loops: tuple[Loop, ...]) -> Nested | None:

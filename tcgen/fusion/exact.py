@@ -378,8 +378,13 @@ class FusionModel:
         found = [(b, s) for (a, b), s in self.z.items() if a == walk]
         return found + [(a, s) for (a, b), s in self.z.items() if b == walk]
 
-    def solve(self, work: float) -> Found:
-        """Least memory first, then with what work is left the fewest shared pairs among equals."""
+    def solve(self, work: float, *, tidy: bool = True) -> Found:
+        """Least memory first, then with what work is left the fewest shared pairs among equals.
+
+        Args:
+            work: deterministic seconds.
+            tidy: False: any arrangement of least memory will do.
+        """
         from ortools.sat.python import cp_model  # noqa: PLC0415
 
         if not self.z and not self.nodes:
@@ -403,16 +408,16 @@ class FusionModel:
             units = max(0, ceil(solver.best_objective_bound * (1 - 2**-50) - 0.5))
         bound = max(self.least, (units << self.shift) * self.unit)
         arrangement = self._read(solver)
-        if status == cp_model.OPTIMAL and self.z:
+        if tidy and status == cp_model.OPTIMAL and self.z:
             self.model.add(self.goal <= solver.value(self.goal))
             self.model.clear_hints()  # type: ignore[no-untyped-call]
             for number, value in enumerate(solver.response_proto.solution):
                 self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
             self.model.minimize(sum(self.z.values()))
-            tidy = search_solver(max(0.0, work - self.spent) / 10)
-            if interruptible_solve(tidy, self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-                arrangement = self._read(tidy)
-            self.spent += tidy.response_proto.deterministic_time
+            again = search_solver(max(0.0, work - self.spent) / 10)
+            if interruptible_solve(again, self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+                arrangement = self._read(again)
+            self.spent += again.response_proto.deterministic_time
         return Found(arrangement, proven, bound, self.spent)
 
     def _read(self, solver: CpSolver) -> Arrangement:

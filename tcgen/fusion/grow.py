@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from .coarse import part_of, rules, solve_part
-from .descent import Descent, Nested
+from .descent import Axis, Descent, Nested
 from .exact import Found
 from .sharing import Arrangement, Sharing
 from .tables import least_peak
 
 _WORK = 3.0  # deterministic seconds of one search over some of the arrays, at most
-_TRIES = 3000  # arrangements that a descent looks at, at most
+_TRIES = 3000  # arrangements that the first descent looks at, at most
+_TRIES_EACH = 100  # the same after each search
+_PROMISING = 1.1  # times the least peak so far: arrangements that are gone on with
 _CLOSE = 0.01  # a peak is close to its bound where the gap is this part of it
-_IDLE = 4  # searches one after the other that neither raise the bound nor lower the peak by so much
+_IDLE = 0.9  # deterministic seconds without a bound that is raised or a peak lowered by so much
 _LARGEST_PART = 400_000  # of ``rules``
 
 
@@ -44,9 +46,11 @@ def least_by_parts(
     descent = Descent(found, weights, extents)
     bound = least_peak(found, weights, extents, {})
     best: Nested | None = None
+    begun: set[tuple[Axis, ...]] = set()
     for start in (Arrangement((), ()), *starts):
         first = descent.of(start)
-        if first is not None:
+        if first is not None and first.chosen not in begun:
+            begun.add(first.chosen)
             last = descent.improve(first, _TRIES, bound)
             best = last if best is None or last.cost < best.cost else best
     if best is None:  # two readers of one generated input are in each other's way
@@ -58,7 +62,7 @@ def least_by_parts(
         for n, table in tables.items()
         if table[()] >= best.peak or (len(table) == 1 and table[()] > close)
     )
-    seen, idle = best, 0
+    seen, idle = best, 0.0
     while best.peak - bound > close and work > 0 and idle < _IDLE:
         # The other arrays come last: the bound counts them nowhere, yet they may be in the way.
         joining = next((n for n in (*seen.alive, *best.alive, *by_size) if n not in arrays), None)
@@ -80,15 +84,19 @@ def least_by_parts(
             below=best.peak,
         )
         work -= less.spent
-        idle = 0 if less.bound - bound > close else idle + 1
+        idle = 0.0 if less.bound - bound > close else idle + less.spent
         bound = max(bound, less.bound)
         if not less.proven:
             break
         if less.arrangement is not None:
             first = descent.of(less.arrangement)
             if first is not None:
-                seen = descent.improve(first, _TRIES, bound)
-                if best.peak - seen.peak > close:
-                    idle = 0
-                best = seen if seen.cost < best.cost else best
+                # What lives where these few arrays are as they should be is in their way.
+                seen = descent.improve(first, _TRIES_EACH, bound, first.chosen)
+                last = seen
+                if seen.peak < best.peak * _PROMISING:
+                    last = descent.improve(seen, _TRIES_EACH, bound)
+                if best.peak - last.peak > close:
+                    idle = 0.0
+                best = last if last.cost < best.cost else best
     return Found(best.arrangement, best.peak <= bound, min(bound, best.peak))

@@ -77,7 +77,8 @@ def least_memory(
     elif not done and not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
-        loops, proven, least = solve_static(found, sizes, work / 2, hint)
+        unordered = sharing(graph, ordered=False)
+        loops, proven, least = solve_static(unordered, sizes, work / 2, hint)
         bound = bound if peak else least
         arrangement = in_order(found, loops)
         if arrangement is not None:

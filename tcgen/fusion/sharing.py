@@ -54,6 +54,7 @@ class Sharing:
         walks: groups of walks, in order; walks of two groups are never one loop.
         repeats: walks of statements that have no index for the loop, so that each iteration repeats
             them, and the walk of a reader that they follow.
+        known: pairs of walks that were looked at, and whether they could be one loop.
     """
 
     graph: FusionGraph
@@ -62,6 +63,16 @@ class Sharing:
     after: tuple[int, ...]
     walks: tuple[tuple[Walk, ...], ...]
     repeats: Mapping[Walk, Walk] = field(default_factory=dict)
+    known: dict[tuple[Walk, Walk], bool] = field(default_factory=dict, compare=False)
+
+    def together(self, a: Walk, b: Walk) -> bool:
+        """True where two walks could be one loop."""
+        if a[0] == b[0]:
+            return False
+        if (a, b) not in self.known:
+            could = forced((a, b), self.carried, self.after) is not None
+            self.known[a, b] = self.known[b, a] = could
+        return self.known[a, b]
 
     def precedes(self, first: int, last: int) -> bool:
         """True where ``last`` depends on ``first``."""
@@ -81,11 +92,16 @@ class Arrangement:
     order: tuple[int, ...]
 
 
-def sharing(graph: FusionGraph) -> Sharing:
-    """Statements, arrays, dependences and the walks that could be one loop."""
+def sharing(graph: FusionGraph, *, ordered: bool = True) -> Sharing:
+    """Statements, arrays, dependences and the walks that could be one loop.
+
+    Args:
+        graph: of the program.
+        ordered: False for searches that leave the order of the statements open.
+    """
     bare = bare_instances(graph)
     carried = carried_walks(graph, bare)
-    return connected(graph, bare, carried, {})
+    return connected(graph, bare, carried, {}, ordered=ordered)
 
 
 def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[int, int], Allowed]:
@@ -104,6 +120,8 @@ def connected(
     carried: Mapping[tuple[int, int], Allowed],
     repeats: Mapping[Walk, Walk],
     shrinking: Collection[Tensor] | None = None,
+    *,
+    ordered: bool = False,
 ) -> Sharing:
     """What follows from the pairs that may be one loop.
 
@@ -113,13 +131,14 @@ def connected(
         carried: pairs of indices of a producer and a consumer, repeated walks included.
         repeats: repeated walks and what they follow.
         shrinking: arrays that may shrink; None: all.
+        ordered: with the walks of statements that only stand between the members of a loop.
     """
     after = _after(graph, bare, carried)
     instances = tuple(
         _with_axes(graph, i, carried, after) if shrinking is None or i.array in shrinking else i
         for i in bare
     )
-    groups = _groups(instances, carried, after, repeats)
+    groups = _groups(graph, instances, carried, after, repeats, ordered=ordered)
     used = {walk for group in groups for walk in group}
     kept = {walk: origin for walk, origin in repeats.items() if walk in used}
     return Sharing(graph, instances, carried, after, groups, kept)
@@ -141,7 +160,7 @@ def forced(
     changed = True
     while changed:
         changed = False
-        inside = _between(set(bound), after)
+        inside = between(set(bound), after)
         for (p, c), allowed in carried.items():
             if p not in inside or c not in inside or (p not in bound and c not in bound):
                 continue
@@ -241,7 +260,7 @@ def _after(
     return tuple(direct)
 
 
-def _between(nodes: set[int], after: tuple[int, ...]) -> set[int]:
+def between(nodes: set[int], after: tuple[int, ...]) -> set[int]:
     """The nodes and all that depend on one of them and are needed by another."""
     mask = sum(1 << n for n in nodes)
     below = 0
@@ -279,14 +298,19 @@ def _with_axes(
 
 
 def _groups(
+    graph: FusionGraph,
     instances: tuple[Instance, ...],
     carried: Mapping[tuple[int, int], Allowed],
     after: tuple[int, ...],
     repeats: Mapping[Walk, Walk],
+    *,
+    ordered: bool,
 ) -> tuple[tuple[Walk, ...], ...]:
     """Walks connected by an axis that may shrink, or by what stands between two of them.
 
-    A statement may be repeated in a loop of its reader.
+    A statement may be repeated in a loop of its reader. One that stands between two members and
+    reads nothing of theirs, as a product of inputs that is added in between, may walk their loop
+    with any index: it takes part only where the order matters.
     """
     groups: list[set[Walk]] = []
 
@@ -304,12 +328,21 @@ def _groups(
     while changed:
         changed = False
         for group in tuple(groups):
-            inside = _between({n for n, _ in group}, after)
+            inside = between({n for n, _ in group}, after)
             for (p, c), allowed in carried.items():
                 if p in inside and c in inside:
                     for made, read in sorted(allowed, key=str):
                         if (p, made) in group or (c, read) in group:
                             changed |= join({(p, made), (c, read)})
+            if not ordered:
+                continue
+            member = next(iter(group))
+            linked = {n for pair in carried if inside.issuperset(pair) for n in pair}
+            for node in inside - linked:
+                indices = step_of(graph, node).indices
+                free = {(node, i) for i in indices if i.space == member[1].space}
+                if free and not free <= group:
+                    changed |= join({member, *free})
         for repeated, origin in repeats.items():
             if any(origin in group for group in groups):
                 changed |= join({repeated, origin})
@@ -323,10 +356,7 @@ def _groups(
 def pairs_of(found: Sharing) -> tuple[tuple[Walk, Walk], ...]:
     """Pairs of walks that could be one loop."""
     return tuple(
-        (a, b)
-        for group in found.walks
-        for a, b in combinations(group, 2)
-        if a[0] != b[0] and forced((a, b), found.carried, found.after) is not None
+        (a, b) for group in found.walks for a, b in combinations(group, 2) if found.together(a, b)
     )
 
 
