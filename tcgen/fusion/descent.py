@@ -214,7 +214,7 @@ class Descent:
     def _forced(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
         """Members of a loop that holds these walks: what must run between two members is one too.
 
-        A statement between them that shares no array with a member may walk the loop with any index.
+        A statement between them that shares no array with a member may walk it with any index.
         """
         if start not in self.known:
             walks = tuple(sorted(start, key=_named))
