@@ -7,7 +7,6 @@ here. Errors go to stderr; with --json one object goes to stdout and nothing els
 from __future__ import annotations
 
 import json
-import sys
 import warnings
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,14 @@ from rich.console import Console
 from . import __version__
 from .api import default_target
 from .cli_options import chosen_options, json_option, planning_options, refuse_planning
+from .cli_output import (
+    make_folder,
+    output_console,
+    print_json,
+    print_warnings,
+    show_warning,
+    write_text,
+)
 from .config import parse_bytes
 from .driver import (
     Compilation,
@@ -31,7 +38,7 @@ from .driver import (
     read_plan,
     read_system,
 )
-from .errors import ExtentError, SpecError, TcgenError, UnavailableError
+from .errors import ExtentError, SpecError, TcgenError
 from .ir.plan import FusionPlan
 from .ir.system import System, planning_extents
 from .plan_cache import plans_kept
@@ -66,7 +73,7 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     """Compile the equations of many-body methods to fused loop nests."""
     ctx.obj = {"verbose": verbose, "quiet": quiet}
     ctx.with_resource(warnings.catch_warnings())
-    warnings.showwarning = partial(_show_warning, quiet)
+    warnings.showwarning = partial(show_warning, quiet)
 
 
 @main.command("compile")
@@ -82,19 +89,19 @@ def compile_command(
     if is_artifact(spec):
         raise click.UsageError(f"{spec} is compiled already: give the spec it was made from")
     system = read_system(spec)
-    _warn(ctx, system)
+    print_warnings(ctx, system)
     result = _compile(ctx, system, planning)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
         Program(result.artifact).build()
     folder = output or Path(f"{spec.stem}_tcgen")
     result.artifact.save(folder)
     if as_json:
-        _print_json(_report_of(result))
+        print_json(_report_of(result))
         return
     if not ctx.obj["quiet"]:
         from .report import print_report  # noqa: PLC0415  (tables are loaded when printed)
 
-        print_report(_report_of(result), _console())
+        print_report(_report_of(result), output_console())
         click.echo(f"wrote {folder}/")
 
 
@@ -138,7 +145,7 @@ def report_command(
             report["pareto"] = pareto
     else:
         system = read_system(source)
-        _warn(ctx, system)
+        print_warnings(ctx, system)
         result = _compile(ctx, system, planning)
         artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extent_of)
         report = _report_of(result)
@@ -146,15 +153,15 @@ def report_command(
     if html is not None:
         files[html] = report_html(system, plan, artifact.manifest, extents, report.get("pareto"))
     if figures is not None:
-        _make_folder(figures)
+        make_folder(figures)
         drawn = draw_figures(plan, artifact.manifest, extents)
         files |= {figures / name: text for name, text in drawn.items()}
     for path, text in files.items():
-        _write(path, text)
+        write_text(path, text)
     if as_json:
-        _print_json(report)
+        print_json(report)
         return
-    print_report(report, _console())
+    print_report(report, output_console())
     if not ctx.obj["quiet"]:
         for path in files:
             click.echo(f"wrote {path}")
@@ -181,14 +188,14 @@ def explain_command(
         extents = _extents_for(plan, planning["extents"])
     else:
         system = read_system(source)
-        _warn(ctx, system)
+        print_warnings(ctx, system)
         plan = _compile(ctx, system, planning).plan
         extents = dict(plan.extents)
     if sequence is not None:
         from .algebra.sequence import neutral_sequence  # noqa: PLC0415
 
         text = json.dumps(neutral_sequence(plan.program), indent=1) + "\n"
-        _write(sequence, text)
+        write_text(sequence, text)
     click.echo(explain_text(plan, extents), nl=False)
 
 
@@ -236,7 +243,7 @@ def run_command(
         defaults = dict(artifact.manifest.planning_extents)
     else:
         system = read_system(source)
-        _warn(ctx, system)
+        print_warnings(ctx, system)
         artifact, defaults = None, {}
     given = {**defaults, **dict(planning["extents"])}
     dtype = artifact.manifest.dtype if artifact else planning["dtype"]
@@ -257,7 +264,7 @@ def run_command(
         from .report import report_json  # noqa: PLC0415
 
         report = report_json(read_plan(artifact), artifact.manifest, case.extents)
-        _print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
+        print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
     elif not ctx.obj["quiet"]:
         for line in outcome.lines:
             click.echo(line)
@@ -281,12 +288,12 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
     system = (
         read_printed(read_text(source), str(source), real=True) if real else read_system(source)
     )
-    _warn(ctx, system)
+    print_warnings(ctx, system)
     text = spec_text(system)
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        write_text(output, text)
 
 
 @main.command("doctor")
@@ -297,9 +304,9 @@ def doctor_command(as_json: bool) -> None:
 
     findings = examine()
     if as_json:
-        _print_json({"schema": 1, "findings": findings})
+        print_json({"schema": 1, "findings": findings})
     else:
-        print_findings(findings, _console())
+        print_findings(findings, output_console())
 
 
 @main.group("cache")
@@ -314,7 +321,7 @@ def cache_info_command(as_json: bool) -> None:
     info, plans = cache_info(), plans_kept()
     count = info["bytes"] + sum(p.stat().st_size for p in plans)
     if as_json:
-        _print_json({**info, "plans": len(plans), "bytes": count})
+        print_json({**info, "plans": len(plans), "bytes": count})
     else:
         held = f"{info['objects']} objects, {len(plans)} plans, {count:,} bytes"
         click.echo(f"{info['folder']}: {held}")
@@ -368,41 +375,6 @@ def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[s
         if value < 0:
             raise ExtentError(f"extent {name}={value} is negative")
     return {**extents, **dict(given)}
-
-
-def _console() -> Console:
-    """Standard output; a pipe gets wide lines, since nobody's window limits them."""
-    return Console() if sys.stdout.isatty() else Console(width=120)
-
-
-def _show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
-    """A warning without the place in tcgen's own source that raised it."""
-    if not quiet:
-        click.echo(f"tcgen: warning: {message}", err=True)
-
-
-def _warn(ctx: click.Context, system: System) -> None:
-    if not ctx.obj["quiet"]:
-        for message in system.warnings:
-            click.echo(f"tcgen: warning: {message}", err=True)
-
-
-def _print_json(value: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(value, indent=1) + "\n")
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UnavailableError(f"cannot write to {path}: {error.strerror}") from error
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -15,8 +15,18 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TypeAlias
 
-from ..errors import PlanError
-from .wsp import COST_MODELS, Block, CostModel, Graph, Operation, Partition, View, in_order
+from ..errors import PlanError, VerifyError
+from .wsp import (
+    COST_MODELS,
+    Block,
+    CostModel,
+    Graph,
+    Operation,
+    Partition,
+    View,
+    in_order,
+    is_legal,
+)
 from .wsp import wsp_graph as graph_of
 
 ALGORITHMS = ("singleton", "linear", "greedy", "unintrusive", "optimal")
@@ -123,6 +133,8 @@ def _searched(operations: _Structure, algorithm: str, model: str, effort: int) -
             rivals = [greedy(graph, cost), greedy(graph, cost, start), start]
             status = "FEASIBLE" if best is None else "OPTIMAL"
             found = best or min(rivals, key=lambda p: cost.of(graph, p))
+    if not is_legal(graph, found):
+        raise VerifyError(f"partition by {algorithm}: {found} cannot run")
     value = cost.of(graph, found)
     together = cost.of(graph, (tuple(range(len(operations))),)) if operations else value
     bound = value if status == "OPTIMAL" else min(value, together)

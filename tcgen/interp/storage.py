@@ -7,7 +7,7 @@ or anything that slices like an array. Logical arrays are dense, in declared axi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +18,6 @@ from ..ir.cost import extent_of
 from ..ir.tensor import Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
-Producer: TypeAlias = Callable[[Array, tuple[slice, ...]], object]
 Source: TypeAlias = Any  # array, number, callable or whatever slices like an array (h5py, memmap)
 Block: TypeAlias = tuple[tuple[int, int], ...]  # (start, stop) on each logical axis
 

@@ -1,0 +1,61 @@
+"""What the command line prints and writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from .errors import UnavailableError
+from .ir.system import System
+
+
+def output_console() -> Console:
+    """Standard output; a pipe gets wide lines, since nobody's window limits them."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
+    """A warning without the place in tcgen's own source that raised it."""
+    if not quiet:
+        click.echo(f"tcgen: warning: {message}", err=True)
+
+
+def print_warnings(ctx: click.Context, system: System) -> None:
+    """What the front end has to say about equations that it accepted."""
+    if not ctx.obj["quiet"]:
+        for message in system.warnings:
+            click.echo(f"tcgen: warning: {message}", err=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on standard output."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where there is none.
+
+    Raises:
+        UnavailableError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnavailableError(f"cannot write to {path}: {error.strerror}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        UnavailableError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
