@@ -469,5 +469,6 @@ def test_arrays_come_by_name() -> None:
         program(one, one)
     with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(x=\.\.\.\)"):
         program.bind(c=one)(one)
+    assert repr(program.bind(c=one)) == "<spec, bound(x), numpy, float64>"
     with pytest.raises(ArgumentError, match=r"unknown input y \(there are no inputs here\)"):
         tcgen.compile("ij->ji", extents={"i": 1, "j": 1}, target="numpy").bind(y=one)

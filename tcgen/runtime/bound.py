@@ -85,6 +85,11 @@ class BoundProgram:
         on_device = program._on_device(given) if given else self._on_device
         return program._run(sources, extents, out, self._keep(extents), on_device)
 
+    def __repr__(self) -> str:
+        manifest = self.program.manifest
+        takes = ", ".join(t.name for t in self.program._inputs if t.volatile)
+        return f"<{manifest.name}, bound({takes}), {manifest.target}, {manifest.dtype}>"
+
     def _keep(self, extents: Mapping[str, int]) -> Kept:
         """What the constant phase leaves at these extents, computed where it is not there yet."""
         needed = tuple((base, extents[base]) for base in self._needed())
