@@ -161,6 +161,22 @@ def test_ties_are_all_images_that_leave_a_product_as_it_is(sign: int) -> None:
     assert form.vanishes == (sign < 0 and any(s != form.sign for _, s in wanted))
 
 
+def test_products_have_one_number_where_they_have_one_form() -> None:
+    group = tuple((p, parity(p)) for p in permutations(range(2)))
+    forms = Forms()
+    forms.add(0, group, 2)
+    forms.add(1, (((0, 1), 1),), 2)
+    kinds = (0, 0, 1, 1)
+    found: dict[object, set[int]] = {}
+    for one, two in product(product(range(4), repeat=2), repeat=2):
+        for labels in ((0, 1), (1, 0), (1, 1)):
+            parts = ((labels[0], one), (labels[1], two))
+            number = forms.number(parts, kinds)
+            found.setdefault(forms.form(parts, kinds).key, set()).add(number)
+    assert all(len(numbers) == 1 for numbers in found.values())
+    assert len(set.union(*found.values())) == len(found) > 20
+
+
 def test_the_script_prints_a_table_of_spreads() -> None:
     path = EQS / "ccd_so.sym.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "spread.py"), str(path), "-n", "1"]

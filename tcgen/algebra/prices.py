@@ -158,7 +158,7 @@ class Ledger:
             places = _places(node)
             others = {i for p, (_, ix) in enumerate(parts) if p not in places for i in ix}
             kinds = tuple(2 * s + (n < rank or n in others) for n, s in enumerate(spaces))
-            key = self.algebra.forms.form(tuple(parts[p] for p in places), kinds).key
+            key = self.algebra.forms.number(tuple(parts[p] for p in places), kinds)
             joint: set[int] = set()
             arrays = [{n for n, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
             for side in node:

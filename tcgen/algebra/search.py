@@ -39,6 +39,44 @@ class State:
 
 
 @dataclass(slots=True)
+class _Common:
+    """Terms that have a factor in common.
+
+    Attributes:
+        splits: each term as that factor and its rest.
+        weighed: what taking it out saves, and the terms that gain; None before they are weighed.
+    """
+
+    splits: dict[Product, Split] = field(default_factory=dict)
+    weighed: tuple[int, list[Product]] | None = None
+
+
+@dataclass(slots=True)
+class _Table:
+    """The common factors of a sum, and those of each of its terms."""
+
+    commons: dict[tuple[object, ...], _Common] = field(default_factory=dict)
+    keys: dict[Product, list[tuple[object, ...]]] = field(default_factory=dict)
+
+    def put(self, term: Product, split: Split) -> None:
+        """Enter a term, or another way to split it by the same factor."""
+        common = self.commons.setdefault(split.key, _Common())
+        if term not in common.splits:
+            self.keys.setdefault(term, []).append(split.key)
+        common.splits[term] = split
+        common.weighed = None
+
+    def remove(self, term: Product) -> None:
+        """Take a term out of every common factor."""
+        for key in self.keys.pop(term, ()):
+            common = self.commons[key]
+            del common.splits[term]
+            common.weighed = None
+            if not common.splits:
+                del self.commons[key]
+
+
+@dataclass(slots=True)
 class Search:
     """The greedy factoring of a set of targets.
 
@@ -145,7 +183,7 @@ class Search:
 
     def _factor(self, state: State, label: int, waiting: list[int]) -> None:
         total = state.sums[label]
-        table: dict[tuple[object, ...], dict[Product, Split]] = {}
+        table = _Table()
         for term in sorted(total.terms):
             self._enter(table, term, total.frame)
         while True:
@@ -153,14 +191,15 @@ class Search:
             if chosen is None:
                 return
             key, terms = chosen
-            group = table[key]
+            group = table.commons[key].splits
             first = group[terms[0]]
             inner = Sum(first.frame, {})
             for term in terms:
                 split = group[term]
                 inner.add(split.rest, total.terms[term] * split.sign)
             for term in terms:
-                self._remove(table, term, total)
+                del total.terms[term]
+                table.remove(term)
             if not inner.terms:
                 continue
             array, axes, scale = self.array(state, inner, label, waiting)
@@ -203,61 +242,55 @@ class Search:
         }
         return all(seen.get(perm) == sign for perm, sign in images.items())
 
-    def _enter(
-        self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, frame: Frame
-    ) -> None:
+    def _enter(self, table: _Table, term: Product, frame: Frame) -> None:
         count = len(term[0])
         if count < 2:
             return
         for mask in range(1, (1 << count) - 1):
             split = self.algebra.split(term, frame, mask)
-            if split is not None:
-                group = table.setdefault(split.key, {})
-                old = group.get(term)
-                if old is None or self._rest(split) < self._rest(old):
-                    group[term] = split
+            if split is None:
+                continue
+            common = table.commons.get(split.key)
+            old = None if common is None else common.splits.get(term)
+            if old is None or self._rest(split) < self._rest(old):
+                table.put(term, split)
 
     def _rest(self, split: Split) -> int:
         return self.ledger.extra(split.rest, split.frame, self.paid)
 
-    def _remove(
-        self, table: dict[tuple[object, ...], dict[Product, Split]], term: Product, total: Sum
-    ) -> None:
-        del total.terms[term]
-        for key in [k for k, group in table.items() if term in group]:
-            del table[key][term]
-            if not table[key]:
-                del table[key]
-
-    def _choose(
-        self, table: dict[tuple[object, ...], dict[Product, Split]], total: Sum
-    ) -> tuple[tuple[object, ...], list[Product]] | None:
+    def _choose(self, table: _Table, total: Sum) -> tuple[tuple[object, ...], list[Product]] | None:
         best: tuple[float, tuple[object, ...], list[Product]] | None = None
-        outer = self.prices.addition(total.frame.spaces)
-        self.work += len(table)
-        for key, group in table.items():
-            if len(group) < 2:
-                continue
-            gains = []
-            for term, split in group.items():
-                gain = outer + self.ledger.extra(term, total.frame, self.paid) - self._rest(split)
-                if len(split.rest[0]) > 1:
-                    gain -= self.prices.addition(split.frame.spaces)
-                if gain > 0:
-                    gains.append((gain, term))
-            if len(gains) < 2:
-                continue
-            split = group[gains[0][1]]
-            # n terms are n - 1 additions, within the sum and within the array
-            saving: float = sum(g for g, _ in gains) - self._joined_cost(split, total.frame)
-            saving += self.prices.addition(split.frame.spaces) - outer
+        self.work += len(table.commons)
+        for key, common in table.commons.items():
+            if common.weighed is None:
+                common.weighed = self._weighed(common.splits, total.frame)
+            saving: float
+            saving, terms = common.weighed
             if saving <= 0:
                 continue
             if self.noise:
                 saving *= self.random.random() ** self.noise
             if best is None or (saving, key) > (best[0], best[1]):
-                best = (saving, key, [t for _, t in gains])
+                best = (saving, key, terms)
         return None if best is None else (best[1], best[2])
+
+    def _weighed(self, group: Mapping[Product, Split], frame: Frame) -> tuple[int, list[Product]]:
+        """Flops that a common factor saves, and the terms that it is worth taking out of."""
+        outer = self.prices.addition(frame.spaces)
+        gains = []
+        for term, split in group.items() if len(group) > 1 else ():
+            gain = outer + self.ledger.extra(term, frame, self.paid) - self._rest(split)
+            if len(split.rest[0]) > 1:
+                gain -= self.prices.addition(split.frame.spaces)
+            if gain > 0:
+                gains.append((gain, term))
+        if len(gains) < 2:
+            return 0, []
+        split = group[gains[0][1]]
+        # n terms are n - 1 additions, within the sum and within the array
+        saving = sum(g for g, _ in gains) - self._joined_cost(split, frame)
+        saving += self.prices.addition(split.frame.spaces) - outer
+        return saving, [t for _, t in gains]
 
     def _joined_cost(self, split: Split, frame: Frame) -> int:
         label = self.arrays.stand_in(split.frame)

@@ -82,21 +82,32 @@ class Images:
             return self.group
         if alike is None or ages is None:
             alike, ages = (-1,) * len(values), (0,) * len(values)
-        arranged: list[list[tuple[int, ...]]] = []
-        for axes in self.sets:
-            ordered = [a for *_, a in sorted((values[a], alike[a], ages[a], a) for a in axes)]
-            runs = [tuple(run) for _, run in groupby(ordered, key=lambda a: values[a])]
-            ways = product(*(_interleaved(run, tuple(alike[a] for a in run)) for run in runs))
-            arranged.append([tuple(a for run in way for a in run) for way in ways])
-        found = []
-        for choice in product(*arranged):
-            perm = [0] * len(values)
-            for axes, order in zip(self.sets, choice, strict=True):
-                for place, axis in zip(axes, order, strict=True):
-                    perm[place] = axis
-            images = tuple(perm)
-            found.append((images, self.signs[images]))
-        return tuple(found)
+        found = _arranged(self.sets, tuple(values), tuple(alike), tuple(ages))
+        return tuple((images, self.signs[images]) for images in found)
+
+
+@lru_cache(maxsize=100_000)
+def _arranged(
+    sets: tuple[tuple[int, ...], ...],
+    values: tuple[Any, ...],
+    alike: tuple[int, ...],
+    ages: tuple[int, ...],
+) -> tuple[tuple[int, ...], ...]:
+    """Permutations of axes within sets that bring their values into ascending order."""
+    arranged: list[list[tuple[int, ...]]] = []
+    for axes in sets:
+        ordered = [a for *_, a in sorted((values[a], alike[a], ages[a], a) for a in axes)]
+        runs = [tuple(run) for _, run in groupby(ordered, key=lambda a: values[a])]
+        ways = product(*(_interleaved(run, tuple(alike[a] for a in run)) for run in runs))
+        arranged.append([tuple(a for run in way for a in run) for way in ways])
+    found = []
+    for choice in product(*arranged):
+        perm = [0] * len(values)
+        for axes, order in zip(sets, choice, strict=True):
+            for place, axis in zip(axes, order, strict=True):
+                perm[place] = axis
+        found.append(tuple(perm))
+    return tuple(found)
 
 
 def _interleaved(run: tuple[int, ...], alike: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
