@@ -25,6 +25,7 @@ from tcgen.config import Options
 from tcgen.driver import compile_system, read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
+from tcgen.ir.tensor import Role
 from tcgen.runtime.program import Program
 from tcgen.testing import (
     assert_same_values,
@@ -189,9 +190,12 @@ QUIET = {
 def check_random(
     case: tuple[System, dict[str, int]], dtype: str, objective: str, planned: int | None
 ) -> None:
-    """Planned for the extents at which it runs, or for others."""
+    """Planned for the extents at which it runs, or for others, as far as inputs show them."""
     system, extents = case
-    chosen = {n: planned or max(1, e) for n, e in extents.items()}
+    inputs = {s.name for t in system.tensors if t.role is Role.INPUT for s in t.spaces}
+    shown = inputs | {part.name for s in system.spaces if s.name in inputs for part in s.parts}
+    chosen = {n: (planned if n in shown else None) or max(1, e) for n, e in extents.items()}
+    extents = {n: e if n in shown else chosen[n] for n, e in extents.items()}
     options = Options(
         extents=tuple(sorted(chosen.items())), dtype=dtype, target="cuda", objective=objective
     )

@@ -44,13 +44,15 @@ void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_grou
     w.right = scheme & TC_PACK_RIGHT || $parts == 2;
     if (!w.left) run = tc_min(run, tc_run(w.m.axes, w.m.length, w.m.x));
     const int64_t padded = (run + lanes - 1)/lanes*lanes;
-    w.regular = 5*run >= 4*padded || run == rows || (w.blocks.depth < 32 && run > 1);
+    const int most = w.blocks.depth < TC_DEEP ? 5 : 25;  /* of which one part may be padding */
+    w.regular = most*run >= (most - 1)*padded || run == rows || (w.blocks.depth < 32 && run > 1);
     if (!w.regular) {
         run = rows;
         w.left = 1;
     }
     if (w.left == 0 && w.right == 0) w.right = 1;
     w.cut = tc_cut_rows(rows, run, lanes);
+    w.steps = tc_steps_of(&w.k, w.blocks.depth);
     w.stream = !add && summed <= w.blocks.depth && w.regular
         && (double)rows*columns*batches*sizeof($scalar) >= TC_STREAM_BYTES;
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;

@@ -1,9 +1,10 @@
 /* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
- * which operands are packed, and the places of the batch.
+ * how summed points are, which operands are packed, and the places of the batch.
  */
 typedef struct {
     tc_walk m, n, k, batch, target;
     tc_cut cut;
+    tc_steps steps;
     int left, right, add, stream, regular, inner_columns;
     $real alpha;
     const $scalar *a, *b;
@@ -112,6 +113,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     tc_pending_$kind pending;
     pending.count = 0;
     const int64_t summed = tc_points(&w->k), most_depth = w->blocks.depth;
+    const tc_steps *const steps = &w->steps;
     const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
     int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
     int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
@@ -132,7 +134,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
     /* A large operand that meets few columns (rows) is fetched: packing it takes much of the time. */
     const double bytes = (double)summed*sizeof($scalar);
-    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES
+    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES && !steps->crossed
         && last_column - first_column <= TC_FEW;
     const int large_b = bytes*tc_points(&w->n) >= TC_STREAM_BYTES && once
         && last_panel - first_panel <= TC_FEW/(3*w->cut.lanes);
@@ -144,12 +146,17 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
         for (int64_t j0 = first_column; j0 < last_column; j0 += wide) {
             const int64_t columns = tc_min(wide, last_column - j0);
             tc_places(&w->n, j0, columns, b_column, c_column);
-            int64_t p0 = 0;
-            do {
-                const int64_t depth = tc_min(most_depth, summed - p0);
-                tc_places(&w->k, p0, depth, a_depth, b_depth);
+            for (int64_t step = 0; step < steps->count; ++step) {
+                int64_t leap;
+                const int64_t depth = tc_step(steps, step, a_depth, b_depth, &leap);
                 for (int64_t j = 0; w->right && j < columns;) {
 #if $parts == 1
+                    if (leap > 1 && j + TC_COLUMNS <= columns) {
+                        tc_pack_leaping_$kind(packed_b + j*depth, depth, b, b_column + j, b_depth,
+                            leap, w->alpha);
+                        j += TC_COLUMNS;
+                        continue;
+                    }
                     const int64_t many = tc_together_$kind(b_column + j, columns - j);
                     if (many > 0) {
                         tc_copy_$kind(packed_b + j*depth*$parts, many, depth, b + b_column[j],
@@ -179,9 +186,9 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                             depth, a, a_row + strip->row, a_depth, scale);
                     }
                     tc_aim_$kind(&fetch, a, 0, 0, 0, 0);
-                    if (q0 + high < last_panel || p0 + depth < summed) {
+                    if (q0 + high < last_panel || step + 1 < steps->count) {
                         const int same = q0 + high < last_panel;
-                        const int64_t p1 = same ? p0 : p0 + depth;
+                        const int64_t p1 = (same ? step : step + 1)*most_depth;
                         const int64_t q1 = same ? q0 + high : first_panel;
                         const int64_t s0 = tc_panel(&w->cut, q1, &height, &rows);
                         const int64_t s1 = tc_panel(&w->cut, tc_min(q1 + high, last_panel) - 1,
@@ -202,13 +209,12 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a = a, .b = b, .c = w->c + c_start,
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
-                        .add = w->add || p0 > 0, .pending = &pending, .joints = &joints,
+                        .add = w->add || step > 0, .pending = &pending, .joints = &joints,
                         .fetch = &fetch, .fetches = fetch.left/tiles + 1,
                     };
                     tc_tiles_$kind(w, &block);
                 }
-                p0 += depth;
-            } while (p0 < summed);
+            }
         }
     }
     tc_close_all_$kind(&joints);

@@ -50,17 +50,17 @@ $call
 #endif
 
 #if defined(__AVX512F__) && !defined(__clang__)
-#define TC_MASKED(load, store, bits, to, x, rows, add)              \
+#define TC_MASKED(load, store, bits, to, x, first, last, add)       \
     do {                                                            \
-        const bits tc_m = (bits)((1u << (rows)) - 1);               \
+        const bits tc_m = (bits)((1u << (last)) - (1u << (first))); \
         __typeof__(x) tc_x = x;                                     \
         if (add) tc_x += load(to, (__typeof__(x)){0}, tc_m);        \
         store(to, tc_x, tc_m);                                      \
     } while (0)
-#define TC_MASK_d(to, x, rows, add) TC_MASKED(__builtin_ia32_loadupd512_mask, \
-    __builtin_ia32_storeupd512_mask, unsigned char, to, x, rows, add)
-#define TC_MASK_s(to, x, rows, add) TC_MASKED(__builtin_ia32_loadups512_mask, \
-    __builtin_ia32_storeups512_mask, unsigned short, to, x, rows, add)
+#define TC_MASK_d(to, x, first, last, add) TC_MASKED(__builtin_ia32_loadupd512_mask, \
+    __builtin_ia32_storeupd512_mask, unsigned char, to, x, first, last, add)
+#define TC_MASK_s(to, x, first, last, add) TC_MASKED(__builtin_ia32_loadups512_mask, \
+    __builtin_ia32_storeups512_mask, unsigned short, to, x, first, last, add)
 #define TC_MASK_z TC_MASK_d
 #endif
 #define TC_STREAM_z TC_STREAM_d
@@ -70,7 +70,10 @@ $call
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
 #define TC_PENDING 64            /* lines of the target that wait to be stored */
 #define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
-#define TC_FEW 128              /* columns or rows */
+#define TC_FEW 128               /* columns or rows */
+#define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
+#define TC_TALL 16               /* summed points of a rectangle, */
+#define TC_WIDE 24               /* by how many */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
@@ -178,6 +181,65 @@ static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t 
     *vectors = (int)(base + (piece < extra));
     *rows = tc_min((int64_t)*vectors*cut->lanes, cut->run - skip*cut->lanes);
     return panel/cut->pieces*cut->run + skip*cut->lanes;
+}
+
+/* How summed points are cut into blocks: in their order, or, where two long axes have stride 1 in an
+ * operand each, in rectangles of both. Whole cache lines of both operands are then used at once.
+ */
+typedef struct {
+    tc_walk walk;  /* of all points; in rectangles, without the two axes */
+    int crossed;
+    int64_t depth, count, tall, wide;
+    int64_t first[3], second[3];  /* length and strides of the axes of b and of a */
+} tc_steps;
+
+static tc_steps tc_steps_of(const tc_walk *k, int64_t depth)
+{
+    tc_steps s = {.walk = *k, .depth = depth, .tall = 1, .wide = 1};
+    int one = -1, two = -1;
+    for (int d = 0; d < k->axes; ++d) {
+        if (k->y[d] == 1) one = d;
+        if (k->x[d] == 1) two = d;
+    }
+    const int64_t points = tc_points(k);
+    s.count = tc_max(1, (points + depth - 1)/depth);
+    if (one < 0 || two < 0 || one == two || points <= depth
+        || k->length[one] < TC_TALL || k->length[two] <= 2*TC_WIDE || depth < TC_TALL*TC_WIDE) {
+        return s;
+    }
+    s.crossed = 1;
+    for (int n = 0; n < 3; ++n) {
+        s.first[n] = (n == 0 ? k->length : n == 1 ? k->x : k->y)[one];
+        s.second[n] = (n == 0 ? k->length : n == 1 ? k->x : k->y)[two];
+    }
+    s.walk.length[one] = s.walk.length[two] = 1;
+    s.tall = (s.first[0] + TC_TALL - 1)/TC_TALL;
+    s.wide = (s.second[0] + TC_WIDE - 1)/TC_WIDE;
+    s.count = tc_points(&s.walk)*s.tall*s.wide;
+    return s;
+}
+
+/* Places of the points of a block, and how many. From one point to that with the next element of b
+ * are ``leap`` points.
+ */
+static int64_t tc_step(const tc_steps *s, int64_t step, int64_t *x, int64_t *y, int64_t *leap)
+{
+    *leap = 1;
+    if (!s->crossed) {
+        const int64_t start = step*s->depth, depth = tc_min(s->depth, tc_points(&s->walk) - start);
+        tc_places(&s->walk, start, depth, x, y);
+        return depth;
+    }
+    const int64_t p = step%s->wide*TC_WIDE, q = step/s->wide%s->tall*TC_TALL;
+    const int64_t wide = tc_min(TC_WIDE, s->second[0] - p), tall = tc_min(TC_TALL, s->first[0] - q);
+    int64_t from, to;
+    tc_places(&s->walk, step/s->wide/s->tall, 1, &from, &to);
+    for (int64_t n = 0; n < tall*wide; ++n) {
+        x[n] = from + (q + n/wide)*s->first[1] + (p + n%wide)*s->second[1];
+        y[n] = to + (q + n/wide)*s->first[2] + (p + n%wide)*s->second[2];
+    }
+    *leap = wide;
+    return tall*wide;
 }
 
 static int tc_consecutive(const int64_t *places, int64_t count)

@@ -109,6 +109,33 @@ static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64
         p += block;
     }
 }
+/* Pack whole columns whose consecutive elements belong to points that are ``leap`` apart. */
+static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real *restrict from,
+    const int64_t *column, const int64_t *row, int64_t leap, $real alpha)
+{
+    const int64_t run = depth/leap, whole = TC_COLUMNS%TC_LANES ? 0 : run/TC_LANES*TC_LANES;
+    for (int64_t p = 0; p < leap; ++p) {
+        for (int64_t q = 0; q < whole; q += TC_LANES) {
+            for (int j = 0; j < TC_COLUMNS; j += TC_LANES) {
+                tc_vec_$kind x[TC_LANES];
+                _Pragma("GCC unroll 16")
+                for (int n = 0; n < TC_LANES; ++n) {
+                    x[n] = alpha**(const tc_any_$kind *)(from + column[(j + n)%TC_COLUMNS] + row[p + q*leap]);
+                }
+                tc_turn_$kind(x);
+                _Pragma("GCC unroll 16")
+                for (int n = 0; n < TC_LANES; ++n) {
+                    *(tc_any_$kind *)(to + (p + (q + n)*leap)*TC_COLUMNS + j) = x[n];
+                }
+            }
+        }
+        for (int64_t q = whole; q < run; ++q) {
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                to[(p + q*leap)*TC_COLUMNS + j] = alpha*from[column[j] + row[p + q*leap]];
+            }
+        }
+    }
+}
 #define TC_PACK_LEFT_$kind tc_pack_$kind
 #define TC_PACK_RIGHT_$kind tc_pack_$kind
 #else

@@ -41,7 +41,7 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
         } else {
             _Pragma("GCC unroll 16")
             for (int n = 0; n < TC_LANES; ++n) {
-                if (n < high) tc_part_$kind(c + t->c_row[i + n], x[n], wide, t->add);
+                if (n < high) tc_part_$kind(c + t->c_row[i + n], x[n], 0, wide, t->add);
             }
         }
         if ((t->element += TC_LANES) < t->run) continue;

@@ -1,10 +1,10 @@
-/* The first rows of a vector to memory, or added to it. */
-static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t rows, int add)
+/* Lanes first to last of a vector to memory, or added to it; the first lane of all is for ``to``. */
+static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t first, int64_t last, int add)
 {
 #ifdef TC_MASK_$kind
-    TC_MASK_$kind(to, x, rows, add);
+    TC_MASK_$kind(to, x, first, last, add);
 #else
-    for (int64_t n = 0; n < rows; ++n) to[n] = add ? to[n] + x[n] : x[n];
+    for (int64_t n = first; n < last; ++n) to[n] = add ? to[n] + x[n] : x[n];
 #endif
 }
 
@@ -62,6 +62,15 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + tile->b_column[j];
     tc_pending_$kind *const pending = tile->pending;
     const int64_t waiting = pending->count;
+    if (!stream) {  /* the target arrives while the tile is computed */
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) {
+            const $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) __builtin_prefetch(to + v*TC_LANES, 1, 3);
+            __builtin_prefetch(to + height*TC_LANES - 1, 1, 3);
+        }
+    }
     _Pragma("GCC unroll 1")
     for (int64_t p = 0; p < depth; ++p) {
         if (p < waiting) TC_STREAM_$kind((tc_vec_$kind *)pending->to[p], pending->line[p]);
@@ -203,37 +212,58 @@ static void tc_append_$kind(tc_joints_$kind *t, int column, $real *to, const tc_
     joint->part = part;
 }
 
+/* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
+ * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.
+ */
+typedef struct {
+    int64_t shift;
+    int vector, first, last;
+} tc_piece_$kind;
+
+static int tc_pieces_$kind(const int64_t *c_row, int64_t rows, tc_piece_$kind *piece)
+{
+    const int64_t across = TC_LANES/$parts;
+    int count = 0;
+    for (int64_t n = 0, end; n < rows; n = end) {
+        const int64_t lane = n%across, here = c_row ? c_row[n] - c_row[0] : n;
+        end = n + 1;
+        while (end < rows && end%across && (!c_row || c_row[end] == c_row[end - 1] + 1)) ++end;
+        piece[count].shift = $parts*(here - lane);
+        piece[count].vector = (int)(n/across);
+        piece[count].first = (int)($parts*lane);
+        piece[count++].last = (int)($parts*(lane + end - n));
+    }
+    return count;
+}
+
 /* A tile at an edge, or one whose rows are not consecutive or not on lines: by way of a buffer. */
 static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
     const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row,
     tc_joints_$kind *joints)
 {
-    $real whole[TC_COLUMNS][3*TC_LANES] __attribute__((aligned(64)));
+    tc_vec_$kind whole[TC_COLUMNS][3];
+    tc_piece_$kind piece[3*TC_LANES];
+    const int join = joints && !c_row, pieces = join ? 0 : tc_pieces_$kind(c_row, rows, piece);
     int64_t places[TC_COLUMNS];
-    for (int j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
+    for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
+    for (int64_t j = 0; j < columns; ++j) {
+        const $real *const to = ($real *)(tile->c + tile->c_column[j]);
+        for (int n = 0; n < pieces; ++n) {
+            __builtin_prefetch(to + piece[n].shift + piece[n].first, 1, 3);
+            __builtin_prefetch(to + piece[n].shift + piece[n].last - 1, 1, 3);
+        }
+    }
     tc_tile_$kind inner = *tile;
     inner.c = ($scalar *)whole[0];
     inner.c_column = places;
     inner.add = inner.stream = 0;
     run(&inner);
     for (int64_t j = 0; j < columns; ++j) {
-        $scalar *const to = tile->c + tile->c_column[j];
-        if (joints && !c_row) {
-            tc_append_$kind(joints, (int)j, ($real *)to, (const tc_vec_$kind *)whole[j],
-                $parts*rows, tile->pending);
-            continue;
-        }
-        if (!c_row) {
-            for (int64_t n = 0; n < $parts*rows; n += TC_LANES) {
-                tc_part_$kind(($real *)to + n, *(const tc_vec_$kind *)(whole[j] + n),
-                    tc_min(TC_LANES, $parts*rows - n), tile->add);
-            }
-            continue;
-        }
-        const $scalar *const value = (const $scalar *)whole[j];
-        for (int64_t i = 0; i < rows; ++i) {
-            $scalar *const here = to + (c_row[i] - c_row[0]);
-            *here = tile->add ? *here + value[i] : value[i];
+        $real *const to = ($real *)(tile->c + tile->c_column[j]);
+        if (join) tc_append_$kind(joints, (int)j, to, whole[j], $parts*rows, tile->pending);
+        for (int n = 0; n < pieces; ++n) {
+            tc_part_$kind(to + piece[n].shift, whole[j][piece[n].vector], piece[n].first,
+                piece[n].last, tile->add);
         }
     }
 }
