@@ -15,6 +15,7 @@ _PARTS = (
     "c/contract_pack.c",
     "c/contract_fetch.c",
     "c/contract_tile.c",
+    "c/contract_stream.c",
     "c/contract_blocks.c",
     "c/contract_stage.c",
     "c/contract.c",

@@ -21,83 +21,176 @@ typedef struct {
 /* A block of the target: panels and columns, with the operands for some summed points. */
 typedef struct {
     const tc_strip_$kind *strips;
-    int64_t panels, columns, depth, slot;
+    int64_t row, panels, columns, depth, slot;
     const $real *packed_a, *packed_b;
     const $scalar *a, *b;
     $scalar *c;
     const int64_t *a_row, *a_depth, *b_column, *b_depth, *c_row, *c_column;
     int add;
-    tc_pending_$kind *pending;
-    tc_joints_$kind *joints;
     tc_fetch_$kind *fetch;
     int64_t fetches;  /* for each tile */
+    tc_stream_$kind *stream;
 } tc_block_$kind;
 
-/* One tile of a block. */
-static inline __attribute__((always_inline)) void tc_one_$kind(
-    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j)
+/* The operands of one tile of a block, and what computes it. ``column``: room for their places. */
+static inline __attribute__((always_inline)) tc_run_tile_$kind *tc_operands_$kind(
+    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j,
+    tc_tile_$kind *tile, int64_t *column)
 {
     static tc_run_tile_$kind *const packed[] = {
         0, tc_tile_${kind}_111, tc_tile_${kind}_211, tc_tile_${kind}_311};
     const tc_strip_$kind strip = block->strips[q];
-    const int64_t across = tc_min(TC_COLUMNS, block->columns - j);
-    tc_tile_$kind tile;
-    tile.depth = block->depth*$parts;
-    tile.a = block->packed_a + q*block->slot;
-    tile.b = block->packed_b + j*tile.depth;
-    tile.c = block->c + block->c_row[strip.row];
-    tile.c_column = block->c_column + j;
-    tile.add = block->add;
-    tile.pending = block->pending;
-    tile.fetch = block->fetch->list;
-    tile.fetches = tc_take_$kind(block->fetch, block->fetches);
-    tile.stream = 0;
-    if (w->stream && across == TC_COLUMNS && strip.rows == strip.height*w->cut.lanes) {
-        uintptr_t places = 0;
-        for (int n = 0; n < TC_COLUMNS; ++n) places |= (uintptr_t)(tile.c + tile.c_column[n]);
-        tile.stream = places%TC_VECTOR == 0;
-    }
-    tc_run_tile_$kind *run = packed[strip.height];
+    tile->depth = block->depth*$parts;
+    tile->a = block->packed_a + q*block->slot;
+    tile->b = block->packed_b + j*tile->depth;
+    tile->fetch = block->fetch->list;
+    tile->fetches = tc_take_$kind(block->fetch, block->fetches);
 #if $parts == 1
     static tc_run_tile_$kind *const left_in_place[] = {
         0, tc_tile_${kind}_101, tc_tile_${kind}_201, tc_tile_${kind}_301};
     static tc_run_tile_$kind *const right_in_place[] = {
         0, tc_tile_${kind}_110, tc_tile_${kind}_210, tc_tile_${kind}_310};
-    int64_t column[TC_COLUMNS];
     if (!w->left && strip.rows == strip.height*w->cut.lanes) {
-        tile.a = block->a + block->a_row[strip.row];
-        tile.a_column = block->a_depth;
-        run = left_in_place[strip.height];
-    } else if (!w->right) {
+        tile->a = block->a + block->a_row[strip.row];
+        tile->a_column = block->a_depth;
+        return left_in_place[strip.height];
+    }
+    if (!w->right) {
         for (int n = 0; n < TC_COLUMNS; ++n) {
             column[n] = block->b_column[tc_min(j + n, block->columns - 1)];
         }
-        tile.b = block->b;
-        tile.b_column = column;
-        tile.b_row = block->b_depth;
-        run = right_in_place[strip.height];
+        tile->b = block->b;
+        tile->b_column = column;
+        tile->b_row = block->b_depth;
+        return right_in_place[strip.height];
     }
 #endif
+    return packed[strip.height];
+}
+
+/* One tile of a block. */
+static inline __attribute__((always_inline)) void tc_one_$kind(
+    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j)
+{
+    const tc_strip_$kind strip = block->strips[q];
+    const int64_t across = tc_min(TC_COLUMNS, block->columns - j);
+    int64_t column[TC_COLUMNS];
+    tc_tile_$kind tile;
+    tc_run_tile_$kind *const run = tc_operands_$kind(w, block, q, j, &tile, column);
+    tile.c = block->c + block->c_row[strip.row];
+    tile.c_column = block->c_column + j;
+    tile.add = block->add;
+    tc_give_$kind(&tile, &block->stream->pending);
+    tile.leave = 0;
+    if (w->stream == TC_DIRECT && across == TC_COLUMNS && strip.rows == strip.height*w->cut.lanes) {
+        tile.leave = &block->stream->pending;
+    }
+    tile.far = !tile.leave;
     const int64_t *const rows = block->c_row + strip.row;
     const int64_t *const scattered = w->regular || tc_consecutive(rows, strip.rows) ? 0 : rows;
-    if (scattered || across < TC_COLUMNS || strip.rows < strip.height*w->cut.lanes
-        || w->stream > tile.stream) {
-        tc_edge_$kind(run, &tile, strip.rows, across, scattered, w->stream ? block->joints : 0);
+    if (scattered || across < TC_COLUMNS || strip.rows < strip.height*w->cut.lanes) {
+        tc_edge_$kind(run, &tile, strip.rows, across, scattered);
     } else {
         run(&tile);
+    }
+}
+
+/* Panels of one run, from panel q on, that go through the buffer together. */
+static int64_t tc_tall_$kind(const tc_work_$kind *w, const tc_block_$kind *block, int64_t q)
+{
+    const int64_t run = (block->row + block->strips[q].row)/w->cut.run;
+    int64_t last = q + 1;
+    while (last < block->panels && last - q < TC_TALLEST
+        && (block->row + block->strips[last].row)/w->cut.run == run) {
+        ++last;
+    }
+    return last;
+}
+
+/* Columns that go through the buffer with panels of one run, at least those of a tile. */
+static int64_t tc_broad_$kind(const tc_cut *cut)
+{
+    const int64_t height = (cut->vectors + cut->pieces - 1)/cut->pieces;
+    return TC_LINES/(tc_min(cut->pieces, TC_TALLEST)*height + 1)/TC_COLUMNS*TC_COLUMNS;
+}
+
+/* A chunk of a target that passes by the caches: panels q0 to q1, of one run, and columns
+ * j0 to j1. It is written as the target lies, runs that follow each other joined,
+ * so that whole lines are stored while the next chunk is computed.
+ */
+static void tc_chunk_$kind(
+    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q0, int64_t q1, int64_t j0, int64_t j1)
+{
+    const int64_t across = w->cut.lanes, row = block->strips[q0].row;
+    const int64_t rows = block->strips[q1 - 1].row + block->strips[q1 - 1].rows - row;
+    tc_stream_$kind *const stream = block->stream;
+    stream->turn = !stream->turn;
+    $scalar *const buffer = ($scalar *)stream->buffer[stream->turn];
+    $scalar *const c = block->c + block->c_row[row];
+    int64_t place[TC_LINES + TC_COLUMNS], first[TC_LINES + 1], end = 0, next = INT64_MIN;
+    int stretches = 0;
+    for (int64_t j = j0; j < j1; ++j) {
+        if (block->c_column[j] != next) {
+            end = (end + across - 1)/across*across;
+            end += (int64_t)((uintptr_t)(c + block->c_column[j])%TC_VECTOR/sizeof($scalar));
+            first[stretches++] = j;
+        }
+        place[j - j0] = end;
+        end += rows;
+        next = rows == w->cut.run ? block->c_column[j] + rows : INT64_MIN;
+    }
+    first[stretches] = j1;
+    for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*across;
+    const int64_t tiles = (j1 - j0 + TC_COLUMNS - 1)/TC_COLUMNS*(q1 - q0);
+    int64_t waiting = 0;
+    for (int64_t n = stream->first; n < stream->count; ++n) waiting += stream->stretch[n].lines;
+    const int64_t share = (waiting + tiles - 1)/tiles;
+    for (int64_t j = j0; j < j1; j += TC_COLUMNS) {
+        for (int64_t q = q1 - 1; q >= q0; --q) {  /* padding is written over */
+            int64_t column[TC_COLUMNS];
+            tc_tile_$kind tile;
+            tc_run_tile_$kind *const run = tc_operands_$kind(w, block, q, j, &tile, column);
+            tile.c = buffer + (block->strips[q].row - row);
+            tile.c_column = place + (j - j0);
+            tile.add = tile.far = 0;
+            tile.leave = 0;
+            tc_share_lines_$kind(&tile, stream, share);
+            run(&tile);
+        }
+    }
+    tc_drain_stream_$kind(stream);
+    for (int n = 0; n < stretches; ++n) {
+        tc_pass_$kind(stream, ($real *)(c + block->c_column[first[n]]),
+            ($real *)(buffer + place[first[n] - j0]), (first[n + 1] - first[n])*rows*$parts);
     }
 }
 
 /* All tiles of a block; the inner loop walks what lies closer together in the target. */
 static void tc_tiles_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
 {
-    if (w->inner_columns) {
-        for (int64_t q = 0; q < block->panels; ++q) {
-            for (int64_t j = 0; j < block->columns; j += TC_COLUMNS) tc_one_$kind(w, block, q, j);
+    const int64_t panels = block->panels, columns = block->columns;
+    const int64_t broad = tc_broad_$kind(&w->cut);
+    if (w->stream == TC_BUFFERED && w->inner_columns) {
+        for (int64_t q = 0, next; q < panels; q = next) {
+            next = tc_tall_$kind(w, block, q);
+            for (int64_t j = 0; j < columns; j += broad) {
+                tc_chunk_$kind(w, block, q, next, j, tc_min(columns, j + broad));
+            }
+        }
+    } else if (w->stream == TC_BUFFERED) {
+        for (int64_t j = 0; j < columns; j += broad) {
+            for (int64_t q = 0, next; q < panels; q = next) {
+                next = tc_tall_$kind(w, block, q);
+                tc_chunk_$kind(w, block, q, next, j, tc_min(columns, j + broad));
+            }
+        }
+    } else if (w->inner_columns) {
+        for (int64_t q = 0; q < panels; ++q) {
+            for (int64_t j = 0; j < columns; j += TC_COLUMNS) tc_one_$kind(w, block, q, j);
         }
     } else {
-        for (int64_t j = 0; j < block->columns; j += TC_COLUMNS) {
-            for (int64_t q = 0; q < block->panels; ++q) tc_one_$kind(w, block, q, j);
+        for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
+            for (int64_t q = 0; q < panels; ++q) tc_one_$kind(w, block, q, j);
         }
     }
 }
@@ -109,9 +202,9 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
 {
     tc_strip_$kind strips[TC_STRIPS];
     tc_fetch_$kind fetch;
-    tc_joints_$kind joints = {0};
-    tc_pending_$kind pending;
-    pending.count = 0;
+    tc_stream_$kind stream;
+    stream.turn = 0;
+    stream.first = stream.count = stream.pending.count = 0;
     const int64_t summed = tc_points(&w->k), most_depth = w->blocks.depth;
     const tc_steps *const steps = &w->steps;
     const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
@@ -204,12 +297,12 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                     }
                     const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
                     const tc_block_$kind block = {
-                        .strips = strips, .panels = panels, .columns = columns, .depth = depth,
+                        .strips = strips, .row = r0, .panels = panels, .columns = columns, .depth = depth,
                         .slot = slot, .packed_a = packed_a, .packed_b = packed_b,
                         .a = a, .b = b, .c = w->c + c_start,
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
-                        .add = w->add || step > 0, .pending = &pending, .joints = &joints,
+                        .add = w->add || step > 0, .stream = &stream,
                         .fetch = &fetch, .fetches = fetch.left/tiles + 1,
                     };
                     tc_tiles_$kind(w, &block);
@@ -217,7 +310,6 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
             }
         }
     }
-    tc_close_all_$kind(&joints);
-    tc_drain_$kind(&pending);
+    tc_drain_stream_$kind(&stream);
     if (w->stream) TC_FENCE();
 }

@@ -68,7 +68,10 @@ $call
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
-#define TC_PENDING 64            /* lines of the target that wait to be stored */
+#define TC_PENDING 64            /* lines of the target that wait for the next tile to store them, */
+#define TC_LINES 256             /* for the tiles that follow, */
+#define TC_STRETCHES 256         /* and the stretches that they form */
+#define TC_TALLEST 9             /* panels that wait together, with all columns of a tile */
 #define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
@@ -80,6 +83,9 @@ $call
 
 /* How a tile reads an operand; COPIED: in place, and packs it for the tiles that follow. */
 enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_COPIED = 2 };
+
+/* How a target passes by the caches: not at all, in tiles of whole lines, by way of a buffer. */
+enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2 };
 
 /* A group within the library: neighbouring axes joined. */
 typedef struct {
@@ -252,7 +258,6 @@ static int tc_consecutive(const int64_t *places, int64_t count)
 
 #define TC_BELOW(n, h) ((n) & (h) ? TC_LANES + (n) - (h) : (n))
 #define TC_ABOVE(n, h) ((n) & (h) ? TC_LANES + (n) : (n) + (h))
-#define TC_ITSELF(n, h) (n)
 #define TC_EACH_2(F, h) F(0, h), F(1, h)
 #define TC_EACH_4(F, h) TC_EACH_2(F, h), F(2, h), F(3, h)
 #define TC_EACH_8(F, h) TC_EACH_4(F, h), F(4, h), F(5, h), F(6, h), F(7, h)

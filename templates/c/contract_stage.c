@@ -142,7 +142,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 tc_store_$kind(before, share - stored, pending);
                 stored = share;
                 const int copy = whole && j == 0;
-                const tc_tile_$kind tile = {
+                tc_tile_$kind tile = {
                     .depth = summed,
                     .a = copy ? source : left,
                     .a_column = a_depth,
@@ -152,8 +152,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .copy = left,
                     .fetch = fetch->list,
                     .fetches = tc_take_$kind(fetch, share_of_lines),
-                    .pending = pending,
                 };
+                tc_give_$kind(&tile, pending);
                 (copy ? copied : again)[height](&tile);
             }
         }
@@ -190,11 +190,12 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             const int64_t share = squares*++done/tiles;
             tc_store_$kind(before, share - stored, pending);
             stored = share;
-            const tc_tile_$kind tile = {
+            tc_tile_$kind tile = {
                 .depth = summed, .a = left + q*slot, .b = b, .b_column = places, .b_row = b_depth,
                 .fetch = fetch->list, .fetches = tc_take_$kind(fetch, share_of_lines),
-                .c = buffer + f*s->pitch + row, .c_column = here, .pending = pending,
+                .c = buffer + f*s->pitch + row, .c_column = here,
             };
+            tc_give_$kind(&tile, pending);
             in_place[height](&tile);
         }
     }

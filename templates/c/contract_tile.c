@@ -36,10 +36,21 @@ typedef struct {
     const int64_t *c_column;
     $real *copy;  /* where the panel is packed as it is read */
     const void *const *fetch;  /* lines that are read later, one a step */
-    int64_t fetches;
-    int add, stream;
-    tc_pending_$kind *pending;
+    int64_t fetches, stores;
+    $real *const *store_to;  /* lines of other tiles that are stored, one a step */
+    const tc_vec_$kind *store;
+    tc_pending_$kind *leave;  /* where lines are left that the next tile stores, or not */
+    int add, far;  /* to what is there; out of the caches */
 } tc_tile_$kind;
+
+/* Let a tile store what waits. */
+static inline void tc_give_$kind(tc_tile_$kind *tile, tc_pending_$kind *pending)
+{
+    tile->stores = pending->count;
+    tile->store_to = pending->to;
+    tile->store = pending->line;
+    pending->count = 0;
+}
 
 static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const tc_tile_$kind *tile, const int height, const int left, const int right)
@@ -56,13 +67,15 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const void *const *const fetch = tile->fetch;
     const int64_t fetches = tile->fetches;
     $real *copy = tile->copy;
-    const int add = tile->add, stream = tile->stream;
+    const int add = tile->add;
     const $real *column[TC_COLUMNS];
     _Pragma("GCC unroll 8")
     for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + tile->b_column[j];
-    tc_pending_$kind *const pending = tile->pending;
-    const int64_t waiting = pending->count;
-    if (!stream) {  /* the target arrives while the tile is computed */
+    const int64_t stores = tile->stores;
+    $real *const *const store_to = tile->store_to;
+    const tc_vec_$kind *const store = tile->store;
+    tc_pending_$kind *const leave = tile->leave;
+    if (tile->far) {  /* the target arrives while the tile is computed */
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
             const $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
@@ -73,7 +86,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     }
     _Pragma("GCC unroll 1")
     for (int64_t p = 0; p < depth; ++p) {
-        if (p < waiting) TC_STREAM_$kind((tc_vec_$kind *)pending->to[p], pending->line[p]);
+        if (p < stores) TC_STREAM_$kind((tc_vec_$kind *)store_to[p], store[p]);
         if (p < fetches) __builtin_prefetch(fetch[p], 0, 2);
         const $real *from = left == TC_PACKED ? a : a + a_column[p];
         tc_vec_$kind x[3];
@@ -93,19 +106,17 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         if (left == TC_PACKED) a += height*TC_LANES;
         if (right == TC_PACKED) b += TC_COLUMNS;
     }
-    for (int64_t n = depth; n < waiting; ++n) {
-        TC_STREAM_$kind((tc_vec_$kind *)pending->to[n], pending->line[n]);
-    }
-    pending->count = stream ? TC_COLUMNS*height : 0;
+    for (int64_t n = depth; n < stores; ++n) TC_STREAM_$kind((tc_vec_$kind *)store_to[n], store[n]);
+    if (leave) leave->count = TC_COLUMNS*height;
     _Pragma("GCC unroll 8")
     for (int j = 0; j < TC_COLUMNS; ++j) {
         $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
         _Pragma("GCC unroll 3")
         for (int v = 0; v < height; ++v) {
             tc_any_$kind *const here = (tc_any_$kind *)(to + v*TC_LANES);
-            if (stream) {
-                pending->to[j*height + v] = ($real *)here;
-                pending->line[j*height + v] = sum[j][v];
+            if (leave) {
+                leave->to[j*height + v] = ($real *)here;
+                leave->line[j*height + v] = sum[j][v];
             } else if (add) {
                 *here += sum[j][v];
             } else {
@@ -139,79 +150,6 @@ TC_TILE(3, 2, 1)
 
 typedef void tc_run_tile_$kind(const tc_tile_$kind *);
 
-/* Runs of the target that do not fill whole lines: where a run begins at the end of the one before
- * it, they are joined, and whole lines pass by the caches; what is left at the ends is stored as it is.
- */
-typedef struct {
-    $real *line;        /* of the target, the first line that is not complete */
-    int64_t head, end;  /* its elements head to end are there, */
-    tc_vec_$kind part;  /* in here */
-} tc_joint_$kind;
-
-/* One for each column of a tile: runs follow each other along rows, or along columns. */
-typedef struct {
-    int latest;
-    tc_joint_$kind joint[TC_COLUMNS];
-} tc_joints_$kind;
-
-static void tc_close_$kind(tc_joint_$kind *t)
-{
-    for (int64_t n = t->head; n < t->end; ++n) t->line[n] = t->part[n];
-    t->line = 0;
-    t->head = t->end = 0;
-}
-
-static void tc_close_all_$kind(tc_joints_$kind *t)
-{
-    for (int j = 0; j < TC_COLUMNS; ++j) tc_close_$kind(t->joint + j);
-}
-
-/* Add a run of ``count`` elements in whole vectors. They are moved in registers: what is loaded from
- * memory in other pieces than it was stored in has to wait for all stores before it.
- */
-static void tc_append_$kind(tc_joints_$kind *t, int column, $real *to, const tc_vec_$kind *value,
-    int64_t count, tc_pending_$kind *pending)
-{
-    if (t->joint[t->latest].line + t->joint[t->latest].end != to) t->latest = column;
-    tc_joint_$kind *const joint = t->joint + t->latest;
-    if (joint->line + joint->end != to) {
-        tc_close_$kind(joint);
-        joint->head = joint->end = (int64_t)((uintptr_t)to%TC_VECTOR/sizeof($real));
-        joint->line = to - joint->head;
-    }
-    const tc_pick_$kind place = {TC_EACH(TC_ITSELF, 0)};
-    const $number shift = ($number)joint->end;
-    const tc_pick_$kind kept = place < shift;  /* what is there comes before what is added */
-    const tc_pick_$kind joined = (place & kept) | ((place - shift + TC_LANES) & ~kept);
-    const tc_pick_$kind rest = place - shift + TC_LANES;  /* what is added beyond the line */
-    if (pending->count + 4 > TC_PENDING) tc_drain_$kind(pending);
-    $real *line = joint->line;
-    tc_vec_$kind part = joint->part;
-    int64_t head = joint->head, lines = pending->count, end = joint->end + count;
-    for (; count > 0; count -= TC_LANES, ++value) {
-        const tc_vec_$kind whole = __builtin_shuffle(part, *value, joined);
-        if (shift + count < TC_LANES) {
-            part = whole;
-            break;
-        }
-        part = __builtin_shuffle(*value, rest);
-        if (head > 0) {
-            for (int64_t h = head; h < TC_LANES; ++h) line[h] = whole[h];
-            head = 0;
-        } else {
-            pending->to[lines] = line;
-            pending->line[lines++] = whole;
-        }
-        line += TC_LANES;
-        end -= TC_LANES;
-    }
-    pending->count = lines;
-    joint->head = head;
-    joint->end = end;
-    joint->line = line;
-    joint->part = part;
-}
-
 /* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
  * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.
  */
@@ -236,14 +174,13 @@ static int tc_pieces_$kind(const int64_t *c_row, int64_t rows, tc_piece_$kind *p
     return count;
 }
 
-/* A tile at an edge, or one whose rows are not consecutive or not on lines: by way of a buffer. */
+/* A tile at an edge, or one whose rows are not consecutive: by way of a buffer. */
 static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
-    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row,
-    tc_joints_$kind *joints)
+    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
 {
     tc_vec_$kind whole[TC_COLUMNS][3];
     tc_piece_$kind piece[3*TC_LANES];
-    const int join = joints && !c_row, pieces = join ? 0 : tc_pieces_$kind(c_row, rows, piece);
+    const int pieces = tc_pieces_$kind(c_row, rows, piece);
     int64_t places[TC_COLUMNS];
     for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
     for (int64_t j = 0; j < columns; ++j) {
@@ -256,11 +193,11 @@ static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
     tc_tile_$kind inner = *tile;
     inner.c = ($scalar *)whole[0];
     inner.c_column = places;
-    inner.add = inner.stream = 0;
+    inner.add = inner.far = 0;
+    inner.leave = 0;
     run(&inner);
     for (int64_t j = 0; j < columns; ++j) {
         $real *const to = ($real *)(tile->c + tile->c_column[j]);
-        if (join) tc_append_$kind(joints, (int)j, to, whole[j], $parts*rows, tile->pending);
         for (int n = 0; n < pieces; ++n) {
             tc_part_$kind(to + piece[n].shift, whole[j][piece[n].vector], piece[n].first,
                 piece[n].last, tile->add);

@@ -1,0 +1,62 @@
+/* Stretches of a target that pass by the caches. They are written to a buffer as they lie in memory,
+ * and their whole lines are stored while the tiles that follow are computed.
+ */
+typedef struct {
+    $real *to;
+    const tc_vec_$kind *from;
+    int64_t lines;
+} tc_stretch_$kind;
+
+typedef struct {
+    int turn;
+    int64_t first, count;
+    tc_stretch_$kind stretch[TC_STRETCHES];
+    tc_pending_$kind pending;
+    tc_vec_$kind buffer[2][TC_LINES + 3*TC_TALLEST];
+} tc_stream_$kind;
+
+/* Let ``count`` consecutive elements wait; in the buffer they lie on lines as in the target. */
+static void tc_pass_$kind(tc_stream_$kind *stream, $real *to, const $real *from, int64_t count)
+{
+    const int64_t lane = (int64_t)((uintptr_t)to%TC_VECTOR/sizeof($real));
+    const tc_vec_$kind *source = (const tc_vec_$kind *)(from - lane);
+    int64_t end = lane + count;
+    to -= lane;
+    if (lane > 0) {
+        tc_part_$kind(to, *source++, lane, tc_min(end, TC_LANES), 0);
+        to += TC_LANES;
+        end -= TC_LANES;
+    }
+    if (end <= 0) return;
+    const int64_t whole = end/TC_LANES, rest = end%TC_LANES;
+    if (rest > 0) tc_part_$kind(to + whole*TC_LANES, source[whole], 0, rest, 0);
+    if (whole > 0) stream->stretch[stream->count++] = (tc_stretch_$kind){to, source, whole};
+}
+
+/* Let a tile store up to ``most`` lines, of one stretch. */
+static void tc_share_lines_$kind(tc_tile_$kind *tile, tc_stream_$kind *stream, int64_t most)
+{
+    tile->stores = 0;
+    if (stream->first == stream->count) return;
+    tc_stretch_$kind *const s = stream->stretch + stream->first;
+    tile->stores = tc_min(tc_min(most, TC_PENDING), s->lines);
+    tile->store_to = stream->pending.to;
+    tile->store = s->from;
+    for (int64_t n = 0; n < tile->stores; ++n) stream->pending.to[n] = s->to + n*TC_LANES;
+    s->to += tile->stores*TC_LANES;
+    s->from += tile->stores;
+    s->lines -= tile->stores;
+    stream->first += s->lines == 0;
+}
+
+static void tc_drain_stream_$kind(tc_stream_$kind *stream)
+{
+    for (int64_t n = stream->first; n < stream->count; ++n) {
+        const tc_stretch_$kind s = stream->stretch[n];
+        for (int64_t l = 0; l < s.lines; ++l) {
+            TC_STREAM_$kind((tc_vec_$kind *)s.to + l, s.from[l]);
+        }
+    }
+    stream->first = stream->count = 0;
+    tc_drain_$kind(&stream->pending);
+}
