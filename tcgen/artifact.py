@@ -14,7 +14,7 @@ from pathlib import Path
 from .errors import ArtifactError, UnavailableError
 from .manifest import Manifest, decode, encode
 
-SCHEMA = 3
+SCHEMA = 4
 MANIFEST = "manifest.json"
 
 

@@ -5,8 +5,9 @@ Travels with every artifact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 SHARED_BYTES = 46 * 1024  # of private buffers of a block; beside them a kernel has 2 KiB of its own
 SPILLED_BLOCKS = 128  # most blocks where private buffers do not fit shared memory
@@ -17,11 +18,12 @@ class StripEntry:
     """Variables that are counted as one and cut into tiles.
 
     Attributes:
-        lengths: of each variable, its space and the tile to which a loop around it limits it.
+        lengths: of each variable its space, the tile to which a loop around it limits it, and the
+            host variable where that tile begins.
         tile: points of a tile.
     """
 
-    lengths: tuple[tuple[str, int | None], ...]
+    lengths: tuple[tuple[str, int | None, str | None], ...]
     tile: int
 
 
@@ -49,19 +51,26 @@ class GridEntry:
     once: bool
     part_bytes: int
 
-    def blocks(self, extent: Callable[[str], int]) -> int:
+    def blocks(
+        self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})
+    ) -> int:
         """Blocks of the launch without splits, given the extent of each space.
 
+        Kernels count on it that there is none too many. Without the host variables' ``values``: of
+        whole tiles, the most of any launch.
+
         Example:
-            >>> strip = StripEntry((("o", None), ("v", 4)), 16)
+            >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
             >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0)
-            >>> grid.blocks({"o": 10, "v": 9}.__getitem__)
-            3
+            >>> extent = {"o": 10, "v": 9}.__getitem__
+            >>> grid.blocks(extent), grid.blocks(extent, {"a0": 8})
+            (3, 1)
         """
         count = 1
         for strip in self.strips:
             points = 1
-            for space, tile in strip.lengths:
-                points *= extent(space) if tile is None else min(tile, extent(space))
+            for space, tile, start in strip.lengths:
+                rest = extent(space) - (0 if start is None else values.get(start, 0))
+                points *= rest if tile is None else min(tile, rest)
             count *= -(-points // strip.tile)
         return count if self.most is None else min(count, self.most)

@@ -251,6 +251,39 @@ def test_small_results_of_long_sums() -> None:
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
 
 
+@pytest.mark.parametrize("rows", [3, 7])
+@pytest.mark.parametrize("product", ["g[x,m,n]*h[m,m]", "g[x,m,n]*h[m,n]"])
+def test_sums_over_the_last_tile_of_a_generated_input(product: str, rows: int) -> None:
+    """It has fewer elements than the other tiles, but as long sums, which blocks may share."""
+    text = f"""
+space r
+space o
+index x : r
+index m n : o
+input g[r,o,o] generated
+input h[o,o]
+output y
+y[x] = sum(m,n) {product}
+"""
+    planned = {"r": rows, "o": 200}
+    program = tcgen.compile(text, extents=planned, target="cuda", objective="none")
+    tiles = [entry.tile or 1 for entry in _loops(program.manifest.host_volatile)]
+    assert any(rows % tile for tile in tiles), tiles
+    random = np.random.default_rng(5)
+    g, h = random.standard_normal((rows, 150, 150)), random.standard_normal((150, 150))
+
+    def tile_of_g(out: Any, ranges: tuple[slice, ...]) -> None:
+        out[...] = g[ranges]
+
+    expected = np.einsum("xmn,mm->x" if "h[m,m]" in product else "xmn,mn->x", g, h)
+    np.testing.assert_allclose(program(g=tile_of_g, h=h)["y"], expected, rtol=1e-11)
+
+
+def _loops(host: tuple[Any, ...]) -> list[Any]:
+    loops = [entry for entry in host if entry.kind == "loop"]
+    return [*loops, *(inner for entry in loops for inner in _loops(entry.body))]
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_turned_tiles(dtype: str) -> None:
     """Permutations with a factor and a slice; tiles that are partial on either side."""

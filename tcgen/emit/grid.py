@@ -13,6 +13,8 @@ from .cuda import finish_symbol, threads, totals
 from .cuda_tile_store import PART
 from .scope import Scope
 
+_Lengths = tuple[tuple[str, int | None, str | None], ...]
+
 _RESIDENT = 1 << 20  # blocks of element-wise kernels; further points are taken in turn
 
 
@@ -29,18 +31,20 @@ def make_grid(scope: Scope) -> GridEntry | None:
             most = _RESIDENT
             if isinstance(stmt, Zero):
                 buffer = scope.buffers[stmt.buffer]
-                lengths = tuple((a.space.name, a.length) for a in buffer.axes)
+                lengths: _Lengths = tuple((a.space.name, a.length, None) for a in buffer.axes)
             else:
-                lengths = _lengths(_kept(stmt))
+                lengths = _lengths(_kept(stmt), scope)
             strips = (StripEntry(lengths, share.threads),)
         case Sums():
-            strips = (StripEntry(_lengths(_kept(kernel.body[0])), 1),)
+            strips = (StripEntry(_lengths(_kept(kernel.body[0]), scope), 1),)
             splits, part = share.splits, 16 if _complex(scope) else 8
         case Tiles():
             band = {v.name: v for s in kernel.body if isinstance(s, Assign) for v in s.band}
 
             def entry(strip: Strip) -> StripEntry:
-                return StripEntry(_lengths(tuple(band[n] for n in strip.variables)), strip.tile)
+                return StripEntry(
+                    _lengths(tuple(band[n] for n in strip.variables), scope), strip.tile
+                )
 
             strips = tuple(entry(s) for s in (*share.columns, *share.rows, Strip(share.batch, 1)))
             splits = share.splits
@@ -51,9 +55,9 @@ def make_grid(scope: Scope) -> GridEntry | None:
             ends = {v.name: v for v in kept}
             rest = tuple(v for v in kept if v.name not in (share.row, share.column))
             strips = (
-                StripEntry(_lengths((ends[share.column],)), share.tile),
-                StripEntry(_lengths((ends[share.row],)), share.tile),
-                StripEntry(_lengths(rest), 1),
+                StripEntry(_lengths((ends[share.column],), scope), share.tile),
+                StripEntry(_lengths((ends[share.row],), scope), share.tile),
+                StripEntry(_lengths(rest, scope), 1),
             )
         case Nest():
             strips, most = _nest_strips(scope), share.blocks
@@ -77,8 +81,11 @@ def _kept(stmt: object) -> tuple[BandVar, ...]:
     return tuple(v for v in stmt.band if v.name in stmt.out.variables)
 
 
-def _lengths(variables: tuple[BandVar, ...]) -> tuple[tuple[str, int | None], ...]:
-    return tuple((v.space.name, v.tile) for v in variables)
+def _lengths(variables: tuple[BandVar, ...], scope: Scope) -> _Lengths:
+    return tuple(
+        (v.space.name, v.tile, None if v.base is None else scope.variables[v.base])
+        for v in variables
+    )
 
 
 def _complex(scope: Scope) -> bool:
@@ -97,6 +104,6 @@ def _nest_strips(scope: Scope) -> tuple[StripEntry, ...]:
     body = scope.kernel.body
     while len(body) == 1 and isinstance(loop := body[0], Loop) and loop.parallel:
         var: LoopVar = loop.var
-        strips.append(StripEntry(((var.space.name, None),), var.tile or 1))
+        strips.append(StripEntry(((var.space.name, None, None),), var.tile or 1))
         body = loop.body
     return tuple(strips)

@@ -73,7 +73,7 @@ def _grid(grid: GridEntry, private: tuple[str, ...], manifest: Manifest) -> list
     """``[[points, tile] of each strip, most blocks, bytes each leaves, private buffers]``."""
 
     def points(strip: StripEntry) -> list[Any]:
-        return [[list(manifest.bases_of(s)), tile, 0] for s, tile in strip.lengths]
+        return [[list(manifest.bases_of(s)), tile, 0] for s, tile, _ in strip.lengths]
 
     held = [b for b in manifest.buffers if b.name in private]
     return [

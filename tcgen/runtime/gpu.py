@@ -5,8 +5,9 @@ Everything is queued on the device's current stream; only results for the CPU ar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy.typing as npt
 from ..arena import Layout
 from ..artifact import Artifact
 from ..errors import ArgumentError, ShapeError
-from ..grid import SHARED_BYTES, SPILLED_BLOCKS
+from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry
 from ..manifest import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from .arguments import Source, check_dtype, describe
 from .device import CompiledModule, Device, Function, open_device, view
@@ -194,10 +195,8 @@ class _Launch:
     Attributes:
         kernel: what is launched.
         function, finish: compiled; the second pass, or None.
-        blocks: of the second pass; the first has ``splits`` times as many.
-        once: the second pass is one block, also where the first one has none.
-        splits: blocks that share a sum.
-        threads: of a block.
+        grid, extent: how many blocks run it, given the extent of each space.
+        blocks: at most, without splits.
         shared: bytes of dynamic shared memory of a block.
         numbers: arguments between the arrays and the host variables.
         arguments: names of the arrays.
@@ -208,10 +207,9 @@ class _Launch:
     kernel: KernelEntry
     function: Function
     finish: Function | None
+    grid: GridEntry
+    extent: Callable[[str], int]
     blocks: int
-    once: bool
-    splits: int
-    threads: int
     shared: int
     arguments: tuple[str, ...]
     numbers: tuple[np.int64, ...]
@@ -221,7 +219,10 @@ class _Launch:
 
     def launch(self, arrays: Mapping[str, Any], values: Values, scratch: Any) -> None:
         """Queue it, and its second pass."""
-        if self.blocks == 0 and not self.once:
+        blocks = self.blocks
+        if self.kernel.host:
+            blocks = min(blocks, self.grid.blocks(self.extent, values))
+        if blocks == 0 and not self.grid.once:
             return
         args = (
             *(arrays[name] for name in self.arguments),
@@ -229,11 +230,11 @@ class _Launch:
             *self.numbers,
             *(np.int64(values[v]) for v in self.kernel.host),
         )
-        block = (self.threads,)
-        if self.blocks:
-            self.function((self.blocks * self.splits,), block, args, shared_mem=self.shared)
+        block = (self.grid.threads,)
+        if blocks:
+            self.function((blocks * self.grid.splits,), block, args, shared_mem=self.shared)
         if self.finish is not None:
-            self.finish((1 if self.once else self.blocks,), block, args)
+            self.finish((1 if self.grid.once else blocks,), block, args)
 
 
 def _prepare(
@@ -241,7 +242,8 @@ def _prepare(
 ) -> _Launch:
     grid = kernel.grid
     assert grid is not None, f"kernel {kernel.name} has no grid"
-    blocks = grid.blocks(lambda space: manifest.extent(space, extents))
+    extent = partial(manifest.extent, extents=extents)
+    blocks = grid.blocks(extent)
     own = block_bytes(kernel, manifest, extents)
     fits = own <= SHARED_BYTES
     numbers = [np.int64(fits)] if kernel.private else []
@@ -249,10 +251,9 @@ def _prepare(
         kernel=kernel,
         function=module.get_function(kernel.symbol),
         finish=None if grid.finish is None else module.get_function(grid.finish),
+        grid=grid,
+        extent=extent,
         blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
-        once=grid.once,
-        splits=grid.splits,
-        threads=grid.threads,
         shared=own if fits else 0,
         arguments=grid.arguments,
         numbers=(*numbers, *(np.int64(extents[space]) for space in kernel.spaces)),

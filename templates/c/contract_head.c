@@ -69,9 +69,9 @@ $call
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
 #define TC_PENDING 64            /* lines of the target that wait for the next tile to store them, */
-#define TC_LINES 256             /* for the tiles that follow, */
+#define TC_LINES 400             /* for the tiles that follow, */
 #define TC_STRETCHES 256         /* and the stretches that they form */
-#define TC_TALLEST 9             /* panels that wait together, with all columns of a tile */
+#define TC_TALLEST 16            /* panels that wait together, with all columns of a tile */
 #define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
