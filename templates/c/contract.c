@@ -54,17 +54,13 @@ void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_grou
     w.cut = tc_cut_rows(rows, run, lanes);
     w.steps = tc_steps_of(&w.k, w.blocks.depth);
     /* Past the caches go targets of long stretches, or of whole vectors. */
-    int64_t stretch = run, steps = run;
-    int whole = (uintptr_t)c%TC_VECTOR == 0;
+    int64_t stretch = run;
     for (int d = w.n.axes - 1; d >= 0 && w.n.y[d] == stretch; --d) stretch *= w.n.length[d];
-    for (int d = 0; d < w.m.axes; ++d) steps |= w.m.y[d] == 1 ? 0 : w.m.y[d];
-    for (int d = 0; d < w.n.axes; ++d) steps |= w.n.y[d];
-    for (int d = 0; d < w.target.axes; ++d) steps |= w.target.x[d];
-    whole = whole && steps%lanes == 0;
     w.stream = TC_CACHED;
     if (!add && summed <= w.blocks.depth && w.regular && (uintptr_t)c%sizeof($scalar) == 0
         && (double)rows*columns*batches*sizeof($scalar) >= TC_STREAM_BYTES) {
-        w.stream = whole ? TC_DIRECT : stretch >= 6*lanes ? TC_BUFFERED : TC_CACHED;
+        if (run%lanes == 0 && tc_on_lines_$kind(&w)) w.stream = TC_DIRECT;
+        else if (stretch >= 6*lanes) w.stream = TC_BUFFERED;
     }
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;
     const int up = w.m.axes - 1;

@@ -12,6 +12,16 @@ typedef struct {
     tc_blocks blocks;
 } tc_work_$kind;
 
+/* True if the target and all its strides but the fastest are whole vectors. */
+static int tc_on_lines_$kind(const tc_work_$kind *w)
+{
+    int64_t steps = 0;
+    for (int d = 0; d < w->m.axes; ++d) steps |= w->m.y[d] == 1 ? 0 : w->m.y[d];
+    for (int d = 0; d < w->n.axes; ++d) steps |= w->n.y[d] == 1 ? 0 : w->n.y[d];
+    for (int d = 0; d < w->target.axes; ++d) steps |= w->target.x[d];
+    return (uintptr_t)w->c%TC_VECTOR == 0 && steps%(TC_LANES/$parts) == 0;
+}
+
 /* A panel of a block: its first row, vectors and rows. */
 typedef struct {
     int64_t row, rows;
@@ -64,6 +74,8 @@ static inline __attribute__((always_inline)) tc_run_tile_$kind *tc_operands_$kin
         tile->b_row = block->b_depth;
         return right_in_place[strip.height];
     }
+#else
+    (void)w, (void)column;
 #endif
     return packed[strip.height];
 }

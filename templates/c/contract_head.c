@@ -77,6 +77,7 @@ $call
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
+#define TC_AHEAD 4               /* squares between fetching the target and storing it */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */

@@ -120,7 +120,8 @@ static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real
                 tc_vec_$kind x[TC_LANES];
                 _Pragma("GCC unroll 16")
                 for (int n = 0; n < TC_LANES; ++n) {
-                    x[n] = alpha**(const tc_any_$kind *)(from + column[(j + n)%TC_COLUMNS] + row[p + q*leap]);
+                    const $real *const source = from + column[(j + n)%TC_COLUMNS];
+                    x[n] = alpha**(const tc_any_$kind *)(source + row[p + q*leap]);
                 }
                 tc_turn_$kind(x);
                 _Pragma("GCC unroll 16")

@@ -9,14 +9,36 @@ typedef struct {
     $real *c;
     const int64_t *c_row, *c_column;
     int64_t column, row, element, left;  /* the next square; how many are left */
-    int add;
+    int add, cached;  /* to what is there; not by whole lines, so that it is read first */
 } tc_turning_$kind;
+
+/* Fetch the places of a square that is stored soon. */
+static inline void tc_fetch_square_$kind(const tc_turning_$kind *t)
+{
+    int64_t column = t->column, i = t->row, f = t->element;
+    f += TC_AHEAD*TC_LANES;
+    while (f >= t->run) {
+        f -= (t->run + TC_LANES - 1)/TC_LANES*TC_LANES;
+        i += TC_LANES;
+        if (i >= t->rows) {
+            i = 0;
+            ++column;
+        }
+    }
+    if (column >= t->columns) return;
+    const $real *const c = t->c + t->c_column[column] + f;
+    const int64_t last = tc_min(TC_LANES, t->run - f) - 1;
+    for (int64_t n = 0; n < tc_min(TC_LANES, t->rows - i); ++n) {
+        __builtin_prefetch(c + t->c_row[i + n] + last, 1, 3);
+    }
+}
 
 /* Turn and store ``count`` squares; whole lines wait for the next tile to store them. */
 static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind *pending)
 {
     for (count = tc_min(count, t->left); count > 0; --count, --t->left) {
         const int64_t i = t->row, f = t->element;
+        if (t->cached) tc_fetch_square_$kind(t);
         const int64_t high = tc_min(TC_LANES, t->rows - i), wide = tc_min(TC_LANES, t->run - f);
         const $real *const from = t->from + (t->column*t->width + f)*t->pitch + i;
         $real *const c = t->c + t->c_column[t->column] + f;
@@ -216,6 +238,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + summed;
     tc_places(&w->k, 0, summed, a_depth, b_depth);
     const tc_stages_$kind s = tc_stages_of_$kind(w, turned, width, together);
+    const int cached = w->add || !tc_on_lines_$kind(w);
     const int64_t room = s.pitch*width*(turned < 0 ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
     $real *const buffers = turned < 0 ? right : left + slot;
     tc_pending_$kind pending;
@@ -259,7 +282,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
             tc_turning_$kind now = {
                 .from = buffer, .pitch = s.pitch, .width = width, .columns = 1,
                 .run = tc_min(width, s.fast - element), .c = w->c + c_start + to,
-                .c_row = c_row, .c_column = c_column, .add = w->add,
+                .c_row = c_row, .c_column = c_column, .add = w->add, .cached = cached,
             };
             if (turned < 0) {
                 now.rows = tc_points(&w->m);
