@@ -256,3 +256,23 @@ def test_an_array_that_begins_and_ends_in_a_kernel_is_one_element() -> None:
     assert program.report["fusion"]["value"] == 2 * 9 * 8
     x = np.linspace(0, 1, 5)
     np.testing.assert_allclose(program(x=x)["y"], np.sqrt(np.exp(2 * x) + 2 * np.exp(x)))
+
+
+def test_generated_inputs_are_not_fetched_element_by_element() -> None:
+    program = tcgen.compile(
+        "space o\nindex i j : o\ninput g[o,o] generated\ninput x[o,o]\noutput y\n"
+        "t[i,j] = exp(x[i,j])\nu[i,j] = t[i,j]*x[i,j]\ny[i,j] = sqrt(u[i,j]) + cos(g[i,j])\n",
+        extents={"o": 4},
+        target="numpy",
+        objective="kernels",
+        optimize=False,
+    )
+    fetched = []
+
+    def produce(out: np.ndarray, ranges: tuple[slice, ...]) -> None:
+        fetched.append(ranges)
+        out[:] = 0
+
+    x = np.ones((4, 4))
+    np.testing.assert_allclose(program(g=produce, x=x)["y"], np.sqrt(np.e) + 1)
+    assert len(fetched) < 16  # tiles

@@ -289,9 +289,9 @@ def program_operations(
 ) -> tuple[Operation, ...]:
     """Steps of a formula sequence as operations, and the end of each intermediate.
 
-    A step walks the loops of its result. Sums of products are left to themselves, since a matrix
-    product is not done element by element, as are generated inputs, numbers, and results that are
-    a slice of an array.
+    A step walks the loops of its result. Left to themselves are sums of products, since a matrix
+    product is not done element by element, steps that read generated inputs, which come in tiles,
+    numbers, and results that are a slice of an array.
 
     Args:
         program: a formula sequence.
@@ -305,7 +305,10 @@ def program_operations(
         reads = tuple(_view(r, step, extents, dtype) for r in step.operands)
         spaces = tuple(i.space for i in step.out.indices)
         product = isinstance(step.op, Contract) and bool(step.sums)
-        alone = product or isinstance(step.op, Produce) or not spaces or spaces != array.spaces
+        fetched = isinstance(step.op, Produce) or any(
+            r.tensor.role is Role.GENERATED for r in step.operands
+        )
+        alone = product or fetched or not spaces or spaces != array.spaces
         operations.append(
             Operation(
                 f"s{step.id}",
