@@ -67,7 +67,7 @@ def solve_part(
         at_least=at_least,
         below=below,
     )
-    return model.solve(work, tidy=False)
+    return model.solve(work, bound_only=True)
 
 
 def rules(found: Sharing) -> int:

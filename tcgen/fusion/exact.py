@@ -378,12 +378,13 @@ class FusionModel:
         found = [(b, s) for (a, b), s in self.z.items() if a == walk]
         return found + [(a, s) for (a, b), s in self.z.items() if b == walk]
 
-    def solve(self, work: float, *, tidy: bool = True) -> Found:
+    def solve(self, work: float, *, bound_only: bool = False) -> Found:
         """Least memory first, then with what work is left the fewest shared pairs among equals.
 
         Args:
             work: deterministic seconds.
-            tidy: False: any arrangement of least memory will do.
+            bound_only: any arrangement of least memory will do. Then the solver neither relaxes nor
+                probes the model, which takes most of its time where few arrays can shrink.
         """
         from ortools.sat.python import cp_model  # noqa: PLC0415
 
@@ -391,6 +392,9 @@ class FusionModel:
             return Found(Arrangement((), ()), True, self.least)
         self.model.minimize(self.goal)
         solver = search_solver(work)
+        if bound_only:
+            solver.parameters.linearization_level = 0
+            solver.parameters.cp_model_probing_level = 0
         status = interruptible_solve(solver, self.model)
         self.spent = solver.response_proto.deterministic_time
         if status == cp_model.UNKNOWN:
@@ -408,7 +412,7 @@ class FusionModel:
             units = max(0, ceil(solver.best_objective_bound * (1 - 2**-50) - 0.5))
         bound = max(self.least, (units << self.shift) * self.unit)
         arrangement = self._read(solver)
-        if tidy and status == cp_model.OPTIMAL and self.z:
+        if not bound_only and status == cp_model.OPTIMAL and self.z:
             self.model.add(self.goal <= solver.value(self.goal))
             self.model.clear_hints()  # type: ignore[no-untyped-call]
             for number, value in enumerate(solver.response_proto.solution):

@@ -20,7 +20,7 @@ _TRIES = 3000  # arrangements that the first descent looks at, at most
 _TRIES_EACH = 100  # the same after each search
 _PROMISING = 1.1  # times the least peak so far: arrangements that are gone on with
 _CLOSE = 0.01  # a peak is close to its bound where the gap is this part of it
-_IDLE = 0.9  # deterministic seconds without a bound that is raised or a peak lowered by so much
+_IDLE = 0.35  # deterministic seconds without a bound that is raised or a peak lowered by so much
 _LARGEST_PART = 400_000  # of ``rules``
 
 
