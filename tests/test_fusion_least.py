@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tcgen.fusion.exact as exact
 import tcgen.fusion.grow as grow
 import tcgen.fusion.least as search
+import tcgen.fusion.model as model
 import tcgen.fusion.sharing as sharing
 import tcgen.ir.legality as legality
 from tcgen.config import Options
@@ -235,12 +235,12 @@ RULES = {
 def _share_without_triples(self) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            exact, "combinations", lambda group, n: () if n == 3 else combinations(group, n)
+            model, "combinations", lambda group, n: () if n == 3 else combinations(group, n)
         )
         FULL_SHARE(self)
 
 
-FULL_SHARE = exact.FusionModel._share
+FULL_SHARE = model.FusionModel._share
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -253,11 +253,11 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
     least = [planned(program, extents, objective).solve.value for program in cases]
     if rule == "carried":
         monkeypatch.setattr(sharing, "_allowed", _all_pairs)
-        monkeypatch.setattr(exact, "pairs_of", _any_pairs)
+        monkeypatch.setattr(model, "pairs_of", _any_pairs)
     elif rule == "one loop is an equivalence":
-        monkeypatch.setattr(exact.FusionModel, "_share", _share_without_triples)
+        monkeypatch.setattr(model.FusionModel, "_share", _share_without_triples)
     else:
-        monkeypatch.setattr(exact.FusionModel, RULES[rule], lambda self: None)
+        monkeypatch.setattr(model.FusionModel, RULES[rule], lambda self: None)
     refused = other = 0
     for program, value in zip(cases, least, strict=True):
         try:

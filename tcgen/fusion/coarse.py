@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from math import comb
 
-from .exact import Found, FusionModel
+from .model import Found, FusionModel
 from .sharing import Arrangement, Sharing, Walk, connected
 
 

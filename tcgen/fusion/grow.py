@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from .coarse import part_of, rules, solve_part
 from .descent import Axis, Descent, Nested
-from .exact import Found
+from .model import Found
 from .sharing import Arrangement, Sharing
 from .tables import least_peak
 

@@ -17,8 +17,8 @@ from ..config import Machine
 from ..errors import PlanError
 from ..ir.cost import extent_of
 from ..ir.tensor import Tensor, element_bytes
-from .exact import FusionModel
 from .ilp import interruptible_solve, search_solver
+from .model import FusionModel
 from .sharing import Arrangement, Sharing, Walk, step_of
 from .tables import least_peak
 from .timing import stays_near, step_picoseconds

@@ -12,8 +12,8 @@ from math import gcd
 from ..ir.cost import extent_of
 from ..ir.program import Phase
 from ..ir.tensor import Role
-from .exact import Found
 from .memory import whole_elements
+from .model import Found
 from .nest import chains
 from .profiles import Profile, end_of, merged, peak_of, profile_of
 from .sharing import Arrangement, Sharing, phase_of, rivals

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from ..errors import VerifyError
 from .invariance import exchange_sign
-from .plan import ArrayPlan, FusionPlan, GroupKind, LoopId, Place, Visit
-from .program import Contract, Phase, Produce, Step, pretty_step
+from .kernel_rules import check_groups, check_phases, check_places, named, step_at
+from .plan import ArrayPlan, FusionPlan, LoopId, Visit
+from .program import Step, pretty_step
 from .tensor import Index, Role, Tensor
 
 
@@ -30,22 +31,14 @@ def check_plan(plan: FusionPlan) -> None:
         _check_nesting,
         _check_instances,
         _check_triangles,
-        _check_phases,
-        _check_groups,
-        _check_places,
+        check_phases,
+        check_groups,
+        check_places,
     ):
         try:
             rule(plan)
         except VerifyError as error:
             raise VerifyError(f"plan of {plan.program.name}: {error}") from None
-
-
-def _step(plan: FusionPlan, position: int) -> Step:
-    return plan.program.steps[plan.visits[position].step]
-
-
-def _at(plan: FusionPlan, position: int) -> str:
-    return f"visit {position} ({pretty_step(_step(plan, position))})"
 
 
 def _check_extents(plan: FusionPlan) -> None:
@@ -87,7 +80,7 @@ def _check_visits(plan: FusionPlan) -> None:
         try:
             _check_bindings(plan, visit, plan.program.steps[visit.step])
         except VerifyError as error:
-            raise VerifyError(f"{_at(plan, position)}: {error}") from None
+            raise VerifyError(f"{named(plan, position)}: {error}") from None
 
 
 def _check_bindings(plan: FusionPlan, visit: Visit, step: Step) -> None:
@@ -125,7 +118,7 @@ def _check_nesting(plan: FusionPlan) -> None:
             if n not in inside:
                 raise VerifyError(
                     f"loop {loop.id} is not contiguous: visits {inside[0]} and {inside[-1]} share "
-                    f"it, but {_at(plan, n)} between them does not"
+                    f"it, but {named(plan, n)} between them does not"
                 )
         first = plan.visits[inside[0]].loops
         prefix = first[: first.index(loop)]
@@ -158,7 +151,9 @@ def _check_instances(plan: FusionPlan) -> None:
         for n in sorted({*writes, *reads}):
             found = sum(a.live[0] <= n <= a.live[1] for a in instances)
             if found != 1:
-                raise VerifyError(f"{_at(plan, n)} uses {tensor.name}, with {found} instances live")
+                raise VerifyError(
+                    f"{named(plan, n)} uses {tensor.name}, with {found} instances live"
+                )
         if tensor.role is Role.OUTPUT and len(instances) != 1:
             raise VerifyError(f"output {tensor.name} has {len(instances)} instances, not 1")
         for array in instances:
@@ -183,12 +178,12 @@ def _check_instance(plan: FusionPlan, array: ArrayPlan, made: list[int], used: l
             f"its producers are not steps {wanted}, each once and in this order (the first zeroes)"
         )
     if used and made[-1] > used[0]:
-        raise VerifyError(f"{_at(plan, used[0])} reads it before visit {made[-1]} has written it")
+        raise VerifyError(f"{named(plan, used[0])} reads it before visit {made[-1]} has written it")
     if array.tensor.role is Role.OUTPUT and array.home is not None:
         raise VerifyError("an output lives for the whole program, not inside a loop")
     for n in uses:
         if array.home is not None and array.home not in plan.visits[n].loops:
-            raise VerifyError(f"its home, loop {array.home.id}, does not enclose {_at(plan, n)}")
+            raise VerifyError(f"its home, loop {array.home.id}, does not enclose {named(plan, n)}")
     around = _around(plan, array)
     _check_contraction(plan, array, made, used, around)
     for n in made:
@@ -228,13 +223,13 @@ def _check_contraction(
                 f"{loop.id} over {loop.space.name}"
             )
         for n in (*made, *used):
-            step, visit = _step(plan, n), plan.visits[n]
+            step, visit = step_at(plan, n), plan.visits[n]
             refs = (*((step.out,) if n in made else ()), *step.operands)
             for ref in refs:
                 if ref.tensor == array.tensor and visit.loop_of(ref.indices[axis]) != loop:
                     raise VerifyError(
-                        f"axis {axis} is contracted in loop {loop.id}, but {_at(plan, n)} does not "
-                        f"bind {ref.indices[axis]} to it"
+                        f"axis {axis} is contracted in loop {loop.id}, but {named(plan, n)} does "
+                        f"not bind {ref.indices[axis]} to it"
                     )
 
 
@@ -242,23 +237,23 @@ def _check_producer(
     plan: FusionPlan, array: ArrayPlan, position: int, around: tuple[LoopId, ...]
 ) -> None:
     """In one iteration of its home, a producer computes all of the instance, exactly once."""
-    step, visit = _step(plan, position), plan.visits[position]
+    step, visit = step_at(plan, position), plan.visits[position]
     for axis, index in enumerate(step.out.indices):
         if array.loop_of(axis) is None and visit.loop_of(index) in around:
             raise VerifyError(
-                f"axis {axis} is whole, but {_at(plan, position)} computes one part of it in each "
-                f"iteration of a loop around its home"
+                f"axis {axis} is whole, but {named(plan, position)} computes one part of it in "
+                f"each iteration of a loop around its home"
             )
     for index in step.sums:
         if visit.loop_of(index) in around:
             raise VerifyError(
-                f"{_at(plan, position)} sums {index} in a loop around its home, where it starts "
+                f"{named(plan, position)} sums {index} in a loop around its home, where it starts "
                 f"afresh"
             )
     for loop in visit.redundant:
         if loop not in around:
             raise VerifyError(
-                f"{_at(plan, position)} repeats in loop {loop.id} inside its home and would "
+                f"{named(plan, position)} repeats in loop {loop.id} inside its home and would "
                 f"accumulate more than once"
             )
 
@@ -271,13 +266,13 @@ def _check_carried(
     for loop in made.loops:
         if loop in around or loop not in read.loops:
             continue
-        out = _step(plan, maker).out
+        out = step_at(plan, maker).out
         axis = next((a for a, i in enumerate(out.indices) if made.loop_of(i) == loop), None)
-        operands = [r for r in _step(plan, reader).operands if r.tensor == array.tensor]
+        operands = [r for r in step_at(plan, reader).operands if r.tensor == array.tensor]
         if axis is None or any(read.loop_of(r.indices[axis]) != loop for r in operands):
             raise VerifyError(
                 f"visits {maker} and {reader} share loop {loop.id} but do not walk the same axis "
-                f"with it: {_at(plan, reader)} would read elements that are not finished"
+                f"with it: {named(plan, reader)} would read elements that are not finished"
             )
 
 
@@ -285,7 +280,7 @@ def _check_triangles(plan: FusionPlan) -> None:
     for position, visit in enumerate(plan.visits):
         followed = [o for o in (loop.order_after for loop in visit.loops) if o is not None]
         if len(set(followed)) != len(followed):
-            raise VerifyError(f"{_at(plan, position)}: two loops are ordered after the same loop")
+            raise VerifyError(f"{named(plan, position)}: two loops are ordered after the same loop")
         ends = [o for o in visit.loops if o.order_after is not None and o not in followed]
         chains = [end.chain for end in ends]
         fixed = tuple(i for i, o in visit.bind if any(o in chain for chain in chains))
@@ -294,7 +289,7 @@ def _check_triangles(plan: FusionPlan) -> None:
                 _check_chain(plan, position, chain, fixed)
             except VerifyError as error:
                 raise VerifyError(
-                    f"{_at(plan, position)}, triangular loops "
+                    f"{named(plan, position)}, triangular loops "
                     f"{', '.join(str(o.id) for o in chain)}: {error}"
                 ) from None
 
@@ -302,7 +297,7 @@ def _check_triangles(plan: FusionPlan) -> None:
 def _check_chain(
     plan: FusionPlan, position: int, chain: tuple[LoopId, ...], fixed: tuple[Index, ...]
 ) -> None:
-    step, visit = _step(plan, position), plan.visits[position]
+    step, visit = step_at(plan, position), plan.visits[position]
     if all(loop in visit.redundant for loop in chain):
         return
     indices = [next((i for i, o in visit.bind if o == loop), None) for loop in chain]
@@ -325,96 +320,3 @@ def _check_chain(
             raise VerifyError(
                 f"what is summed is not symmetric under exchange of {left} and {right}"
             )
-
-
-def _phase_of_visits(plan: FusionPlan) -> list[Phase]:
-    """Phase in which each visit runs: that of the outermost loop's body, fetches aside.
-
-    A generated input is fetched for what comes next, so that a constant one may be fetched in the
-    volatile part.
-    """
-    phases: list[Phase] = []
-    stop = len(plan.visits)
-    while stop > 0:
-        loops, start = plan.visits[stop - 1].loops, stop - 1
-        while loops and start > 0 and plan.visits[start - 1].loops[:1] == loops[:1]:
-            start -= 1
-        steps = [_step(plan, n) for n in range(start, stop)]
-        found = _distinct_phases([s for s in steps if not isinstance(s.op, Produce)])
-        if len(found) > 1:
-            raise VerifyError(f"constant and volatile steps share loop {loops[0].id}")
-        phases += (found or phases[-1:] or _distinct_phases(steps[-1:])) * (stop - start)
-        stop = start
-    return phases[::-1]
-
-
-def _distinct_phases(steps: list[Step]) -> list[Phase]:
-    """Phases of some steps, each once, in order."""
-    return list(dict.fromkeys(s.phase for s in steps))
-
-
-def _check_phases(plan: FusionPlan) -> None:
-    phases = _phase_of_visits(plan)
-    for n in range(1, len(phases)):
-        if phases[n] is Phase.CONSTANT and phases[n - 1] is Phase.VOLATILE:
-            raise VerifyError(f"constant {_at(plan, n)} stands after a volatile one")
-    for tensor in plan.program.tensors:
-        writers = [s for s in plan.program.producers(tensor) if not isinstance(s.op, Produce)]
-        if len(_distinct_phases(writers)) > 1:
-            raise VerifyError(
-                f"{tensor.name} is written in the constant and in the volatile phase: each call "
-                f"would add to what the last one left"
-            )
-
-
-def _check_groups(plan: FusionPlan) -> None:
-    covered = [n for group in plan.groups for n in group.visits]
-    if covered != list(range(len(plan.visits))) or any(not g.visits for g in plan.groups):
-        raise VerifyError("the kernels do not hold every visit once, in order")
-    names = [g.name for g in plan.groups]
-    if len(set(names)) != len(names) or not all(n.isidentifier() for n in names):
-        raise VerifyError("the kernels' names are not distinct identifiers")
-    phases = _phase_of_visits(plan)
-    for group in plan.groups:
-        visits = [plan.visits[n] for n in group.visits]
-        steps = [_step(plan, n) for n in group.visits]
-        host = group.host_loops
-        if len({phases[n] for n in group.visits}) != 1:
-            raise VerifyError(f"kernel {group.name} holds constant and volatile visits")
-        if any(v.loops[: len(host)] != host for v in visits):
-            raise VerifyError(f"kernel {group.name}: its host loops do not enclose all its visits")
-        bare = len(visits) == 1 and visits[0].loops == host
-        if group.kind is GroupKind.LIBRARY and not (bare and isinstance(steps[0].op, Contract)):
-            raise VerifyError(f"library kernel {group.name} is not one contraction by itself")
-        if group.kind is GroupKind.MAP and not bare:
-            raise VerifyError(f"map kernel {group.name} is not one step by itself")
-        if any(isinstance(s.op, Produce) for s in steps) and not bare:
-            raise VerifyError(
-                f"kernel {group.name} produces a generated input: it must do nothing else, and "
-                f"the loops around it must be host loops"
-            )
-    for loop in plan.loops:
-        holders = [g for g in plan.groups if any(loop in plan.visits[n].loops for n in g.visits)]
-        inside = [g for g in holders if loop not in g.host_loops]
-        if inside and len(holders) > 1:
-            raise VerifyError(
-                f"loop {loop.id} spans several kernels but is no host loop of {inside[0].name}"
-            )
-
-
-def _check_places(plan: FusionPlan) -> None:
-    for array in plan.arrays:
-        name, role = array.tensor.name, array.tensor.role
-        if (role is Role.OUTPUT) != (array.place is Place.CALLER):
-            raise VerifyError(f"{name}: outputs, and nothing else, live in the caller's arrays")
-        if role is Role.GENERATED and array.place is not Place.ARENA:
-            raise VerifyError(f"{name}: a generated tile is fetched into the arena")
-        if array.place not in (Place.REG, Place.SHARED):
-            continue
-        if not any(
-            set(range(array.live[0], array.live[1] + 1)) <= set(g.visits) for g in plan.groups
-        ):
-            raise VerifyError(f"{name} lives in a {array.place.value} but in several kernels")
-        loops = [array.loop_of(axis) for axis in range(array.tensor.rank)]
-        if array.place is Place.REG and any(o is None or o.tile is not None for o in loops):
-            raise VerifyError(f"{name} lives in a register but is not contracted to one element")
