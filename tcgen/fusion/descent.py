@@ -16,9 +16,10 @@ from .sharing import Arrangement, Sharing, Walk, between, forced, rivals
 from .tables import tables_of
 
 Axis = tuple[int, int]  # (position among the instances, axis)
-_LITTLE = 0.001  # of the peak: a step that lowers it by less ends the descent, unless it lowers
-_MUCH = 0.02  # the sum of all arrays by so much of the peak, or unless
-_NEAR = 0.01  # the peak is so near to what is low enough
+_MATTERS = 25  # arrays that take less than such a part of what is too much are left alone
+# A descent ends with a step that lowers the peak by less than _LITTLE of it and all arrays together
+# by less than _MUCH of it, unless the peak is by _NEAR as low as it need be.
+_LITTLE, _MUCH, _NEAR = 0.001, 0.02, 0.01
 
 Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, walks)
 
@@ -34,6 +35,7 @@ class Nested:
         peak: in units of the weights.
         static: all arrays together.
         alive: instances that live at the peak, the largest first.
+        held: what each of them takes.
     """
 
     chosen: tuple[Axis, ...]
@@ -42,6 +44,7 @@ class Nested:
     peak: int
     static: int
     alive: tuple[int, ...]
+    held: tuple[int, ...]
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -112,7 +115,7 @@ class Descent:
         best = start
         while best.peak > at_least and tries > 0:
             better = None
-            for wanted in self._moves(best, kept):
+            for wanted in self._moves(best, kept, (best.peak - at_least) // _MATTERS):
                 tries -= 1
                 trial = self.nested(wanted)
                 if trial is not None and trial.cost < (better or best).cost:
@@ -127,13 +130,13 @@ class Descent:
                 break
         return best
 
-    def _moves(self, now: Nested, kept: tuple[Axis, ...]) -> Iterator[tuple[Axis, ...]]:
+    def _moves(self, now: Nested, kept: tuple[Axis, ...], least: int) -> Iterator[tuple[Axis, ...]]:
         """Axes to ask for: one more of an array that lives at the peak, or all of a loop.
 
         A loop that contracts many arrays comes first of all, so that others are given up, or last.
         """
         free = [axis for axis in now.chosen if axis not in kept]
-        for n in now.alive:
+        for n in (n for n, size in zip(now.alive, now.held, strict=True) if size >= least):
             for axis in (a for a in self.members if a[0] == n and a not in now.chosen):
                 yield (*kept, axis, *free)
                 loop = self._grown(axis)
@@ -275,7 +278,8 @@ class Descent:
         size = {n: held for arrays in owned.values() for held, _, n in arrays}
         alive = tuple(sorted(every.alive, key=lambda n: (-size[n], n)))
         static = sum(size.values()) + self.kept
-        return Nested(chosen, outer, every.order, every.peak + self.kept, static, alive)
+        held = tuple(size[n] for n in alive)
+        return Nested(chosen, outer, every.order, every.peak + self.kept, static, alive, held)
 
 
 def _scheduled(items: list[_Item], arrays: list[tuple[int, int, int]]) -> _Item | None:

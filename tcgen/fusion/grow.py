@@ -17,7 +17,7 @@ from .tables import least_peak
 
 _WORK = 3.0  # deterministic seconds of one search over some of the arrays, at most
 _TRIES = 3000  # arrangements that the first descent looks at, at most
-_TRIES_EACH = 100  # the same after each search
+_TRIES_EACH = 60  # the same after each search
 _PROMISING = 1.1  # times the least peak so far: arrangements that are gone on with
 _CLOSE = 0.01  # a peak is close to its bound where the gap is this part of it
 _IDLE = 0.35  # deterministic seconds without a bound that is raised or a peak lowered by so much
@@ -86,7 +86,7 @@ def least_by_parts(
         work -= less.spent
         idle = 0.0 if less.bound - bound > close else idle + less.spent
         bound = max(bound, less.bound)
-        if not less.proven:
+        if not less.proven or idle >= _IDLE:
             break
         if less.arrangement is not None:
             first = descent.of(less.arrangement)
