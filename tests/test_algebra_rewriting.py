@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tcgen.algebra.brackets import choose_brackets
@@ -13,6 +15,7 @@ from tcgen.algebra.symmetry import derive_symmetries, output_symmetry
 from tcgen.algebra.vectors import vector_of
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
+from tcgen.ir.cost import Poly
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
 
@@ -54,6 +57,14 @@ def test_broadcast_that_is_summed_survives_inlining() -> None:
     (flat,) = expand(system, named=True).equations
     assert flat.terms[0].sums == system.equations[1].terms[0].sums
     assert "delta[j,j]" in expand(system, named=True).pretty()
+
+
+def test_naive_cost_of_a_long_product_of_brackets() -> None:
+    """Terms are counted, not written out."""
+    bracket = "(x[i,i] + y[i,i]*f[i,i])"
+    system = spec(f"output r\nr[i] = {'*'.join([bracket] * 40)}\n")
+    factors = sum(math.comb(40, n) * (40 + n) for n in range(41))
+    assert naive_cost(system) == Poly.of(factors, [system.equations[-1].lhs.indices[0].space])
 
 
 def test_naive_cost_counts_factors() -> None:

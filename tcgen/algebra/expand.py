@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from ..ir.cost import ZERO, Poly, iteration_space
+from ..ir.cost import ZERO, Poly
 from ..ir.expr import Delta
 from ..ir.system import (
     Apply,
@@ -18,7 +19,7 @@ from ..ir.system import (
     factor_refs,
     fits_axis,
 )
-from ..ir.tensor import Index, Ref, Role, Tensor
+from ..ir.tensor import Index, Ref, Role, Space, Tensor
 from .rename import fresh_index, rename_factors, without_perms
 
 
@@ -184,17 +185,100 @@ def keep_needed(system: System) -> System:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What the cost of an expanded term depends on.
+
+    Attributes:
+        factors: how many.
+        spaces: of its summed indices, by name.
+        held: left indices that factors hold, by position in the equation, by name in a term.
+    """
+
+    factors: int
+    spaces: tuple[Space, ...]
+    held: frozenset[int | str]
+
+
 def naive_cost(system: System) -> Poly:
     """Flops of the equations as sums of products, brackets multiplied out, P not expanded.
 
-    The sum over terms of number of factors times iteration space; named intermediates stay.
+    The sum over terms of number of factors times iteration space; named intermediates stay. Terms
+    are counted by what they cost, so that a long product of brackets is not written out.
     """
-    plain = tuple(
-        replace(e, terms=tuple(replace(t, perms=()) for t in e.terms)) for e in system.equations
-    )
+    products: dict[str, Counter[_Product]] = {}
+    reads: dict[str, frozenset[str]] = {}
+    known: dict[str, Equation] = {}
+    for equation in system.equations:
+        name = equation.lhs.tensor.name
+        products[name] = _products(equation, known, products)
+        reads[name] = _reads(equation, known, reads)
+        if equation.anonymous and equation.lhs.tensor.role is Role.TEMP:
+            known[name] = equation
     total = ZERO
-    for equation in expand(replace(system, equations=plain), named=False).equations:
-        for term in equation.terms:
-            space = iteration_space(equation.lhs.indices + term.sums, len(term.factors))
-            total = total + space
+    needed = {t.name for t in system.tensors if t.role is Role.OUTPUT}
+    for equation in reversed(system.equations):
+        if (name := equation.lhs.tensor.name) not in needed:
+            continue
+        needed |= reads[name]
+        left = [i.space for i in equation.lhs.indices]
+        for product, count in products[name].items():
+            total = total + Poly.of(count * product.factors, (*left, *product.spaces))
     return total
+
+
+def _products(
+    equation: Equation, known: Mapping[str, Equation], products: Mapping[str, Counter[_Product]]
+) -> Counter[_Product]:
+    """How many expanded terms of each kind an equation has."""
+    found: Counter[_Product] = Counter()
+    for term in equation.terms:
+        kinds = Counter({_Product(0, tuple(i.space for i in term.sums), frozenset()): 1})
+        for factor in term.factors:
+            inner = _inlined(factor, known)
+            if inner is None:
+                held = frozenset(i.name for i in factor_indices(factor))
+                choices = Counter({_Product(1, (), held): 1})
+            else:
+                assert isinstance(factor, Ref)
+                names = [i.name for i in factor.indices]
+                choices = Counter()
+                for kind, count in products[inner.lhs.tensor.name].items():
+                    held = frozenset(names[p] for p in kind.held if isinstance(p, int))
+                    choices[replace(kind, held=held)] += count
+            kinds = _multiplied(kinds, choices)
+        left = [i.name for i in equation.lhs.indices]
+        for kind, count in kinds.items():
+            broadcast = sum(i.name not in kind.held for i in term.sums)  # a sum over 1
+            places = frozenset(p for p, name in enumerate(left) if name in kind.held)
+            found[replace(kind, factors=kind.factors + broadcast, held=places)] += count
+    return found
+
+
+def _multiplied(one: Counter[_Product], two: Counter[_Product]) -> Counter[_Product]:
+    result: Counter[_Product] = Counter()
+    for x, many in one.items():
+        for y, times in two.items():
+            spaces = tuple(sorted((*x.spaces, *y.spaces), key=lambda s: s.name))
+            result[_Product(x.factors + y.factors, spaces, x.held | y.held)] += many * times
+    return result
+
+
+def _inlined(factor: Factor, known: Mapping[str, Equation]) -> Equation | None:
+    """The bracket that a factor stands for, where it can be multiplied out."""
+    inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
+    return inner if inner is not None and _can_inline(factor, inner.lhs) else None
+
+
+def _reads(
+    equation: Equation, known: Mapping[str, Equation], reads: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """Names of the tensors that an equation reads once its brackets are multiplied out."""
+    found: set[str] = set()
+    for factor in (f for t in equation.terms for f in t.factors):
+        inner = _inlined(factor, known)
+        if inner is None:
+            found.update(r.tensor.name for r in factor_refs(factor))
+        else:
+            found |= reads[inner.lhs.tensor.name]
+    return frozenset(found)
