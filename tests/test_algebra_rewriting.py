@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+from tcgen.algebra import form_sequence
 from tcgen.algebra.brackets import choose_brackets
 from tcgen.algebra.expand import expand, naive_cost
 from tcgen.algebra.permute import fold_permutations, separate_permutations
@@ -13,8 +15,10 @@ from tcgen.algebra.same import merge_equal_intermediates
 from tcgen.algebra.share import Workspace
 from tcgen.algebra.symmetry import derive_symmetries, output_symmetry
 from tcgen.algebra.vectors import vector_of
+from tcgen.config import Options
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_program
 from tcgen.ir.cost import Poly
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
@@ -57,6 +61,20 @@ def test_broadcast_that_is_summed_survives_inlining() -> None:
     (flat,) = expand(system, named=True).equations
     assert flat.terms[0].sums == system.equations[1].terms[0].sums
     assert "delta[j,j]" in expand(system, named=True).pretty()
+
+
+def test_antisymmetrised_products_that_cancel_have_no_symmetry() -> None:
+    """They are minus themselves, which no array may declare."""
+    system = spec(
+        "output r\ninput u[o]\nw[i,j,k] = P(i,j) u[i]*u[j]*u[k]\nw[i,j,k] += P(i,j) x[l,l]\n"
+        "r[i] = sum(j,k) w[i,j,k]*w[k,i,j]\n"
+    )
+    derived = derive_symmetries(system, complex_values=False)
+    assert [e.lhs.tensor.symmetry for e in derived.equations] == [(), ()]
+    inputs = {t.name: np.ones([2 + (s.name == "o") for s in t.spaces]) for t in system.inputs}
+    extents = {"o": 3, "v": 2}
+    program = form_sequence(system, Options(extents=tuple(extents.items())))
+    assert not evaluate_program(program, inputs, extents)["r"].any()
 
 
 def test_naive_cost_of_a_long_product_of_brackets() -> None:

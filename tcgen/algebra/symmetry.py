@@ -72,7 +72,7 @@ def output_symmetry(equation: Equation, complex_values: bool) -> tuple[Symmetry,
 
 
 def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[Symmetry, ...]:
-    """Declared generators and those of the candidates that hold and are new."""
+    """Declared generators and those of the candidates that hold and are new; none of a zero."""
     found = list(tensor.symmetry)
     candidates = _candidates(tensor.spaces)
     if not candidates:
@@ -88,7 +88,10 @@ def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[
             if vector.has(images, sign):
                 found.append(Symmetry(images, sign))
                 probe = replace(tensor, symmetry=tuple(found))
-                have = {s.perm for s in symmetry_group(probe)}
+                try:
+                    have = {s.perm for s in symmetry_group(probe)}
+                except ValueError:  # one says that it is minus another: all of it cancels
+                    return tensor.symmetry
                 break
     return tuple(found)
 
