@@ -2,15 +2,15 @@
 
 Where all of it fits, steps stay whole, unless shared loops are faster. Else loops are shared. Sums
 over all arrangements of some indices are made over orbits of tiles (:mod:`.orbits`), which leaves
-out equal work. For all others the search proposes which loops are shared, for one tile of each
-space at a time; then the tile of each loop is refined on exact counts of time and peak. Where that
-does not suffice, statements are repeated in loops of their readers, and intermediates that are
-read in different ways are computed anew for each reader.
+out equal work. For all others the solver proposes which loops are shared, for one tile of each
+space at a time, and for large programs a descent in the peak; then the tile of each loop is refined
+on exact counts of time and peak. Where that does not suffice, statements are repeated in loops of
+their readers, and intermediates that are read in different ways are computed anew for each reader.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -21,6 +21,7 @@ from ..ir.plan import FusionPlan, LoopId, Solve
 from ..ir.program import Produce, Program
 from ..ir.tensor import Role, Tensor, element_bytes
 from .coarse import rules
+from .descent import Descent
 from .graph import FusionGraph, fusion_graph
 from .least import packed
 from .memory import counted_lives, peak_of, whole_elements
@@ -30,7 +31,7 @@ from .plan import build_plan, shared_axes
 from .recompute import sharing_with_repeats
 from .refine import refined, with_tiles
 from .sharing import Arrangement, Sharing
-from .timed import Request, least_bytes, solve_least, solve_time
+from .timed import Request, least_bytes, solve_least, solve_time, weights_of
 from .timing import PICO, least_picoseconds, plan_picoseconds
 
 _WORK = 6.0  # deterministic seconds at effort 1
@@ -38,6 +39,9 @@ _TRIPS = (1, 2, 4, 10, 30)
 _FEW = 10  # statements of a program for which every way is tried
 _WORTH = 10  # what fits unfused is fused where that saves more than this fraction of the time
 _MANY = 10_000  # rules: with more, whether the cache makes tiles faster is not searched for
+_LARGE = 50_000  # rules: with more, loops come from a descent in the peak instead of the solver
+_PARTS = (1, 3, 10, 100)  # of the limit: smaller peaks of loops of one element leave room for tiles
+_TRIES = 1000  # arrangements that a descent looks at for each of them
 _HOT = 16  # an array shrinks if it takes more than this fraction of the limit
 
 
@@ -139,7 +143,10 @@ class _Search:
                 self.request.limit
             ):
                 continue
-            self._tiles(found, work, last=bool(again))
+            if rules(found) <= _LARGE:
+                self._tiles(found, work, last=bool(again))
+            elif not repeat:
+                self._descend(found)
 
     def _for_speed(self, work: float, bound: int) -> None:
         """Share loops of what fits unfused, in the cache or over orbits, where much is saved.
@@ -244,6 +251,23 @@ class _Search:
                 self._seen.add(timed.arrangement)
                 self._take(found, timed.arrangement, dict(choice))
 
+    def _descend(self, found: Sharing) -> None:
+        """Offer plans of a large program: less and less peak, then tiles as large as fit."""
+        for arrangement in self._descent(found):
+            if arrangement not in self._seen:
+                self._seen.add(arrangement)
+                loops = _loops(place_arrangement(found, arrangement))
+                self._take(found, arrangement, {o.space.name: 1 for o in loops})
+
+    def _descent(self, found: Sharing) -> Iterator[Arrangement]:
+        request = self.request
+        descent = Descent(found, weights_of(found, request), request.extents)
+        nested = descent.of(Arrangement((), ()))
+        for part in _PARTS:
+            if nested is not None:
+                nested = descent.improve(nested, _TRIES, request.limit // part)
+                yield nested.arrangement
+
     def _choices(self, found: Sharing, *, alike: bool) -> list[tuple[tuple[str, int], ...]]:
         """Tiles of every space that has shared loops: all combinations, or all alike."""
         spaces = sorted({w[1].space for g in found.walks for w in g}, key=lambda s: s.name)
@@ -285,8 +309,11 @@ class _Search:
         for made in ((), again) if again else ((),):
             found = sharing_with_repeats(fusion_graph(self.program, made), self._hot())
             hint = arrangement_of(place_nodes(found.graph, ()))
-            timed = solve_least(found, {}, self.request, hint, work / 2)
-            arrangement = timed.arrangement or hint
+            if rules(found) <= _LARGE:
+                arrangement = solve_least(found, {}, self.request, hint, work / 2).arrangement
+            else:
+                *_, arrangement = None, *self._descent(found)
+            arrangement = arrangement or hint
             placed = place_arrangement(found, arrangement)
             tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
             plans.append(self._plan(found, tiled))

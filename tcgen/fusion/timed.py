@@ -81,10 +81,11 @@ def solve_time(
 
 def least_bytes(found: Sharing, tiles: Mapping[str, int], request: Request) -> int:
     """A lower bound on the peak for these tiles."""
-    return least_peak(found, _weights(found, request), request.extents, tiles)
+    return least_peak(found, weights_of(found, request), request.extents, tiles)
 
 
-def _weights(found: Sharing, request: Request) -> dict[int, int]:
+def weights_of(found: Sharing, request: Request) -> dict[int, int]:
+    """Bytes of one element of each instance."""
     return {n: element_bytes(i.array, request.dtype) for n, i in enumerate(found.instances)}
 
 
@@ -111,7 +112,7 @@ class TimeModel(FusionModel):
     ) -> None:
         super().__init__(
             found,
-            _weights(found, request),
+            weights_of(found, request),
             request.extents,
             hint,
             peak=True,
