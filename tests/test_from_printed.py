@@ -319,5 +319,6 @@ def test_other_spaces_of_wicked_keep_their_labels() -> None:
 
 
 def test_unknown_suffix(tmp_path: Path) -> None:
+    (tmp_path / "x.f90").touch()
     with pytest.raises(TcgenError, match=r"\.jsonl files with the output of pdaggerq"):
         read(tmp_path / "x.f90")

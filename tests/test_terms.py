@@ -224,6 +224,8 @@ def test_all_problems_of_a_list_are_reported() -> None:
 def test_files_that_cannot_be_read_are_explained(tmp_path: Path) -> None:
     with pytest.raises(TcgenError, match=r"cannot read .*no\.spec: No such file"):
         read(tmp_path / "no.spec")
+    for name in ("a.f90", "a"):
+        (tmp_path / name).touch()
     with pytest.raises(TcgenError, match=r"has the suffix \.f90: tcgen reads \.spec"):
         read(tmp_path / "a.f90")
     with pytest.raises(TcgenError, match="has no suffix"):

@@ -50,7 +50,7 @@ def merged(one: Profile, other: Profile) -> Profile:
 
     Example:
         >>> merged(((9, 1, (0,)),), ((5, 4, (1,)),))
-        ((9, 5, (0, 1)),)
+        ((9, 1, (0,)), (6, 5, (1,)))
     """
     if not one or not other:
         return one or other
