@@ -110,7 +110,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     from .algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from .emit import emit_artifact  # noqa: PLC0415
     from .frontend.sliced import read_in_slices  # noqa: PLC0415
-    from .memory_limit import lower_within, plan_within  # noqa: PLC0415
+    from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
     from .plan_cache import kept  # noqa: PLC0415
 
     tracer = tracer or Tracer()
@@ -140,6 +140,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     )
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
+    refuse_excess(program, plan, module, options)
     tracer.progress("emit")
     start = time.perf_counter()
     artifact = emit_artifact(
@@ -216,7 +217,6 @@ def _with_documents(
     pareto: list[dict[str, Any]],
 ) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
-    from .memory_limit import refuse_excess  # noqa: PLC0415
     from .report import explain_text, report_html, report_json  # noqa: PLC0415
 
     extents = plan.extent_of
@@ -224,7 +224,6 @@ def _with_documents(
     report = report_json(plan, manifest, extents)
     if pareto:
         report["pareto"] = pareto
-    refuse_excess(report, plan, options)
     documents = (
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),

@@ -8,12 +8,12 @@ So plans and modules are tried, and judged by what a call would allocate.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from .config import Options
 from .emit import make_manifest
 from .errors import MemoryLimitError
-from .fusion import plan_fusion, smaller_tiles
+from .fusion import plan_fusion, planned_bytes, proven_bytes, smaller_tiles
+from .fusion.memory import largest_together
 from .ir.loops import Module
 from .ir.plan import FusionPlan
 from .ir.program import Program
@@ -30,8 +30,8 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
     Where no tiles help, the first plan: lowering does with fewer copies.
     """
     plan, limit = plan_fusion(program, options), options.memory_limit
-    if options.objective != "time" or limit is None:
-        return plan
+    if options.objective != "time" or limit is None or planned_bytes(plan, options.dtype) > limit:
+        return plan  # in the last case none was found that fits, and this is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = _use(lower_plan(tried, replace(options, memory_limit=None)), options).peak
@@ -68,31 +68,39 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     return module
 
 
-def refuse_excess(report: dict[str, Any], plan: FusionPlan, options: Options) -> None:
-    """Refuse a plan whose calls, by its JSON report, need more than the limit.
+def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: Options) -> None:
+    """Refuse the module of a plan of a program if calls at planning extents pass the limit.
 
     Raises:
         MemoryLimitError: with what is needed, by which arrays, and what needs less.
     """
-    peak, limit = report["memory"]["peak_bytes"], options.memory_limit
-    if limit is None or peak <= limit:
+    limit = options.memory_limit
+    if limit is None:
         return
-    rows = sorted(report["arrays"], key=lambda a: -a["bytes"])
-    largest = [f"{a['name']} {a['bytes']:,}" for a in rows if a["kind"] != "input"][:4]
+    peak = _use(module, options).peak
+    if peak <= limit:
+        return
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in largest_together(plan)[:4]]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
-        f"are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_advice(plan, options, peak)}"
+        f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
+        f"{_advice(program, options, peak)}"
     )
 
 
-def _advice(plan: FusionPlan, options: Options, peak: int) -> str:
+def _advice(program: Program, options: Options, peak: int) -> str:
     if options.objective == "time":
-        return "since no plan that tcgen finds needs less"
+        found = "since no plan that tcgen finds needs less"
+        least = proven_bytes(program, options)
+        if least > peak:  # steps were rewritten: the bound is for these steps as they are
+            return found
+        if least == peak:
+            return f"{found}: it is proven that shared loops and repeated steps cannot need less"
+        return f"{found}; proven is that shared loops and repeated steps need {least:,} or more"
     if options.objective != "peak":
         wish = replace(options, objective="peak")
-        least = plan_fusion(plan.program, wish)
-        needed = _use(lower_plan(least, wish, scratch=False), options).peak
+        smallest = plan_fusion(program, wish)
+        needed = _use(lower_plan(smallest, wish, scratch=False), options).peak
         if needed < peak:
             return (
                 "try the objective time, which plans for the limit, or use the objective peak, "

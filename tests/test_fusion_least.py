@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import random
-from itertools import combinations, islice
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tcgen.fusion.dependences as dependences
+import tcgen.fusion.exact as exact
 import tcgen.fusion.grow as grow
 import tcgen.fusion.least as search
 import tcgen.fusion.model as model
-import tcgen.fusion.sharing as sharing
+import tcgen.fusion.rules as rules
 import tcgen.ir.legality as legality
 from tcgen.config import Options
 from tcgen.emit import emit_artifact
@@ -28,6 +30,7 @@ from tcgen.fusion.memory import counted_lives, once_elements
 from tcgen.fusion.nest import place_arrangement
 from tcgen.fusion.offsets import Interval, pack
 from tcgen.fusion.plan import build_plan, shared_axes
+from tcgen.fusion.sharing import sharing
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Contract, Program
@@ -138,7 +141,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     if brute.count(program, 2000) >= 2000:
         return
     graph = fusion_graph(program)
-    found = sharing.sharing(graph)
+    found = sharing(graph)
     descent = Descent(found, dict.fromkeys(range(len(found.instances)), 8), dict(extents))
     best = descent.improve(descent.nested(()), 200)
     placed = place_arrangement(found, best.arrangement)
@@ -226,21 +229,10 @@ def _all_pairs(maker, reader):
 # How each rule of the model is left out.
 RULES = {
     "carried": "_allowed",
-    "one loop is an equivalence": "_share",
+    "one loop is an equivalence": "_relate",
     "nested or apart": "_nest",
     "intervals": "_keep_together",
 }
-
-
-def _share_without_triples(self) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            model, "combinations", lambda group, n: () if n == 3 else combinations(group, n)
-        )
-        FULL_SHARE(self)
-
-
-FULL_SHARE = model.FusionModel._share
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -252,10 +244,8 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
     extents = (("o", 20), ("v", 30))
     least = [planned(program, extents, objective).solve.value for program in cases]
     if rule == "carried":
-        monkeypatch.setattr(sharing, "_allowed", _all_pairs)
-        monkeypatch.setattr(model, "pairs_of", _any_pairs)
-    elif rule == "one loop is an equivalence":
-        monkeypatch.setattr(model.FusionModel, "_share", _share_without_triples)
+        monkeypatch.setattr(dependences, "_allowed", _all_pairs)
+        monkeypatch.setattr(rules, "pairs_of", _any_pairs)
     else:
         monkeypatch.setattr(model.FusionModel, RULES[rule], lambda self: None)
     refused = other = 0
@@ -329,6 +319,34 @@ def test_a_statement_that_only_stands_between_two_members_may_be_in_their_loop(h
     extents = (("i", 5), ("p", 3))
     assert brute.least(program, extents) == (1, 8)
     assert [planned(program, extents, o).solve.value for o in ("memory", "peak")] == [1, 8]
+
+
+def test_two_loops_that_need_each_other_are_not_both_shared(hand_plans, monkeypatch):
+    """x and y could each shrink, but each one's last reader needs the other one's first."""
+    h = hand_plans
+    b, c = h.tensor("b", h.I), h.tensor("c", h.P)
+    x, y = h.tensor("x", h.I, role=Role.TEMP), h.tensor("y", h.P, role=Role.TEMP)
+    u, v = h.tensor("u", role=Role.TEMP), h.tensor("v", role=Role.TEMP)
+    r, s = h.tensor("r", role=Role.OUTPUT), h.tensor("s", role=Role.OUTPUT)
+    program = h.program(
+        "crossed",
+        (b, c),
+        (h.at(x, h.i), Contract(h.at(b, h.i), h.at(b, h.i)), ()),
+        (h.at(u), Contract(h.at(x, h.i), h.at(b, h.i)), (h.i,)),
+        (h.at(y, h.p), Contract(h.at(c, h.p), h.at(c, h.p)), ()),
+        (h.at(v), Contract(h.at(y, h.p), h.at(c, h.p)), (h.p,)),
+        (h.at(r), Contract(h.at(x, h.i), h.at(v)), (h.i,)),
+        (h.at(s), Contract(h.at(y, h.p), h.at(u)), (h.p,)),
+    )
+    extents = (("i", 50), ("p", 30))
+    excluded, exclude = [], exact._exclude
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            exact, "_exclude", lambda *given: excluded.append(given[1]) or exclude(*given)
+        )
+        assert planned(program, extents, "memory").solve.value == 1 + 30 + 1 + 1
+    assert excluded  # the loops alone would take 4 elements
+    assert brute.least(program, extents)[0] == 33
 
 
 def test_sums_beyond_53_bits_are_exact():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -198,6 +199,37 @@ def test_without_a_limit_triangles_are_taken_where_they_are_faster():
         np.testing.assert_allclose(run_module(module, arrays, small)["e"], wanted, rtol=1e-11)
 
 
+def test_an_external_index_is_sliced_where_nothing_else_can_shrink():
+    """t is read with its first two axes exchanged, and u lacks the index that is sliced."""
+    text = """
+    space n = 20
+    space s = 30
+    index a b c : n
+    index i : s
+    input x[n,n,s], y[n,n]
+    output r
+    u[a,b] = y[a,c]*y[c,b]
+    t[a,b,i] = x[a,c,i]*u[c,b]
+    r[i] = t[a,b,i]*t[b,a,i]
+    """
+    slice_bytes, results = 8 * 20 * 20, 8 * 30
+    program = tcgen.compile(
+        text,
+        target="numpy",
+        objective="time",
+        optimize=False,
+        memory_limit=3 * slice_bytes + results,
+    )
+    rows = {row["name"]: row for row in program.report["arrays"]}
+    assert rows["t"]["fused"] == ["i"]
+    assert rows["u"]["fused"] == []
+    assert program.report["memory"]["peak_bytes"] <= 3 * slice_bytes + results
+    rng = np.random.default_rng(0)
+    x, y = rng.random((20, 20, 30)), rng.random((20, 20))
+    t = np.einsum("aci,cb->abi", x, y @ y)
+    np.testing.assert_allclose(program(x=x, y=y)["r"], np.einsum("abi,bai->i", t, t))
+
+
 def test_too_small_a_limit_names_the_least():
     with pytest.raises(MemoryLimitError, match=r"needs ([\d,]+) bytes.*largest arrays") as caught:
         tcgen.compile(
@@ -208,6 +240,11 @@ def test_too_small_a_limit_names_the_least():
             target="numpy",
         )
     least = int(str(caught.value).split("needs ")[1].split(" bytes")[0].replace(",", ""))
+    proven = re.search(
+        r"proven is that .* need ([\d,]+) or more|proven that .* cannot", str(caught.value)
+    )
+    assert proven
+    assert proven[1] is None or 0 < int(proven[1].replace(",", "")) < least
     program = tcgen.compile(
         spec_path("a3a"),
         extents={"o": 3, "v": 5},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations, product
 from math import prod
@@ -16,6 +17,8 @@ from tcgen.fusion import plan_fusion
 from tcgen.fusion.graph import FusionGraph, fusion_graph
 from tcgen.fusion.legality import path_inequalities, variables
 from tcgen.ir.cost import extent_of
+from tcgen.ir.program import Add, Contract, Produce, Program
+from tcgen.ir.tensor import Index, Ref, Space, Tensor
 
 _spec = importlib.util.spec_from_file_location(
     "random_programs", Path(__file__).with_name("random_programs.py")
@@ -144,3 +147,47 @@ def test_least_memory_of_trees_is_that_of_the_dynamic_program(seed, leaves, o, v
         scalars = sum(t.rank == 0 for t in program.intermediates)  # no loops: no edges of the graph
         trees = sum(least_by_prefixes(graph, p, extents) for p in graph.parts)
         assert plan.solve.value == trees + scalars
+
+
+def batched(program: Program, count: int) -> Program:
+    """The program for every value of some batch indices: loops that all arrays have in common."""
+    space = Space("b")
+    shared = tuple(Index(f"b{n}", space) for n in range(count))
+
+    def wider(tensor: Tensor) -> Tensor:
+        return replace(tensor, spaces=(*(space,) * count, *tensor.spaces))
+
+    def at(ref: Ref) -> Ref:
+        return Ref(wider(ref.tensor), (*shared, *ref.indices))
+
+    steps = []
+    for step in program.steps:
+        match step.op:
+            case Contract(a, b):
+                op = Contract(at(a), at(b))
+            case Add(a):
+                op = Add(at(a))
+            case _:
+                op = Produce(wider(step.out.tensor))
+        steps.append(replace(step, out=at(step.out), op=op))
+    return replace(
+        program,
+        spaces=(*program.spaces, space),
+        tensors=tuple(map(wider, program.tensors)),
+        steps=tuple(steps),
+    )
+
+
+@few
+@given(seeds, st.integers(2, 4), st.integers(2, 3), st.integers(2, 60))
+def test_batch_indices_stand_for_one_another(seed, leaves, count, b):
+    tree = programs.random_tree(seed, leaves, generated=0.7, loops=programs.FIVE[:3], rank=3)
+    program, extents = batched(tree, count), {"b": b, "o": 7, "v": 30}
+    graph = fusion_graph(program)
+    if graph.restricted:
+        return
+    given = tuple(sorted(extents.items()))
+    plan = plan_fusion(program, Options(extents=given, objective="memory"))
+    plan.verify()
+    assert plan.solve.status == "OPTIMAL"
+    assert plan.solve.value == sum(least_by_prefixes(graph, p, extents) for p in graph.parts)

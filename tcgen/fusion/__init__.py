@@ -17,9 +17,9 @@ from .memory import static_elements
 from .nest import place_nodes
 from .plan import build_plan, fused_axes
 from .prefixes import least_static
-from .time_plan import least_time, smaller_tiles
+from .time_plan import least_time, planned_bytes, proven_bytes, smaller_tiles
 
-__all__ = ["plan_fusion", "smaller_tiles"]
+__all__ = ["plan_fusion", "planned_bytes", "proven_bytes", "smaller_tiles"]
 
 
 def plan_fusion(program: Program, options: Options) -> FusionPlan:

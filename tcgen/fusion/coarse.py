@@ -13,14 +13,14 @@ from dataclasses import replace
 from math import comb
 
 from .model import Found, FusionModel
-from .sharing import Arrangement, Sharing, Walk, connected
+from .sharing import Arrangement, Sharing, connected, unmodelled
 
 
 def part_of(found: Sharing, arrays: Collection[int]) -> Sharing:
     """What a program allows if no other arrays than these, by position, may shrink."""
     bare = tuple(replace(i, axes=()) for i in found.instances)
     tensors = {found.instances[n].array for n in arrays}
-    return replace(connected(found.graph, bare, found.carried, {}, tensors), known=found.known)
+    return connected(found.graph, bare, found.needs, {}, tensors)
 
 
 def solve_part(
@@ -63,7 +63,7 @@ def solve_part(
         peak=True,
         ordered=True,
         only=arrays,
-        unmodelled=_unmodelled(part, found),
+        unmodelled=unmodelled(part, found),
         at_least=at_least,
         below=below,
     )
@@ -74,15 +74,3 @@ def rules(found: Sharing) -> int:
     """About as many rules has the model of all that a program allows: pairs times statements."""
     pairs = sum(comb(len(group), 2) for group in found.walks)
     return pairs * len({node for group in found.walks for node, _ in group})
-
-
-def _unmodelled(part: Sharing, found: Sharing) -> dict[Walk, frozenset[int]]:
-    """By walk of a part, statements that ``found`` lets share its loop by a walk the part lacks."""
-    groups = {walk: group for group in found.walks for walk in group}
-    return {
-        walk: frozenset(
-            other[0] for other in groups[walk] if other not in group and found.together(walk, other)
-        )
-        for group in part.walks
-        for walk in group
-    }

@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..ir.tensor import Role
-from .sharing import Arrangement, Sharing, Walk, between, forced, rivals
+from .bodies import Item, scheduled
+from .dependences import Walk, bits_of, mask_of
+from .sharing import Arrangement, Sharing, rivals
 from .tables import tables_of
 
 Axis = tuple[int, int]  # (position among the instances, axis)
@@ -58,17 +60,6 @@ class Nested:
         return Arrangement(tuple(walks), self.order)
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
-    """A statement or a loop in a body: its statements, what comes later, and its own peak."""
-
-    nodes: int
-    later: int
-    peak: int
-    order: tuple[int, ...]
-    alive: tuple[int, ...]
-
-
 class Descent:
     """The search of one program."""
 
@@ -91,7 +82,7 @@ class Descent:
             for axis, walks in i.axes
         }
         self.users = {
-            n: _mask((*found.instances[n].producers, *found.instances[n].consumers))
+            n: mask_of((*found.instances[n].producers, *found.instances[n].consumers))
             for n in self.tables
         }
         self.kept = sum(t[()] for n, t in self.tables.items() if found.instances[n].kept)
@@ -207,7 +198,7 @@ class Descent:
             if grown == own:
                 break
             own = grown
-        nodes = _mask(node for node, _ in own)
+        nodes = mask_of(node for node, _ in own)
         rest = tuple(loop for loop in loops if loop[1].isdisjoint(own))
         for other, _ in rest:
             if other & nodes and other & nodes not in (other, nodes):
@@ -220,11 +211,11 @@ class Descent:
         A statement between them that shares no array with a member may walk it with any index.
         """
         if start not in self.known:
-            walks = tuple(sorted(start, key=_named))
-            bound = forced(walks, self.found.carried, self.found.after)
+            needs, walks = self.found.needs, tuple(sorted(start, key=_named))
+            bound = needs.forced(walks)
             grown = None if bound is None else frozenset(bound.items())
             if bound is not None:
-                more = between(set(bound), self.found.after) - bound.keys()
+                more = needs.between(bound) - bound.keys()
                 if more:
                     node, group = min(more), self.group[walks[0]]
                     own = sorted((w for w in group if w[0] == node), key=_named)
@@ -253,7 +244,7 @@ class Descent:
                 held = tuple(a for a in axes if any(a in key for key in table))
             owned.setdefault(home, []).append((table[held], self.users[n], n))
 
-        def body(nodes: int, number: int) -> _Item | None:
+        def body(nodes: int, number: int) -> Item | None:
             items, free = [], nodes
             for n in range(number + 1, len(outer)):
                 inner = outer[n][0]
@@ -263,10 +254,10 @@ class Descent:
                         return None
                     items.append(item)
                     free &= ~inner
-            after = self.found.after
-            items += [_Item(1 << u, after[u], 0, (u,), ()) for u in _bits(free)]
+            after = self.found.needs.after
+            items += [Item(1 << u, after[u], 0, (u,), ()) for u in bits_of(free)]
             items.sort(key=lambda i: i.nodes & -i.nodes)
-            return _scheduled(items, owned.get(number, []))
+            return scheduled(items, owned.get(number, []))
 
         every = body((1 << len(self.found.graph.nodes)) - 1, -1)
         if every is None:
@@ -282,109 +273,5 @@ class Descent:
         return Nested(chosen, outer, every.order, every.peak + self.kept, static, alive, held)
 
 
-def _scheduled(items: list[_Item], arrays: list[tuple[int, int, int]]) -> _Item | None:
-    """A body whose items are in an order of little peak; None where they need each other."""
-    nodes = later = 0
-    for item in items:
-        nodes |= item.nodes
-        later |= item.later
-    needs = [
-        _mask(m for m, o in enumerate(items) if m != n and o.later & item.nodes)
-        for n, item in enumerate(items)
-    ]
-    needed = [
-        sum(1 << m for m, need in enumerate(needs) if need >> n & 1) for n in range(len(items))
-    ]
-    uses = [[a for a, (_, users, _) in enumerate(arrays) if users & i.nodes] for i in items]
-    users = [_mask(n for n, u in enumerate(uses) if a in u) for a in range(len(arrays))]
-    bytes_ = [held for held, _, _ in arrays]
-    peaks = [item.peak for item in items]
-    orders = []
-    for before, reverse in ((needs, False), (needed, True)):
-        order = _greedy(before, uses, users, bytes_, peaks)
-        if order is None:
-            return None
-        orders.append(order[::-1] if reverse else order)
-    best = None
-    for order in orders:
-        peak, at, alive = _peak(order, uses, users, bytes_, peaks)
-        if best is None or peak < best[0]:
-            best = (peak, at, alive, order)
-    assert best is not None
-    peak, at, alive, order = best
-    inner = items[at].alive if items else ()
-    return _Item(
-        nodes,
-        later,
-        peak,
-        tuple(u for n in order for u in items[n].order),
-        (*inner, *(arrays[a][2] for a in alive)),
-    )
-
-
-def _greedy(
-    before: list[int],
-    uses: list[list[int]],
-    users: list[int],
-    held: list[int],
-    peaks: list[int],
-) -> list[int] | None:
-    """One ready item after the other: one that frees most, else one that takes least."""
-    done, live = 0, [False] * len(held)
-    order: list[int] = []
-    left = list(range(len(before)))
-    while left:
-        best: tuple[bool, int, int, int] | None = None
-        for n in left:
-            if before[n] & ~done:
-                continue
-            new = sum(held[a] for a in uses[n] if not live[a])
-            gone = sum(held[a] for a in uses[n] if not users[a] & ~done & ~(1 << n))
-            during, change = new + peaks[n], new - gone
-            key = (change > 0, during if change > 0 else change, change, n)
-            if best is None or key < best:
-                best = key
-        if best is None:
-            return None
-        n = best[3]
-        left.remove(n)
-        order.append(n)
-        done |= 1 << n
-        for a in uses[n]:
-            live[a] = bool(users[a] & ~done)
-    return order
-
-
-def _peak(
-    order: list[int],
-    uses: list[list[int]],
-    users: list[int],
-    held: list[int],
-    peaks: list[int],
-) -> tuple[int, int, list[int]]:
-    """The peak of an order, the item at which it is, and what lives there."""
-    done, live = 0, set[int]()
-    best: tuple[int, int, list[int]] = (-1, 0, [])
-    for n in order:
-        live.update(uses[n])
-        now = sum(held[a] for a in live) + peaks[n]
-        if now > best[0]:
-            best = (now, n, sorted(live))
-        done |= 1 << n
-        live.difference_update([a for a in uses[n] if not users[a] & ~done])
-    return best if order else (0, 0, [])
-
-
 def _named(walk: Walk) -> tuple[int, str, str]:
     return walk[0], walk[1].name, walk[1].space.name
-
-
-def _mask(nodes: Iterable[int]) -> int:
-    mask = 0
-    for node in nodes:
-        mask |= 1 << node
-    return mask
-
-
-def _bits(mask: int) -> list[int]:
-    return [n for n in range(mask.bit_length()) if mask >> n & 1]

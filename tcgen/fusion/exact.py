@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from .model import Found, FusionModel
-from .sharing import Arrangement, Sharing, Walk, independent
+from .order import Cycle, in_order
+from .sharing import Arrangement, Sharing, independent, unmodelled, without_order
+
+_ROUNDS = 30  # of leaving out loops that have no order
 
 
 def solve_exact(
@@ -48,19 +51,67 @@ def solve_exact(
 
 def solve_static(
     found: Sharing, extents: Mapping[str, int], work: float, hint: Arrangement
-) -> tuple[tuple[tuple[Walk, ...], ...], bool, int]:
-    """Loops of least static sum without regard to the order of statements, part by part.
+) -> Found:
+    """The arrangement of least static sum, in elements; loops first, then an order for them.
 
-    Returns:
-        The loops, whether no others take less, and a lower bound that holds in any case. Elements.
+    Parts that no statement connects are searched one by one. Loops that have no order are left out,
+    and the search goes on. No arrangement where that comes to no end, or loops of several parts are
+    in each other's way.
     """
-    loops: list[tuple[Walk, ...]] = []
-    proven, bound = True, 0
-    for part in independent(found):
-        ones = dict.fromkeys(range(len(part.instances)), 1)
-        model = FusionModel(part, ones, extents, hint, peak=False, ordered=False)
-        best = model.solve(work)
+    models = [
+        FusionModel(
+            part,
+            dict.fromkeys(range(len(part.instances)), 1),
+            extents,
+            hint,
+            peak=False,
+            ordered=False,
+            unmodelled=unmodelled(part, found),
+        )
+        for part in independent(without_order(found))
+    ]
+    best: list[Found] = []
+    for model in models:
+        best.append(model.least(work))
         work = max(0.0, work - model.spent)
-        proven, bound = proven and best.proven, bound + best.bound
-        loops += best.arrangement.loops if best.arrangement is not None else ()
-    return tuple(loops), proven, bound
+    answers = [b.arrangement for b in best]
+
+    def arranged(again: Callable[[FusionModel, int], Arrangement | None]) -> Arrangement | None:
+        """The answers in one order; ``again`` makes that of a model anew."""
+        for _ in range(_ROUNDS):
+            if None in answers:
+                break
+            order = in_order(
+                found, tuple(loop for a in answers if a is not None for loop in a.loops)
+            )
+            if isinstance(order, Arrangement):
+                return order
+            hit = _exclude(models, order)
+            if not hit:
+                break
+            for number in hit:
+                answers[number] = again(models[number], number)
+        return None
+
+    def least(model: FusionModel, number: int) -> Arrangement | None:
+        best[number] = model.least(work)
+        return best[number].arrangement
+
+    arrangement = arranged(least)
+    if arrangement is not None and all(b.proven for b in best):
+        for number, model in enumerate(models):
+            model.keep()
+            answers[number] = model.fewest(work / 10) or answers[number]
+        arrangement = arranged(lambda model, _: model.fewest(work / 10)) or arrangement
+    return Found(arrangement, all(b.proven for b in best), sum(b.bound for b in best))
+
+
+def _exclude(models: list[FusionModel], cycles: tuple[Cycle, ...]) -> list[int]:
+    """Tell the models of the cycles that concern one of them alone; which models they are."""
+    hit: dict[int, None] = {}
+    for cycle in cycles:
+        loops = [link.walk for link in cycle if link.loop]
+        for number, model in enumerate(models):
+            if all(walk in model.near for walk in loops) and model.exclude(cycle):
+                hit[number] = None
+    return sorted(hit)

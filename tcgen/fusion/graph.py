@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ir.program import Produce, Program, Step
+from ..ir.program import Phase, Produce, Program, Step
 from ..ir.tensor import Index, Ref, Role, Tensor
 
 
@@ -84,6 +84,17 @@ class FusionGraph:
     edges: tuple[Edge, ...]
     parts: tuple[tuple[int, ...], ...]
     restricted: bool
+
+
+def step_of(graph: FusionGraph, node: int) -> Step:
+    """The step that a statement executes."""
+    return graph.program.steps[graph.nodes[node].step]
+
+
+def phase_of(graph: FusionGraph, node: int) -> Phase:
+    """Phase in which a statement runs: a generated input is fetched with its reader."""
+    found = graph.nodes[node]
+    return graph.program.steps[found.step if found.reader is None else found.reader].phase
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from .exact import solve_exact, solve_static
 from .graph import FusionGraph
 from .grow import least_by_parts
 from .memory import counted_lives, once_elements, peak_of
-from .nest import Placed, arrangement_of, in_order, place_arrangement
+from .nest import Placed, arrangement_of, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
 from .sharing import sharing
@@ -77,17 +77,15 @@ def least_memory(
     elif not done and not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
-        unordered = sharing(graph, ordered=False)
-        loops, proven, least = solve_static(unordered, sizes, work / 2, hint)
-        bound = bound if peak else least
-        arrangement = in_order(found, loops)
+        static = solve_static(found, sizes, work / 2, hint)
+        proven, bound = static.proven, bound if peak else static.bound
+        arrangement = static.arrangement
         if arrangement is not None:
             candidates.insert(0, place_arrangement(found, arrangement))
             hint = arrangement
     if not done and (peak or arrangement is None):
-        floor = bound if peak else 0
-        exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=floor)
-        proven, bound = exact.proven, max(floor, exact.bound)
+        exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=bound)
+        proven, bound = exact.proven, max(bound, exact.bound)
         if exact.arrangement is not None:
             candidates.insert(0, place_arrangement(found, exact.arrangement))
     values = [value_of(placed) for placed in candidates]

@@ -96,6 +96,19 @@ def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
     )
 
 
+def largest_together(plan: FusionPlan) -> tuple[ArrayPlan, ...]:
+    """The arrays that make the peak, results included, the largest first."""
+    lives = counted_lives(plan)
+
+    def alive(visit: int) -> list[ArrayPlan]:
+        return [a for a, (first, last) in lives if first <= visit <= last]
+
+    bodies = map(alive, range(len(plan.visits)))
+    held = max(bodies, key=lambda arrays: sum(a.bytes for a in arrays), default=[])
+    results = [a for a in plan.arrays if a.tensor.role is Role.OUTPUT]
+    return tuple(sorted((*held, *results), key=lambda a: -a.bytes))
+
+
 def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     """Elements of each instance if every generated input is produced once.
 

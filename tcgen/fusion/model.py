@@ -1,27 +1,22 @@
 """Least memory of a program, exactly: loops, their nesting and the order of the statements.
 
-One 0-1 variable ``z`` for each pair of walks says that they are one loop. The rules:
-
-    z[a,b] & z[b,c] => z[a,c]                      one loop is an equivalence of walks
-    z[uj,v] & !z[uk,v] => j outside k at u         loops are nested or apart
-    z[u,v] & !z[u,w] => (w before u <=> w before v)  a loop is an interval of the order
-
-Objective ``memory`` is the static sum of Eq. (6), a table over what is contracted; ``peak`` is the
-greatest sum over what lives at one time, a cumulative constraint in which the order of the
-statements is free.
+Over the rules of :mod:`.rules`, objective ``memory`` is the static sum of Eq. (6), a table over
+what is contracted; ``peak`` is the greatest sum over what lives at one time, a cumulative
+constraint in which the order of the statements is free.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 from math import ceil, gcd
 from typing import TYPE_CHECKING
 
 from ..errors import PlanError
+from .dependences import Instance, Walk
 from .ilp import interruptible_solve, search_solver
-from .sharing import Arrangement, Instance, Sharing, Walk, pairs_of, rivals
+from .rules import LoopRules
+from .sharing import Arrangement, Sharing, rivals
 from .tables import least_of, tables_of, touched
 
 if TYPE_CHECKING:
@@ -47,7 +42,7 @@ class Found:
     spent: float = 0.0
 
 
-class FusionModel:
+class FusionModel(LoopRules):
     """One CP-SAT model."""
 
     def __init__(
@@ -83,24 +78,12 @@ class FusionModel:
         """
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
-        self.found, self.hint = found, hint
-        self.spent = 0.0
-        self.model = cp_model.CpModel()
-        self.unmodelled, self.below = unmodelled or {}, below
+        self.spent, self.below = 0.0, below
         tables = tables_of(found, weights, extents, tiles or {})
         self.tables = {n: t for n, t in tables.items() if only is None or n in only}
         self.counted = {n: found.instances[n] for n in self.tables}
-        self.ordered = ordered
-        self.nodes = self._relevant(peak and only is None)
-        self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
-        self._share()
-        self.pos: dict[int, IntVar] = {}
-        self.before: dict[tuple[int, int], BoolVarT] = {}
-        self._nest()
-        if ordered:
-            self._order()
-        self._keep_together()
-        self._follow()
+        nodes = self._relevant(found, peak=peak and only is None, ordered=ordered)
+        super().__init__(found, hint, nodes, ordered=ordered, unmodelled=unmodelled or {})
         every = [size for table in self.tables.values() for _, size in table]
         self.unit = gcd(*every) if every else 1
         total = sum(max(size for _, size in t) for t in self.tables.values()) // self.unit
@@ -116,114 +99,19 @@ class FusionModel:
             self._bound_peak(self.goal)
         else:
             self.model.add(self.goal == cp_model.LinearExpr.sum(list(self.memory.values())))
-        self.least = least_of(found, self.tables, peak=peak)
+        self.lowest = least_of(found, self.tables, peak=peak)
 
-    def _relevant(self, peak: bool) -> tuple[int, ...]:
+    def _relevant(self, found: Sharing, *, peak: bool, ordered: bool) -> tuple[int, ...]:
         """Statements whose place in the order matters."""
         if peak:
-            return tuple(n.id for n in self.found.graph.nodes)
-        nodes = {node for group in self.found.walks for node, _ in group}
-        for first, last in rivals(self.found):
+            return tuple(n.id for n in found.graph.nodes)
+        nodes = {node for group in found.walks for node, _ in group}
+        for first, last in rivals(found):
             nodes.update((*first, *last))
-        if self.ordered:
+        if ordered:
             for instance in self.counted.values():
                 nodes.update((*instance.producers, *instance.consumers))
         return tuple(sorted(nodes))
-
-    def same(self, a: Walk, b: Walk) -> BoolVarT | None:
-        """The variable that says that two walks are one loop; None where they never are."""
-        return self.z.get((a, b), self.z.get((b, a)))
-
-    def _share(self) -> None:
-        in_loop = {w: n for n, members in enumerate(self.hint.loops) for w in members}
-        for a, b in pairs_of(self.found):
-            self.z[a, b] = self.model.new_bool_var(f"z{len(self.z)}")
-            hinted = a in in_loop and in_loop[a] == in_loop.get(b)
-            self.model.add_hint(self.z[a, b], hinted)
-        for group in self.found.walks:
-            for triple in combinations(group, 3):
-                for n in range(3):
-                    a, b, c = triple[n], triple[n - 1], triple[n - 2]
-                    one, two, both = self.same(a, b), self.same(b, c), self.same(a, c)
-                    if one is not None and two is not None:
-                        self.model.add_bool_or(~one, ~two, *(() if both is None else (both,)))
-
-    def _members(self) -> dict[Walk, dict[int, list[BoolVarT]]]:
-        """For each walk, the statements that may be in its loop, and what says so."""
-        members: dict[Walk, dict[int, list[BoolVarT]]] = {}
-        for (a, b), shared in self.z.items():
-            members.setdefault(a, {}).setdefault(b[0], []).append(shared)
-            members.setdefault(b, {}).setdefault(a[0], []).append(shared)
-        return members
-
-    def _order(self) -> None:
-        """Positions, and for every two statements which one is first."""
-        model, last = self.model, len(self.nodes) - 1
-        place = {node: n for n, node in enumerate(self.hint.order)}
-        for node in self.nodes:
-            self.pos[node] = model.new_int_var(0, last, f"pos{node}")
-        known = sorted(self.nodes, key=lambda n: place.get(n, n))
-        for n, node in enumerate(known):
-            model.add_hint(self.pos[node], n)
-        model.add_all_different(list(self.pos.values()))
-        for u, v in combinations(self.nodes, 2):
-            if self.found.precedes(u, v):
-                model.add(self.pos[u] < self.pos[v])
-            elif self.found.precedes(v, u):
-                model.add(self.pos[v] < self.pos[u])
-            else:
-                first = model.new_bool_var(f"b{u},{v}")
-                model.add_hint(first, known.index(u) < known.index(v))
-                model.add(self.pos[u] < self.pos[v]).only_enforce_if(first)
-                model.add(self.pos[v] < self.pos[u]).only_enforce_if(~first)
-                self.before[u, v], self.before[v, u] = first, ~first
-        for (p, c), (q, d) in rivals(self.found):
-            model.add_bool_or(self._before(c, q), self._before(d, p))
-
-    def _before(self, u: int, v: int) -> BoolVarT | bool:
-        """``u`` runs before ``v``."""
-        return self.found.precedes(u, v) if (u, v) not in self.before else self.before[u, v]
-
-    def _first(self, u: int, v: int) -> BoolVarT | bool | None:
-        """``u`` runs before ``v``; None where that is left open."""
-        if self.ordered or self.found.precedes(u, v) or self.found.precedes(v, u):
-            return self._before(u, v)
-        return None
-
-    def _nest(self) -> None:
-        """Two loops that meet at a statement: one that has a member more is outside."""
-        walks: dict[int, list[Walk]] = {}
-        for group in self.found.walks:
-            for walk in group:
-                walks.setdefault(walk[0], []).append(walk)
-        members = self._members()
-        for own in walks.values():
-            for j, k in combinations(own, 2):
-                inside_j, inside_k = members.get(j, {}), members.get(k, {})
-                met = inside_j.keys() | inside_k.keys()
-                if not met:
-                    continue
-                outside = self.model.new_bool_var(f"y{j[0]}")
-                for v in sorted(met):
-                    with_j, with_k = inside_j.get(v, ()), inside_k.get(v, ())
-                    for s in with_j if v not in self.unmodelled.get(k, ()) else ():
-                        self.model.add_bool_or(~s, outside, *with_k)
-                    for s in with_k if v not in self.unmodelled.get(j, ()) else ():
-                        self.model.add_bool_or(~s, ~outside, *with_j)
-
-    def _keep_together(self) -> None:
-        """A loop is an interval of the order."""
-        members = self._members()
-        for (a, b), shared in self.z.items():
-            for w in self.nodes:
-                if w in (a[0], b[0]) or w in self.unmodelled.get(a, ()):
-                    continue
-                one, two = self._first(w, a[0]), self._first(w, b[0])
-                if one is None or two is None or (one is two and isinstance(one, bool)):
-                    continue
-                member = members[a].get(w, ())
-                self.model.add_bool_or(~shared, *member, _negated(one), two)
-                self.model.add_bool_or(~shared, *member, one, _negated(two))
 
     def _memory(self, n: int, instance: Instance) -> IntVar | int:
         """Units that an array takes: one literal for each set of axes that may be contracted."""
@@ -268,16 +156,17 @@ class FusionModel:
             for node in (*instance.producers, *instance.consumers):
                 model.add(start <= self.pos[node])
                 model.add(stop >= self.pos[node] + 1)
-            for (a, b), shared in self.z.items():
-                for own, other in ((a, b), (b, a)):
-                    if own in self.found.repeats and own[0] in instance.producers:
-                        continue  # the array starts afresh in this loop
-                    held = [~self.x[n, axis] for axis, walks in instance.axes if own in walks]
-                    held += [~s for s in self._repeated_with(instance, own)]
+            users = dict.fromkeys((*instance.producers, *instance.consumers))
+            for own in (walk for node in users for walk in self.walks.get(node, ())):
+                if own in self.found.repeats and own[0] in instance.producers:
+                    continue  # the array starts afresh in this loop
+                held = [~self.x[n, axis] for axis, walks in instance.axes if own in walks]
+                held += [~s for s in self._repeated_with(instance, own)]
+                for (other, _), shared in self.near.get(own, {}).items():
                     if own[0] in instance.producers:
-                        model.add(start <= self.pos[other[0]]).only_enforce_if(shared, *held)
+                        model.add(start <= self.pos[other]).only_enforce_if(shared, *held)
                     if own[0] in instance.consumers:
-                        model.add(stop >= self.pos[other[0]] + 1).only_enforce_if(shared, *held)
+                        model.add(stop >= self.pos[other] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
         for node in self.nodes:  # redundant: what a statement touches lives while it runs
             model.add(top >= sum(self.memory[n] for n in touched(self.found, node, self.counted)))
@@ -290,36 +179,6 @@ class FusionModel:
                 if shared is not None:
                     yield shared
 
-    def _follow(self) -> None:
-        """A repeated statement is in a loop of its reader, with all users of its array."""
-        for instance in self.found.instances:
-            for walk, origin in self.found.repeats.items():
-                if walk[0] not in instance.producers:
-                    continue
-                partners = self._partners(walk)
-                followed = self.same(walk, origin)
-                for _, shared in partners:
-                    if followed is None:
-                        self.model.add_bool_and(~shared)
-                        continue
-                    self.model.add_implication(shared, followed)
-                if followed is None:
-                    continue
-                for user in (*instance.producers, *instance.consumers):
-                    if user not in (walk[0], origin[0]):
-                        inside = [
-                            s
-                            for other, s in partners
-                            if other[0] == user
-                            and (other in self.found.repeats or user in instance.consumers)
-                        ]
-                        self.model.add_bool_or(~followed, *inside)
-
-    def _partners(self, walk: Walk) -> list[tuple[Walk, BoolVarT]]:
-        """Walks that may be one loop with a walk, and the variables that say so."""
-        found = [(b, s) for (a, b), s in self.z.items() if a == walk]
-        return found + [(a, s) for (a, b), s in self.z.items() if b == walk]
-
     def solve(self, work: float, *, bound_only: bool = False) -> Found:
         """Least memory first, then with what work is left the fewest shared pairs among equals.
 
@@ -328,19 +187,28 @@ class FusionModel:
             bound_only: any arrangement of least memory will do. Then the solver neither relaxes nor
                 probes the model, which takes most of its time where few arrays can shrink.
         """
+        best = self.least(work, bound_only=bound_only)
+        if bound_only or not best.proven:
+            return best
+        self.keep()
+        fewer = self.fewest((work - self.spent) / 10)
+        return replace(best, arrangement=fewer or best.arrangement, spent=self.spent)
+
+    def least(self, work: float, *, bound_only: bool = False) -> Found:
+        """The arrangement of least memory."""
         from ortools.sat.python import cp_model  # noqa: PLC0415
 
         if not self.z and not self.nodes:
-            return Found(Arrangement((), ()), True, self.least)
+            return Found(Arrangement((), ()), True, self.lowest)
         self.model.minimize(self.goal)
-        solver = search_solver(work)
+        solver = search_solver(max(0.0, work))
         if bound_only:
             solver.parameters.linearization_level = 0
             solver.parameters.cp_model_probing_level = 0
         status = interruptible_solve(solver, self.model)
-        self.spent = solver.response_proto.deterministic_time
+        self.spent += solver.response_proto.deterministic_time
         if status == cp_model.UNKNOWN:
-            return Found(None, False, self.least, self.spent)
+            return Found(None, False, self.lowest, self.spent)
         if status == cp_model.INFEASIBLE and self.below is not None:
             return Found(None, True, self.below, self.spent)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -349,22 +217,38 @@ class FusionModel:
                 f"use the objective none, and please report these equations"
             )
         proven = status == cp_model.OPTIMAL and not self.shift
-        units = solver.value(self.goal)
+        units = self.reached = solver.value(self.goal)
         if status != cp_model.OPTIMAL:  # the solver states bounds as floats
             units = max(0, ceil(solver.best_objective_bound * (1 - 2**-50) - 0.5))
-        bound = max(self.least, (units << self.shift) * self.unit)
-        arrangement = self._read(solver)
-        if not bound_only and status == cp_model.OPTIMAL and self.z:
-            self.model.add(self.goal <= solver.value(self.goal))
-            self.model.clear_hints()  # type: ignore[no-untyped-call]
-            for number, value in enumerate(solver.response_proto.solution):
-                self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
-            self.model.minimize(sum(self.z.values()))
-            again = search_solver(max(0.0, work - self.spent) / 10)
-            if interruptible_solve(again, self.model) in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-                arrangement = self._read(again)
-            self.spent += again.response_proto.deterministic_time
-        return Found(arrangement, proven, bound, self.spent)
+        bound = max(self.lowest, (units << self.shift) * self.unit)
+        self._start_from(solver)
+        return Found(self._read(solver), proven, bound, self.spent)
+
+    def keep(self) -> None:
+        """Leave out all that takes more memory than the last answer."""
+        if self.z:
+            self.model.add(self.goal <= self.reached)
+
+    def fewest(self, work: float) -> Arrangement | None:
+        """The arrangement of fewest shared pairs; None where the work does not suffice."""
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        if not self.z:
+            return Arrangement((), ())
+        self.model.minimize(sum(self.z.values()))
+        solver = search_solver(max(0.0, work))
+        status = interruptible_solve(solver, self.model)
+        self.spent += solver.response_proto.deterministic_time
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        self._start_from(solver)
+        return self._read(solver)
+
+    def _start_from(self, solver: CpSolver) -> None:
+        """The next search starts from what this one found."""
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
+        for number, value in enumerate(solver.response_proto.solution):
+            self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
 
     def _read(self, solver: CpSolver) -> Arrangement:
         loops: list[tuple[Walk, ...]] = []
@@ -382,7 +266,3 @@ class FusionModel:
                     loops.append(members)
         order = sorted(self.pos, key=lambda n: solver.value(self.pos[n]))
         return Arrangement(tuple(loops), tuple(order))
-
-
-def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
-    return not literal if isinstance(literal, bool) else ~literal

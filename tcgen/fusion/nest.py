@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from ..ir.plan import LoopId
 from ..ir.program import Phase
 from ..ir.tensor import Index, Space
-from .graph import FusionGraph
+from .dependences import Walk
+from .graph import FusionGraph, phase_of
 from .legality import Variable
-from .sharing import Arrangement, Sharing, Walk, phase_of, rivals
+from .sharing import Arrangement, Sharing
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def place_arrangement(found: Sharing, arrangement: Arrangement) -> tuple[Placed,
     def add_free(last: int | None) -> None:
         """The statements without loops that ``last``, or else anything, needs."""
         for node in tuple(free):
-            if last is None or found.precedes(node, last):
+            if last is None or found.needs.precedes(node, last):
                 order.append(node)
                 free.remove(node)
 
@@ -134,50 +135,6 @@ def place_arrangement(found: Sharing, arrangement: Arrangement) -> tuple[Placed,
             bind.append((index, loop))
         placed.append(Placed(node, tuple(bind)))
     return tuple(placed)
-
-
-def in_order(found: Sharing, loops: tuple[tuple[Walk, ...], ...]) -> Arrangement | None:
-    """Some order of all statements in which every loop is an interval; None where it has none.
-
-    Nested loops on a program with several users of an array may need each other's results.
-    """
-    sets = sorted((frozenset(n for n, _ in walks) for walks in loops), key=len, reverse=True)
-
-    def body(nodes: frozenset[int], rest: list[frozenset[int]]) -> list[int] | None:
-        free, items = nodes, list[frozenset[int]]()
-        for members in rest:
-            if members <= free:
-                items.append(members)
-                free -= members
-        items += [frozenset((n,)) for n in free]
-        items.sort(key=min)
-        order: list[int] = []
-        while items:
-            ready = next((i for i in items if not any(_needs(found, i, o) for o in items)), None)
-            if ready is None:
-                return None
-            items.remove(ready)
-            inner = list(ready)
-            if ready in rest:
-                within = [r for n, r in enumerate(rest) if r <= ready and n != rest.index(ready)]
-                found_inner = body(ready, within)
-                if found_inner is None:
-                    return None
-                inner = found_inner
-            order += inner
-        return order
-
-    order = body(frozenset(n.id for n in found.graph.nodes), sets)
-    if order is None or any(
-        order.index(p) < order.index(d) and order.index(q) < order.index(c)
-        for (p, c), (q, d) in rivals(found)
-    ):
-        return None
-    return Arrangement(loops, tuple(order))
-
-
-def _needs(found: Sharing, item: frozenset[int], other: frozenset[int]) -> bool:
-    return item != other and any(found.precedes(o, i) for o in other for i in item)
 
 
 def arrangement_of(placed: tuple[Placed, ...]) -> Arrangement:

@@ -31,7 +31,7 @@ class _Place:
         total: least cost of the subtree if the order begins like this.
         more: the loop that comes next in the best order, or None where it ends.
         longer: places of the orders with one loop more. A loop that is not here belongs to no edge
-            below, so that nothing can follow it.
+            below, so that nothing can follow it, or is the twin of one that has to come first.
     """
 
     least: tuple[tuple[int, Order], ...]
@@ -69,6 +69,33 @@ def least_static(graph: FusionGraph, extents: Mapping[str, int]) -> tuple[Variab
     return tuple(sorted(fused))
 
 
+def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
+    """For a loop that the same edges have as another one, with the same extent: that other one.
+
+    Batch indices are such loops. Where a prefix has one of them and not yet the one before it, the
+    two could be exchanged there and on all edges around that share either; so only orders need be
+    looked at in which each is inside the one before it.
+
+    Args:
+        extents: of the loops of every edge.
+
+    Example:
+        >>> twins({0: {5: 10, 6: 10, 7: 10}, 1: {5: 10, 6: 10}})
+        {6: 5}
+    """
+    users: dict[int, list[tuple[int, int]]] = {}
+    for e, loops in extents.items():
+        for loop, extent in loops.items():
+            users.setdefault(loop, []).append((e, extent))
+    last: dict[tuple[tuple[int, int], ...], int] = {}
+    found: dict[int, int] = {}
+    for loop, edges in users.items():
+        if tuple(edges) in last:
+            found[loop] = last[tuple(edges)]
+        last[tuple(edges)] = loop
+    return found
+
+
 def _prefixes(count: int) -> int:
     """Ordered selections of any number of loops out of ``count``.
 
@@ -90,6 +117,7 @@ class _Tree:
         self.root = graph.edges[part[-1]].consumer
         self.places: dict[int, _Place] = {}  # of the empty order, by node
         self.sizes = {e: self._sizes(e) for e in part}
+        self.twin = twins(self.sizes)
         for node in sorted(self.below):  # producers come first
             alive: list[Alive] = []
             least: tuple[tuple[int, Order], ...] = ()
@@ -126,6 +154,8 @@ class _Tree:
         sizes, best, more = self.sizes, total, None
         places: dict[int, _Place] = {}
         for n, loop in enumerate(left):
+            if self.twin.get(loop, loop) not in (loop, *order):
+                continue
             longer, sum_now, found = (*order, loop), total, least
             still: list[Alive] = []
             for number, e, held, under in alive:

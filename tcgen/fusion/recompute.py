@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ..ir.tensor import Index, Role, Tensor
-from .graph import FusionGraph
-from .sharing import (
+from .dependences import (
     Allowed,
     Instance,
-    Sharing,
     Walk,
     bare_instances,
     carried_walks,
-    connected,
-    step_of,
+    dependences,
 )
+from .graph import FusionGraph, step_of
+from .sharing import Sharing, connected
 
 
 def sharing_with_repeats(
@@ -42,7 +41,8 @@ def sharing_with_repeats(
     if repeat:
         for instance in sorted(bare, key=lambda i: -min(i.producers, default=0)):
             _repeat(graph, instance, carried, repeats)
-    return connected(graph, bare, carried, repeats, shrinking)
+    needs = dependences(graph, bare, carried)
+    return connected(graph, bare, needs, repeats, shrinking)
 
 
 def _repeat(

@@ -1,45 +1,25 @@
 """Which loops of which statements could be one loop: programs with several users of an array.
 
-A statement is an execution of a step, a walk is one loop of a statement. An axis of an array
-shrinks where the walks of all its producers and consumers on that axis are one loop. Sharing has
-consequences: whatever must be computed between two members of a loop is a member too, and a
-producer and a consumer in one loop walk the same axis with it. ``forced`` follows these
-consequences, so that what can never be shared is left out of every search.
+An axis of an array shrinks where the walks of all its producers and consumers on that axis are one
+loop. What can never be shared, by the rules of :mod:`.dependences`, is left out of every search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations
 
-from ..ir.program import Phase, Step
-from ..ir.tensor import Index, Role, Tensor
-from .graph import FusionGraph
-
-Walk = tuple[int, Index]  # (statement, its index)
-Allowed = frozenset[tuple[Index, Index]]  # (producer's index, consumer's index) on one axis
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """An array and the statements that use it.
-
-    Attributes:
-        array: the tensor.
-        reader: for an array made for each of its readers: id of the step that it is made for.
-        producers: statements that write it.
-        consumers: statements that read it.
-        axes: that may shrink, each with the walks that must be one loop for it.
-        kept: the constant phase leaves it for the volatile one, so that it lives all the time.
-    """
-
-    array: Tensor
-    reader: int | None
-    producers: tuple[int, ...]
-    consumers: tuple[int, ...]
-    axes: tuple[tuple[int, tuple[Walk, ...]], ...]
-    kept: bool
+from ..ir.tensor import Role, Tensor
+from .dependences import (
+    Dependences,
+    Instance,
+    Walk,
+    bare_instances,
+    carried_walks,
+    dependences,
+)
+from .graph import FusionGraph, step_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,34 +29,17 @@ class Sharing:
     Attributes:
         graph: nodes are the statements.
         instances: arrays, outputs included; these keep all their axes.
-        carried: for each producer and consumer, the pairs of indices that may be one loop.
-        after: for each statement, a bit for each statement that depends on it.
+        needs: dependences between the statements.
         walks: groups of walks, in order; walks of two groups are never one loop.
         repeats: walks of statements that have no index for the loop, so that each iteration repeats
             them, and the walk of a reader that they follow.
-        known: pairs of walks that were looked at, and whether they could be one loop.
     """
 
     graph: FusionGraph
     instances: tuple[Instance, ...]
-    carried: Mapping[tuple[int, int], Allowed]
-    after: tuple[int, ...]
+    needs: Dependences
     walks: tuple[tuple[Walk, ...], ...]
     repeats: Mapping[Walk, Walk] = field(default_factory=dict)
-    known: dict[tuple[Walk, Walk], bool] = field(default_factory=dict, compare=False)
-
-    def together(self, a: Walk, b: Walk) -> bool:
-        """True where two walks could be one loop."""
-        if a[0] == b[0]:
-            return False
-        if (a, b) not in self.known:
-            could = forced((a, b), self.carried, self.after) is not None
-            self.known[a, b] = self.known[b, a] = could
-        return self.known[a, b]
-
-    def precedes(self, first: int, last: int) -> bool:
-        """True where ``last`` depends on ``first``."""
-        return bool(self.after[first] >> last & 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,32 +55,23 @@ class Arrangement:
     order: tuple[int, ...]
 
 
-def sharing(graph: FusionGraph, *, ordered: bool = True) -> Sharing:
-    """Statements, arrays, dependences and the walks that could be one loop.
-
-    Args:
-        graph: of the program.
-        ordered: False for searches that leave the order of the statements open.
-    """
+def sharing(graph: FusionGraph) -> Sharing:
+    """Statements, arrays, dependences and the walks that could be one loop."""
     bare = bare_instances(graph)
-    carried = carried_walks(graph, bare)
-    return connected(graph, bare, carried, {}, ordered=ordered)
+    needs = dependences(graph, bare, carried_walks(graph, bare))
+    return connected(graph, bare, needs, {}, ordered=True)
 
 
-def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[int, int], Allowed]:
-    """For each producer and consumer, the pairs of their indices that may be one loop."""
-    return {
-        (p, c): _allowed(step_of(graph, p), step_of(graph, c))
-        for instance in bare
-        for p in instance.producers
-        for c in instance.consumers
-    }
+def without_order(found: Sharing) -> Sharing:
+    """The same for searches that leave the order of the statements open."""
+    bare = tuple(replace(i, axes=()) for i in found.instances)
+    return connected(found.graph, bare, found.needs, {})
 
 
 def connected(
     graph: FusionGraph,
     bare: tuple[Instance, ...],
-    carried: Mapping[tuple[int, int], Allowed],
+    needs: Dependences,
     repeats: Mapping[Walk, Walk],
     shrinking: Collection[Tensor] | None = None,
     *,
@@ -128,152 +82,25 @@ def connected(
     Args:
         graph: of the program.
         bare: arrays without axes.
-        carried: pairs of indices of a producer and a consumer, repeated walks included.
+        needs: dependences, repeated walks included.
         repeats: repeated walks and what they follow.
         shrinking: arrays that may shrink; None: all.
         ordered: with the walks of statements that only stand between the members of a loop.
     """
-    after = _after(graph, bare, carried)
     instances = tuple(
-        _with_axes(graph, i, carried, after) if shrinking is None or i.array in shrinking else i
+        _with_axes(graph, i, needs) if shrinking is None or i.array in shrinking else i
         for i in bare
     )
-    groups = _groups(graph, instances, carried, after, repeats, ordered=ordered)
+    groups = _groups(graph, instances, needs, repeats, ordered=ordered)
     used = {walk for group in groups for walk in group}
     kept = {walk: origin for walk, origin in repeats.items() if walk in used}
-    return Sharing(graph, instances, carried, after, groups, kept)
-
-
-def forced(
-    start: tuple[Walk, ...],
-    carried: Mapping[tuple[int, int], Allowed],
-    after: tuple[int, ...],
-) -> dict[int, Index] | None:
-    """Members of a loop that holds the given walks, by statement; None where there is no such loop.
-
-    Example: T1 -> T2 -> T3 in a row, T1 and T3 in one loop: T2 is in it, and with what index.
-    """
-    bound: dict[int, Index] = {}
-    for node, index in start:
-        if bound.setdefault(node, index) != index:
-            return None
-    changed = True
-    while changed:
-        changed = False
-        inside = between(set(bound), after)
-        for (p, c), allowed in carried.items():
-            if p not in inside or c not in inside or (p not in bound and c not in bound):
-                continue
-            if p in bound and c in bound:
-                if (bound[p], bound[c]) not in allowed:
-                    return None
-                continue
-            known, other, side = (p, c, 0) if p in bound else (c, p, 1)
-            found = [pair[1 - side] for pair in allowed if pair[side] == bound[known]]
-            if len(found) > 1:  # a diagonal: either index will do, so nothing is forced
-                continue
-            if not found:
-                return None
-            bound[other] = found[0]
-            changed = True
-    return bound
-
-
-def step_of(graph: FusionGraph, node: int) -> Step:
-    """The step that a statement executes."""
-    return graph.program.steps[graph.nodes[node].step]
-
-
-def phase_of(graph: FusionGraph, node: int) -> Phase:
-    """Phase in which a statement runs: a generated input is fetched with its reader."""
-    found = graph.nodes[node]
-    return graph.program.steps[found.step if found.reader is None else found.reader].phase
-
-
-def bare_instances(graph: FusionGraph) -> tuple[Instance, ...]:
-    """Arrays in order of the program, without the axes that may shrink."""
-    program = graph.program
-    found: list[Instance] = []
-    for tensor in program.tensors:
-        if tensor.role is Role.INPUT:
-            continue
-        made = [n for n in graph.nodes if program.steps[n.step].out.tensor == tensor]
-        read = [n for n in graph.nodes if _reads(program.steps[n.step], tensor)]
-        phases = {phase_of(graph, n.id) for n in (*made, *read)}
-        apart = tensor in graph.apart
-        found += [
-            Instance(
-                tensor,
-                reader,
-                tuple(n.id for n in made if not apart or n.reader == reader),
-                tuple(n.id for n in read if reader is None or n.step == reader),
-                (),
-                not apart and len(phases) > 1,
-            )
-            for reader in (dict.fromkeys(n.reader for n in made) if apart else (None,))
-        ]
-    return tuple(found)
-
-
-def _reads(step: Step, tensor: Tensor) -> bool:
-    return any(ref.tensor == tensor for ref in step.operands)
-
-
-def _allowed(maker: Step, reader: Step) -> Allowed:
-    """Carried dependences: a common loop walks one axis of the array in both."""
-    reads = [r.indices for r in reader.operands if r.tensor == maker.out.tensor]
-    return frozenset(
-        (made, reads[0][axis])
-        for axis, made in enumerate(maker.out.indices)
-        if all(r[axis] == reads[0][axis] for r in reads) and made.space == reads[0][axis].space
-    )
-
-
-def _after(
-    graph: FusionGraph,
-    instances: tuple[Instance, ...],
-    carried: Mapping[tuple[int, int], Allowed],
-) -> tuple[int, ...]:
-    """For each statement, those that come later in every order.
-
-    They depend on it, write the same array after it, or are of the volatile phase.
-    """
-    direct = [0] * len(graph.nodes)
-    for first, second in (pair for i in instances for pair in pairwise(i.producers)):
-        direct[first] |= 1 << second
-    for p, c in carried:
-        direct[p] |= 1 << c
-    late = sum(1 << n.id for n in graph.nodes if phase_of(graph, n.id) is Phase.VOLATILE)
-    for statement in graph.nodes:
-        if phase_of(graph, statement.id) is Phase.CONSTANT:
-            direct[statement.id] |= late
-    changed = True
-    while changed:
-        changed = False
-        for node in range(len(direct)):
-            total = direct[node]
-            for other in range(len(direct)):
-                if direct[node] >> other & 1:
-                    total |= direct[other]
-            if total != direct[node]:
-                direct[node], changed = total, True
-    return tuple(direct)
-
-
-def between(nodes: set[int], after: tuple[int, ...]) -> set[int]:
-    """The nodes and all that depend on one of them and are needed by another."""
-    mask = sum(1 << n for n in nodes)
-    below = 0
-    for n in nodes:
-        below |= after[n]
-    return nodes | {n for n in range(len(after)) if below >> n & 1 and after[n] & mask}
+    return Sharing(graph, instances, needs, groups, kept)
 
 
 def _with_axes(
     graph: FusionGraph,
     instance: Instance,
-    carried: Mapping[tuple[int, int], Allowed],
-    after: tuple[int, ...],
+    needs: Dependences,
 ) -> Instance:
     """The axes that all users walk whole, each by one index, in loops that can be one."""
     array = instance.array
@@ -290,7 +117,7 @@ def _with_axes(
         ]
         members = tuple(dict.fromkeys(walks))
         whole = all(index.space == space for _, index in members)
-        if whole and forced(members, carried, after) is not None:
+        if whole and needs.forced(members) is not None:
             axes.append((axis, members))
     return Instance(
         array, instance.reader, instance.producers, instance.consumers, tuple(axes), False
@@ -300,8 +127,7 @@ def _with_axes(
 def _groups(
     graph: FusionGraph,
     instances: tuple[Instance, ...],
-    carried: Mapping[tuple[int, int], Allowed],
-    after: tuple[int, ...],
+    needs: Dependences,
     repeats: Mapping[Walk, Walk],
     *,
     ordered: bool,
@@ -323,13 +149,13 @@ def _groups(
 
     for instance in instances:
         for _, members in instance.axes:
-            join(set((forced(members, carried, after) or {}).items()))
+            join(set((needs.forced(members) or {}).items()))
     changed = True
     while changed:
         changed = False
         for group in tuple(groups):
-            inside = between({n for n, _ in group}, after)
-            for (p, c), allowed in carried.items():
+            inside = needs.between({n for n, _ in group})
+            for (p, c), allowed in needs.carried.items():
                 if p in inside and c in inside:
                     for made, read in sorted(allowed, key=str):
                         if (p, made) in group or (c, read) in group:
@@ -337,7 +163,7 @@ def _groups(
             if not ordered:
                 continue
             member = next(iter(group))
-            linked = {n for pair in carried if inside.issuperset(pair) for n in pair}
+            linked = {n for pair in needs.carried if inside.issuperset(pair) for n in pair}
             for node in inside - linked:
                 indices = step_of(graph, node).indices
                 free = {(node, i) for i in indices if i.space == member[1].space}
@@ -356,7 +182,10 @@ def _groups(
 def pairs_of(found: Sharing) -> tuple[tuple[Walk, Walk], ...]:
     """Pairs of walks that could be one loop."""
     return tuple(
-        (a, b) for group in found.walks for a, b in combinations(group, 2) if found.together(a, b)
+        (a, b)
+        for group in found.walks
+        for a, b in combinations(group, 2)
+        if found.needs.together(a, b)
     )
 
 
@@ -395,3 +224,17 @@ def independent(found: Sharing) -> tuple[Sharing, ...]:
     ]
     whole = replace(found, walks=(), instances=tuple(i for i in found.instances if not i.axes))
     return (whole, *sorted(parts, key=lambda part: sum(map(len, part.walks))))
+
+
+def unmodelled(part: Sharing, found: Sharing) -> dict[Walk, frozenset[int]]:
+    """By walk of a part, statements that ``found`` lets share its loop by a walk the part lacks."""
+    groups = {walk: group for group in found.walks for walk in group}
+    return {
+        walk: frozenset(
+            other[0]
+            for other in groups[walk]
+            if other not in group and found.needs.together(walk, other)
+        )
+        for group in part.walks
+        for walk in group
+    }

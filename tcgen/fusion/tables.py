@@ -8,7 +8,8 @@ from math import prod
 
 from ..ir.cost import extent_of
 from ..ir.tensor import Role
-from .sharing import Instance, Sharing
+from .dependences import Instance
+from .sharing import Sharing
 
 Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, what is taken)
 

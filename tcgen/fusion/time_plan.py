@@ -10,7 +10,7 @@ their readers, and intermediates that are read in different ways are computed an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
@@ -99,6 +99,40 @@ def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
     found = packed(with_tiles(plan, tiles, dtype))
     bound = int((plan.solve.bound or 0) * PICO)
     return replace(found, solve=_solve(found, bound, plan.solve.model, options))
+
+
+def planned_bytes(plan: FusionPlan, dtype: str) -> int:
+    """What a call of a plan holds at one time beside its inputs, but for copies of products."""
+    return plan_peak(plan, dtype) + output_bytes(plan.program, plan.extent_of, dtype)
+
+
+def proven_bytes(program: Program, options: Options) -> int:
+    """What a call holds at least, however loops are shared and steps repeated or made anew.
+
+    What one step touches, each array contracted as far as it may be by itself, and the results.
+    """
+    extents = dict(options.extents)
+    request = Request(extents, 0, options.machine, options.dtype)
+    ways = {(), recomputed(program, program.intermediates)}
+    graphs = [fusion_graph(program, again) for again in sorted(ways, key=len)]
+    held = min(least_bytes(sharing_with_repeats(g), {}, request) for g in graphs)
+    return held + output_bytes(program, extents, options.dtype)
+
+
+def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
+    """Those with several readers whose producers read nothing of the kind: each reader's own."""
+    found: list[Tensor] = []
+    for tensor in arrays:
+        makers, readers = program.producers(tensor), program.consumers(tensor)
+        read = {r.tensor for s in makers for r in s.operands}
+        if (
+            tensor.role is Role.TEMP
+            and len(readers) > 1
+            and len({s.phase for s in (*makers, *readers)}) == 1
+            and not any(t.role is Role.GENERATED or t in found for t in read)
+        ):
+            found.append(tensor)
+    return tuple(found)
 
 
 def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
@@ -197,19 +231,8 @@ class _Search:
         return _HOT * count * element_bytes(tensor, self.request.dtype) > self.request.limit
 
     def _again(self) -> tuple[Tensor, ...]:
-        """Large intermediates with several readers whose producers read nothing of the kind."""
-        program, found = self.program, list[Tensor]()
-        for tensor in self._hot():
-            makers, readers = program.producers(tensor), program.consumers(tensor)
-            read = {r.tensor for s in makers for r in s.operands}
-            if (
-                tensor.role is Role.TEMP
-                and len(readers) > 1
-                and len({s.phase for s in (*makers, *readers)}) == 1
-                and not any(t.role is Role.GENERATED or t in found for t in read)
-            ):
-                found.append(tensor)
-        return tuple(found)
+        """Large intermediates to compute anew for each reader."""
+        return recomputed(self.program, self._hot())
 
     def _tiles(self, found: Sharing, work: float, *, last: bool, every: bool = False) -> None:
         """Arrangements for tiles of each space, large tiles first.

@@ -17,9 +17,11 @@ from ..config import Machine
 from ..errors import PlanError
 from ..ir.cost import extent_of
 from ..ir.tensor import Tensor, element_bytes
+from .dependences import Walk
+from .graph import step_of
 from .ilp import interruptible_solve, search_solver
 from .model import FusionModel
-from .sharing import Arrangement, Sharing, Walk, step_of
+from .sharing import Arrangement, Sharing
 from .tables import least_peak
 from .timing import stays_near, step_picoseconds
 
@@ -150,9 +152,7 @@ class TimeModel(FusionModel):
     def _times(self, node: int) -> list[tuple[tuple[Walk, ...], int]]:
         """Picoseconds of a statement for each set of its walks that may be shared."""
         request, step = self.request, step_of(self.found.graph, node)
-        walks = [
-            w for group in self.found.walks for w in group if w[0] == node and self._partners(w)
-        ]
+        walks = [w for group in self.found.walks for w in group if w[0] == node and w in self.near]
         table = []
         for count in range(len(walks) + 1):
             for chosen in combinations(walks, count):
@@ -203,7 +203,7 @@ class TimeModel(FusionModel):
         self.model.add_exactly_one(literals)
         for walk in table[-1][0]:
             active = self.model.new_bool_var(f"in{node},{walk[1]}")
-            self.model.add_max_equality(active, [s for _, s in self._partners(walk)])
+            self.model.add_max_equality(active, list(self.near[walk].values()))
             for literal, (chosen, _) in zip(literals, table, strict=True):
                 self.model.add_implication(literal, active if walk in chosen else ~active)
         return [c * t for c, (_, t) in zip(literals, table, strict=True)]

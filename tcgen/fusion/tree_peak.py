@@ -12,13 +12,15 @@ from math import gcd
 from ..ir.cost import extent_of
 from ..ir.program import Phase
 from ..ir.tensor import Role
+from .graph import phase_of
 from .memory import whole_elements
 from .model import Found
 from .nest import chains
+from .prefixes import Order
 from .profiles import Profile, end_of, merged, peak_of, profile_of
-from .sharing import Arrangement, Sharing, phase_of, rivals
+from .sharing import Arrangement, Sharing, rivals
 from .tables import least_peak
-from .tree_ways import Branch, Order, Ways, WorkSpent, prefixes_of
+from .tree_ways import Branch, Ways, WorkSpent, prefixes_of
 
 _COARSE, _FINER = 32, 4  # grains to the peak, at first, and how many times more the next time
 _LESS = 0.9  # a peak that is so much less is tried again before grains get finer

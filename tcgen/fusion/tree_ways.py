@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
+from .prefixes import Order, twins
 from .profiles import Profile, end_of, merged, no_worse, peak_of, profile_of
 
-Order = tuple[int, ...]  # loops, outermost first
 Chosen = tuple[object, ...]  # (edge, prefix), or two or more of such rows
 
 
@@ -118,7 +118,7 @@ class Ways:
         self.below: dict[int, list[int]] = {}
         for producer, branch in branches.items():
             self.below.setdefault(branch.consumer, []).append(producer)
-        self.twin = _twins(branches)
+        self.twin = twins({e: b.extents for e, b in branches.items()})
         self.tables: dict[int, dict[Order, list[Way]]] = {}
         self.ended: dict[int, dict[Order, list[Way]]] = {}  # where no edge below goes further
 
@@ -205,25 +205,6 @@ class Ways:
             if not any(other.replaces(way) for other in found):
                 found.append(way)
         return found
-
-
-def _twins(branches: Mapping[int, Branch]) -> dict[int, int]:
-    """For a loop that the same arrays have as another one, with the same extent: that other one.
-
-    In any prefix the first of several such loops may take the place of whichever comes first, and
-    so on: each is only ever inside the one before it.
-    """
-    users: dict[int, list[tuple[int, int]]] = {}
-    for e, branch in branches.items():
-        for loop, extent in branch.extents.items():
-            users.setdefault(loop, []).append((e, extent))
-    last: dict[tuple[tuple[int, int], ...], int] = {}
-    twins: dict[int, int] = {}
-    for loop, found in users.items():
-        if tuple(found) in last:
-            twins[loop] = last[tuple(found)]
-        last[tuple(found)] = loop
-    return twins
 
 
 def prefixes_of(chosen: Chosen) -> dict[int, Order]:
