@@ -13,7 +13,8 @@ every extent one less.
 
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE, which some machine images set and which slow OpenBLAS down,
 are removed before NumPy is loaded. TBLIS does not know all recent processors: BLIS_ARCH_TYPE is set
-to ``skx`` where the processor has AVX-512, unless it is set already.
+to ``skx`` where the processor has AVX-512, unless it is set already. ``--avx2``: generated code and
+dgemm without AVX-512 (TCGEN_CC with -mno-avx512f, OPENBLAS_CORETYPE=Haswell).
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ if "avx512f" in CPUINFO:
     os.environ.setdefault("BLIS_ARCH_TYPE", "skx")
 if any(REMOVED.values()):
     os.execv(sys.executable, [sys.executable, *sys.argv])  # so that the linked BLAS sees it too
+
+if "--avx2" in sys.argv:
+    os.environ |= {
+        "OPENBLAS_CORETYPE": "Haswell",
+        "BLIS_ARCH_TYPE": "haswell",
+        "TCGEN_CC": os.environ.get("TCGEN_CC", "cc") + " -mno-avx512f",
+    }
 
 SUITE = json.loads(Path(__file__).with_name("tccg48.json").read_text())
 YARDSTICKS = ("dgemm", "copy")  # the bound is the lesser of dgemm and of each byte moved once
@@ -172,6 +180,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--reduce", type=float, default=40.0, help="GFlop")
     parser.add_argument("--minus-one", action="store_true")
+    parser.add_argument("--avx2", action="store_true", help="without AVX-512")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--json", type=Path)
@@ -192,6 +201,7 @@ def main() -> None:
         "threads": options.threads,
         "clock": "CPU time" if options.cpu_time else "wall time",
         "removed": REMOVED,
+        "avx512": "avx512f" in CPUINFO and not options.avx2,
         "environment": {n: os.environ.get(n) for n in ("BLIS_ARCH_TYPE", "OMP_NUM_THREADS")},
         "load": os.getloadavg(),
     }

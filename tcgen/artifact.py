@@ -30,6 +30,10 @@ class Artifact:
     manifest: Manifest
     files: tuple[tuple[str, str], ...]
 
+    def has(self, name: str) -> bool:
+        """True if there is a file of that name."""
+        return any(path == name for path, _ in self.files)
+
     def text(self, name: str) -> str:
         """Text of one file.
 

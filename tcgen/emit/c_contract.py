@@ -11,15 +11,18 @@ from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
-_PARTS = (
-    "c/contract_pack.c",
-    "c/contract_fetch.c",
-    "c/contract_tile.c",
-    "c/contract_stream.c",
-    "c/contract_blocks.c",
-    "c/contract_stage.c",
-    "c/contract.c",
-)
+_TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_tile.c")
+_CALLERS = {
+    "blocks": ("c/contract_work.c", "c/contract_stream.c", "c/contract_blocks.c", "c/contract.c"),
+    "staged": ("c/contract_work.c", "c/contract_stage.c", "c/contract_staged.c"),
+}
+# How tiles read their operands: the constants of contract_head.c.
+_READ = {
+    "packed": ("TC_PACKED", "TC_PACKED"),
+    "left": ("TC_IN_PLACE", "TC_PACKED"),
+    "right": ("TC_PACKED", "TC_IN_PLACE"),
+    "copied": ("TC_COPIED", "TC_PACKED"),
+}
 _KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
 _REAL = {
     "d": {"scalar": "double", "real": "double", "number": "int64_t", "bytes": "8", "parts": "1"},
@@ -48,28 +51,60 @@ def contraction_call() -> str:
 
 
 def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str], ...]:
-    """Sources of the libraries of contractions that a module calls, one for each element type.
+    """Sources of the parts of the kernel that a module calls, for each element type.
 
-    They depend on nothing else, so that a machine compiles each of them once.
+    They depend on nothing else, so that a machine compiles each of them once. There are several, so
+    that they are compiled at the same time, and none that is not needed.
     """
-    dtypes = {
-        module.buffer(stmt.out.buffer).dtype
+    found = {
+        (dtype, part)
         for kernel in module.kernels
         for stmt in contractions(kernel)
+        for dtype in [module.buffer(stmt.out.buffer).dtype]
+        for part in _parts(stmt, dtype)
     }
     return tuple(
-        (packing.library(dtype), _library(_KINDS[dtype], version)) for dtype in sorted(dtypes)
+        (packing.library(part, dtype), contraction_library(part, dtype, version))
+        for dtype, part in sorted(found)
     )
 
 
-def _library(kind: str, version: str) -> str:
+def contraction_library(part: str, dtype: str, version: str) -> str:
+    """Source of one part of the kernel."""
+    kind = _KINDS[dtype]
     head = fill(
         "c/contract_head.c",
         scalar=_REAL[kind]["scalar"],
         version=version,
         call=contraction_call(),
     )
-    return f"{head}\n{fill(*_PARTS, kind=kind, **_REAL[kind])}"
+    if part in _CALLERS:
+        return f"{head}\n{fill(*_TILE, *_CALLERS[part], kind=kind, **_REAL[kind])}"
+    left, right = _READ[part]
+    tiles = fill("c/contract_tiles.c", kind=kind, left=left, right=right)
+    return f"{head}\n{fill(*_TILE, kind=kind, **_REAL[kind])}\n{tiles}"
+
+
+def _parts(stmt: Gemm, dtype: str) -> set[str]:
+    """Parts of the kernel that a contraction runs through, whatever its extents."""
+    assert stmt.scheme is not None, "a product of the BLAS needs none of it"
+    if dtype == "complex128":
+        return {"blocks", "packed"}
+    parts = {"blocks"}
+    if stmt.scheme.pack_b or not stmt.scheme.pack_a:
+        parts.add("packed")
+    if not stmt.scheme.pack_a:
+        parts.add("left")
+    if not stmt.scheme.pack_b:
+        parts.add("right")
+    if stmt.scheme.stage:
+        parts |= {"staged"} if stmt.scheme.pack_a else {"staged", "copied"}
+    return parts
+
+
+def _staged(stmt: Gemm, dtype: str) -> bool:
+    """Complex numbers are never staged."""
+    return "staged" in _parts(stmt, dtype)
 
 
 def packing_memory(stmt: Gemm, scope: Scope) -> str:
@@ -92,7 +127,6 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
         for word, chosen in (
             ("TC_PACK_LEFT", stmt.scheme.pack_a),
             ("TC_PACK_RIGHT", stmt.scheme.pack_b),
-            ("TC_STAGE", stmt.scheme.stage),
         )
         if chosen
     ]
@@ -106,21 +140,18 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
     lines = [f"const tc_group {n} = {_group(g, x, y, scope)};" for n, g, x, y in groups]
     at_once = "tc_threads" if threads and stmt.parallel else "1"
     own = "tc_pack_bytes" if threads else "0"
-    return [
-        "{",
-        *indented(
-            [
-                *lines,
-                f"((tc_contraction *)tc_blas[{_SLOT + 'sdz'.index(kind)}])("
-                f"{at_once}, {' | '.join(flags) or '0'},",
-                "    &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
-                f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
-                f" {_start(stmt.b, stmt, scope)},",
-                f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own});",
-            ]
-        ),
-        "}",
+    given = [
+        f"    {at_once}, {' | '.join(flags) or '0'}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
+        f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
+        f" {_start(stmt.b, stmt, scope)},",
+        f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",
     ]
+    number = "sdz".index(kind)
+    call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]
+    if _staged(stmt, dtype):
+        stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]
+        call = [*stage[:-1], f"{stage[-1]})", *indented(call)]
+    return ["{", *indented([*lines, *call[:-1], f"{call[-1]};"]), "}"]
 
 
 def _whole(var: BandVar, scope: Scope) -> str:

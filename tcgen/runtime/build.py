@@ -1,6 +1,6 @@
 """From C source to a loaded library: compiler, flags, and a cache of compiled objects on disk.
 
-Flags: -O3, or -O2 without some passes for contractions, and the machine's own instructions;
+Flags: -O3, or less without some passes for contractions, and the machine's own instructions;
 -ffp-contract=fast lets a product and a sum become one fused operation; -fno-math-errno and
 -fno-trapping-math drop side effects that nobody reads; -fcx-fortran-rules multiplies complex
 numbers by the usual formula, as NumPy does. None of them changes how infinities and NaNs behave, so
@@ -12,16 +12,19 @@ bytes, so two processes may build the same thing, and a damaged object is notice
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import hashlib
+import json
 import os
 import platform
 import shlex
 import shutil
 import subprocess
 import tempfile
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -125,12 +128,7 @@ def _probe(command: tuple[str, ...]) -> Compiler:
     except OSError as error:
         raise BuildError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
     version = (output.strip().splitlines() or [command[0]])[0]
-    flags: tuple[str, ...] = OPTIONAL
-    skipped: tuple[str, ...] = SKIPPED
-    if not _accepts(command, (*flags, *skipped)):
-        _compile(command, (), _PROBE, "probe")  # raises where nothing at all works
-        flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
-        skipped = skipped if _accepts(command, skipped) else ()
+    flags, skipped = _accepted(command, version)
     if "-fopenmp" not in flags:
         warnings.warn(
             f"{command[0]} has no OpenMP: programs run on one thread (install gcc, or libomp)",
@@ -138,6 +136,26 @@ def _probe(command: tuple[str, ...]) -> Compiler:
             stacklevel=4,
         )
     return Compiler(command, version, flags, skipped)
+
+
+def _accepted(command: tuple[str, ...], version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Those of OPTIONAL and of SKIPPED that a compiler takes; each version of it is tried once."""
+    parts = (*command, version, *OPTIONAL, *SKIPPED, _PROBE, _processor())
+    path = _folder("compilers") / f"{_hash(parts)}.json"
+    try:
+        known = json.loads(path.read_text(encoding="utf-8"))
+        return tuple(known["flags"]), tuple(known["skipped"])
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not tried yet, or damaged
+    flags: tuple[str, ...] = OPTIONAL
+    skipped: tuple[str, ...] = SKIPPED
+    if not _accepts(command, (*flags, *skipped)):
+        _compile(command, (), _PROBE, "probe")  # raises where nothing at all works
+        flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
+        skipped = skipped if _accepts(command, skipped) else ()
+    with contextlib.suppress(OSError):
+        _put(path, json.dumps({"flags": flags, "skipped": skipped}).encode())
+    return flags, skipped
 
 
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
@@ -165,21 +183,63 @@ class Source:
 
     Attributes:
         text: C11.
-        vectors: written in vectors; such code gains nothing beyond ``-O2``, nor from SKIPPED.
+        level: of optimisation. What is written in vectors gains nothing beyond ``-O2``, nor from
+            SKIPPED.
     """
 
     text: str
-    vectors: bool = False
+    level: str = "-O3"
 
     def flags(self, compiler: Compiler) -> tuple[str, ...]:
         """Of optimisation and of the machine."""
-        level = ("-O2", *compiler.skipped) if self.vectors else ("-O3",)
-        return (*level, *compiler.flags)
+        skipped = () if self.level == "-O3" else compiler.skipped
+        return (self.level, *skipped, *compiler.flags)
+
+
+class _Job(threading.Thread):
+    """A library that is being compiled."""
+
+    def __init__(self, source: Source, compiler: Compiler) -> None:
+        super().__init__(name="tcgen compiler")
+        self._given = (source, compiler)
+        self._library: ctypes.CDLL | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._library = _built(*self._given)
+        except BaseException as error:  # raised again where the library is asked for
+            self._error = error
+
+    def result(self) -> ctypes.CDLL:
+        """The library, when it is there."""
+        self.join()
+        if self._library is None:
+            raise self._error or BuildError("the compiler was stopped: try again")
+        return self._library
+
+
+_jobs: dict[tuple[Path, str], _Job] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_jobs.clear)  # threads stay with the parent
 
 
 def build_library(text: str) -> ctypes.CDLL:
     """:func:`build_libraries` for one C source."""
     return build_libraries((Source(text),))[0]
+
+
+def start_builds(sources: Sequence[Source]) -> None:
+    """Begin to compile what the cache lacks, for a call of :func:`build_libraries` soon after.
+
+    Raises:
+        BuildError: there is no compiler. Where it fails, that call says so.
+    """
+    compiler = probe_compiler()
+    for source in sources:
+        key = _key(source, compiler)
+        if not any(_objects(key)):
+            _start(source, compiler, key)
 
 
 def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
@@ -190,22 +250,31 @@ def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
         UnavailableError: the cache folder cannot be written.
     """
     compiler = probe_compiler()
-    found = {source: _kept(_key(source, compiler)) for source in sources}
-    missing = [source for source, library in found.items() if library is None]
-    if len(missing) > 1:
-        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  (seldom needed)
+    found: dict[Source, ctypes.CDLL | _Job] = {}
+    for source in dict.fromkeys(sources):
+        key = _key(source, compiler)
+        found[source] = _kept(key) or _start(source, compiler, key)
+    made = {s: f.result() if isinstance(f, _Job) else f for s, f in found.items()}
+    return [made[source] for source in sources]
 
-        with ThreadPoolExecutor(len(missing)) as pool:
-            built = list(pool.map(lambda source: _built(source, compiler), missing))
-    else:
-        built = [_built(source, compiler) for source in missing]
-    found |= dict(zip(missing, built, strict=True))
-    return [library for source in sources if (library := found[source]) is not None]
+
+def _start(source: Source, compiler: Compiler, key: str) -> _Job:
+    """The job that compiles a source: one that is under way, or a new one."""
+    place = (_folder(), key)
+    job = _jobs.get(place)
+    if job is None or not job.is_alive():
+        job = _jobs[place] = _Job(source, compiler)
+        job.start()
+    return job
+
+
+def _objects(key: str) -> Iterator[Path]:
+    return _folder().glob(f"{key}-*.so")
 
 
 def _kept(key: str) -> ctypes.CDLL | None:
     """The library of a key, if the cache has it; a damaged object is removed."""
-    for path in sorted(_folder().glob(f"{key}-*.so")):
+    for path in sorted(_objects(key)):
         library = _load(path)
         if library is not None:
             return library
@@ -225,7 +294,10 @@ def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
 
 def _key(source: Source, compiler: Compiler) -> str:
     used = (*REQUIRED, *source.flags(compiler))
-    parts = (source.text, *compiler.command, compiler.version, *used, _processor())
+    return _hash((source.text, *compiler.command, compiler.version, *used, _processor()))
+
+
+def _hash(parts: Sequence[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
@@ -265,20 +337,25 @@ def _compile(command: tuple[str, ...], flags: tuple[str, ...], source: str, key:
 
 
 def _store(key: str, content: bytes) -> Path:
-    """Put an object into the cache in one step, whoever else does the same."""
+    """Put an object into the cache."""
     target = _folder() / f"{key}-{_digest(content)}.so"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
-            fresh = Path(folder) / "object"
-            fresh.write_bytes(content)
-            fresh.replace(target)
+        _put(target, content)
     except OSError as error:
         raise UnavailableError(
             f"the cache folder {target.parent} cannot be written ({error.strerror}): "
             f"set TCGEN_CACHE_DIR to a folder you may write to"
         ) from error
     return target
+
+
+def _put(target: Path, content: bytes) -> None:
+    """Write a file of the cache in one step, whoever else does the same."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
+        fresh = Path(folder) / "object"
+        fresh.write_bytes(content)
+        fresh.replace(target)
 
 
 def _load(path: Path) -> ctypes.CDLL | None:

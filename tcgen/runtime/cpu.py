@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -17,7 +17,7 @@ from ..manifest import FetchEntry, HostEntry
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .host import Values, has_fetch, walk
-from .packing import library
+from .packing import CALLERS, TILES, library
 from .store import Store
 from .threads import wanted_threads
 
@@ -46,23 +46,46 @@ def _address(function: Any) -> int | None:
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
+def _linked(parts: Mapping[tuple[str, str], ctypes.CDLL]) -> dict[tuple[str, str], Any]:
+    """Functions of the generated kernel, which find the tiles that they call."""
+    functions = {}
+    for (part, dtype), caller in parts.items():
+        if part not in CALLERS:
+            continue
+        kind = _KINDS[dtype]
+        functions[part, dtype] = getattr(caller, f"tc_{part}_{kind}")
+        for way in TILES:
+            made = parts.get((way, dtype))
+            if made is not None:
+                table = (ctypes.c_void_p * 4).in_dll(caller, f"tc_{way}_{kind}")
+                table[:] = list((ctypes.c_void_p * 4).in_dll(made, f"tc_made_{kind}"))
+    return functions
+
+
 class CpuBackend:
     """The compiled library of a program."""
 
     def __init__(self, artifact: Artifact) -> None:
         self.manifest = manifest = artifact.manifest
         text = artifact.text("kernels.c")
-        dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
-        contractions = [Source(artifact.text(library(d)), vectors=True) for d in dtypes]
-        self._library, *built = build_libraries((Source(text), *contractions))
-        found = {
-            dtype: getattr(made, f"tc_contract_{_KINDS[dtype]}")
-            for dtype, made in zip(dtypes, built, strict=True)
-        }
+        parts = [
+            (part, dtype)
+            for dtype in sorted({c[0] for k in manifest.kernels for c in k.contractions})
+            for part in (*CALLERS, *TILES)
+            if artifact.has(library(part, dtype))
+        ]
+        # What lies around the tiles takes no time where these do: -O1 is compiled in half of it.
+        sources = [
+            Source(artifact.text(library(part, dtype)), "-O1" if part in CALLERS else "-O2")
+            for part, dtype in parts
+        ]
+        self._library, *built = build_libraries((Source(text), *sources))
+        found = _linked(dict(zip(parts, built, strict=True)))
         self._calls_blas = "tc_gemm_" in text
         # The fourth place tells the kernels that the BLAS runs on the calling thread.
         blas = (*blas_pointers(), blas_threads().controlled or None) if self._calls_blas else _NONE
-        pointers = (*blas, *(_address(found.get(dtype)) for dtype in _KINDS))
+        entries = (_address(found.get((part, dtype))) for part in CALLERS for dtype in _KINDS)
+        pointers = (*blas, *entries)
         self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
         self._kernels = {k.name: k for k in manifest.kernels}
 

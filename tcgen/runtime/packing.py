@@ -17,9 +17,14 @@ SPARE = 48  # rows, columns: a last panel is padded
 _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 
 
-def library(dtype: str) -> str:
-    """File of an artifact with the source of the contractions of an element type."""
-    return f"contract_{dtype}.c"
+# Parts of the generated kernel: tiles by how they read their operands, and who calls them.
+TILES = ("packed", "left", "right", "copied")
+CALLERS = ("blocks", "staged")
+
+
+def library(part: str, dtype: str) -> str:
+    """File of an artifact with the source of a part of the kernel for an element type."""
+    return f"contract_{part}_{dtype}.c"
 
 
 def packing_bytes(dtype: str, m: int, n: int, k: int) -> int:

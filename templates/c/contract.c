@@ -1,42 +1,13 @@
-/* The library's one function: which way a contraction goes, and its threads. */
-void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_group *n,
+/* The library's one function: which way a contraction goes, and its threads. It does them all. */
+int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *n,
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
     const void *a, const void *b, int add, void *c, char *memory, int64_t memory_bytes)
 {
     tc_work_$kind w;
-    tc_join(&w.m, m, 1);
-    tc_join(&w.n, n, 1);
-    tc_join(&w.k, k, 1);
-    tc_join(&w.batch, batch, 0);
-    tc_join(&w.target, target, 0);
-    w.alpha = ($real)alpha;
-    w.a = a;
-    w.b = b;
-    w.c = c;
-    w.add = add;
+    const double points = tc_begin_$kind(&w, m, n, k, batch, target, alpha, a, b, add, c);
+    if (points == 0) return 1;
     const int64_t rows = tc_points(&w.m), columns = tc_points(&w.n), summed = tc_points(&w.k);
     const int64_t batches = tc_points(&w.batch);
-    if (rows == 0 || columns == 0 || batches == 0 || (summed == 0 && add)) return;
-    w.blocks = tc_blocks_of($parts, rows, columns, summed);
-#if $parts == 1
-    if (scheme & TC_STAGE && w.m.axes && w.n.axes) {
-        int turned = -1;
-        for (int d = 0; d < w.m.axes - 1; ++d) turned = w.m.y[d] == 1 ? d : turned;
-        const int lies = turned < 0 ? w.n.y[w.n.axes - 1] == 1 : w.m.x[w.m.axes - 1] == 1;
-        const int64_t run = turned < 0 ? rows : w.m.length[w.m.axes - 1];
-        w.cut = tc_cut_rows(turned < 0 ? rows : run, run, TC_LANES);
-        int64_t together = 1;
-        const int64_t width = lies ? tc_width_$kind(&w, turned, summed, &together) : 0;
-        if (width > 0) {
-            if ((double)batches*rows*columns*summed < TC_THREAD_POINTS) threads = 1;
-            #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-            for (int part = 0; part < threads; ++part) {
-                tc_stage_$kind(&w, turned, width, together, part, threads, memory + part*memory_bytes);
-            }
-            return;
-        }
-    }
-#endif
     /* Panels follow the runs of the target, unless these are short and there is much to sum. */
     const int lanes = TC_LANES/$parts;
     int64_t run = tc_run(w.m.axes, w.m.length, w.m.y);
@@ -69,7 +40,7 @@ void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_grou
         if (w.m.y[d] >= run) beyond = tc_min(beyond, w.m.y[d]);
     }
     w.inner_columns = next < beyond && w.blocks.depth <= 192;
-    if ((double)batches*rows*columns*summed < TC_THREAD_POINTS) threads = 1;
+    if (points < TC_THREAD_POINTS) threads = 1;
     /* Each thread has a part of the batch, or a rectangle of the target. */
     int strips = 1;
     const int64_t panels = w.cut.panels, wide = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
@@ -95,4 +66,5 @@ void tc_contract_$kind(int threads, int scheme, const tc_group *m, const tc_grou
             tc_min(columns, wide*column/groups*TC_COLUMNS),
             tc_min(columns, wide*(column + 1)/groups*TC_COLUMNS), own);
     }
+    return 1;
 }

@@ -1,27 +1,3 @@
-/* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
- * how summed points are, which operands are packed, and the places of the batch.
- */
-typedef struct {
-    tc_walk m, n, k, batch, target;
-    tc_cut cut;
-    tc_steps steps;
-    int left, right, add, stream, regular, inner_columns;
-    $real alpha;
-    const $scalar *a, *b;
-    $scalar *c;
-    tc_blocks blocks;
-} tc_work_$kind;
-
-/* True if the target and all its strides but the fastest are whole vectors. */
-static int tc_on_lines_$kind(const tc_work_$kind *w)
-{
-    int64_t steps = 0;
-    for (int d = 0; d < w->m.axes; ++d) steps |= w->m.y[d] == 1 ? 0 : w->m.y[d];
-    for (int d = 0; d < w->n.axes; ++d) steps |= w->n.y[d] == 1 ? 0 : w->n.y[d];
-    for (int d = 0; d < w->target.axes; ++d) steps |= w->target.x[d];
-    return (uintptr_t)w->c%TC_VECTOR == 0 && steps%(TC_LANES/$parts) == 0;
-}
-
 /* A panel of a block: its first row, vectors and rows. */
 typedef struct {
     int64_t row, rows;
@@ -47,8 +23,6 @@ static inline __attribute__((always_inline)) tc_run_tile_$kind *tc_operands_$kin
     const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j,
     tc_tile_$kind *tile, int64_t *column)
 {
-    static tc_run_tile_$kind *const packed[] = {
-        0, tc_tile_${kind}_111, tc_tile_${kind}_211, tc_tile_${kind}_311};
     const tc_strip_$kind strip = block->strips[q];
     tile->depth = block->depth*$parts;
     tile->a = block->packed_a + q*block->slot;
@@ -56,14 +30,10 @@ static inline __attribute__((always_inline)) tc_run_tile_$kind *tc_operands_$kin
     tile->fetch = block->fetch->list;
     tile->fetches = tc_take_$kind(block->fetch, block->fetches);
 #if $parts == 1
-    static tc_run_tile_$kind *const left_in_place[] = {
-        0, tc_tile_${kind}_101, tc_tile_${kind}_201, tc_tile_${kind}_301};
-    static tc_run_tile_$kind *const right_in_place[] = {
-        0, tc_tile_${kind}_110, tc_tile_${kind}_210, tc_tile_${kind}_310};
     if (!w->left && strip.rows == strip.height*w->cut.lanes) {
         tile->a = block->a + block->a_row[strip.row];
         tile->a_column = block->a_depth;
-        return left_in_place[strip.height];
+        return tc_left_$kind[strip.height];
     }
     if (!w->right) {
         for (int n = 0; n < TC_COLUMNS; ++n) {
@@ -72,12 +42,12 @@ static inline __attribute__((always_inline)) tc_run_tile_$kind *tc_operands_$kin
         tile->b = block->b;
         tile->b_column = column;
         tile->b_row = block->b_depth;
-        return right_in_place[strip.height];
+        return tc_right_$kind[strip.height];
     }
 #else
     (void)w, (void)column;
 #endif
-    return packed[strip.height];
+    return tc_packed_$kind[strip.height];
 }
 
 /* One tile of a block. */

@@ -9,12 +9,13 @@ typedef struct {
     const int64_t *length, *x, *y;
 } tc_group;
 
-enum { TC_PACK_LEFT = 1, TC_PACK_RIGHT = 2, TC_STAGE = 4 };
+enum { TC_PACK_LEFT = 1, TC_PACK_RIGHT = 2 };
 
 /* c (+)= alpha a b, summed over k: m has strides in a and c, n in b and c, k in a and b, batch in a
  * and b, target is the batch in c. Each thread packs in memory of its own, memory_bytes apart.
+ * 0 where the library cannot, and nothing is done.
  */
-typedef void tc_contraction(int threads, int scheme, const tc_group *m, const tc_group *n,
+typedef int tc_contraction(int threads, int scheme, const tc_group *m, const tc_group *n,
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
     const void *a, const void *b, int add, void *c, char *memory, int64_t memory_bytes);
 

@@ -1,4 +1,3 @@
-#if $parts == 1
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square and stored
  * while the next block is computed. Squares go along ``run`` elements of a row of the target, then
  * along ``rows`` rows (places c_row), then along the columns.
@@ -128,10 +127,6 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     int64_t *a_row, $real *left, $real *buffer, tc_turning_$kind *before,
     tc_pending_$kind *pending, tc_fetch_$kind *fetch)
 {
-    static tc_run_tile_$kind *const copied[] = {
-        0, tc_tile_${kind}_121, tc_tile_${kind}_221, tc_tile_${kind}_321};
-    static tc_run_tile_$kind *const again[] = {
-        0, tc_tile_${kind}_111, tc_tile_${kind}_211, tc_tile_${kind}_311};
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
     const int64_t line = 64/(int64_t)sizeof($real);
@@ -176,7 +171,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .fetches = tc_take_$kind(fetch, share_of_lines),
                 };
                 tc_give_$kind(&tile, pending);
-                (copy ? copied : again)[height](&tile);
+                (copy ? tc_copied_$kind : tc_packed_$kind)[height](&tile);
             }
         }
     }
@@ -187,8 +182,6 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const $real *b, const $real *following, const $real *left, const int64_t *b_depth,
     $real *buffer, tc_turning_$kind *before, tc_pending_$kind *pending, tc_fetch_$kind *fetch)
 {
-    static tc_run_tile_$kind *const in_place[] = {
-        0, tc_tile_${kind}_110, tc_tile_${kind}_210, tc_tile_${kind}_310};
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed, squares = before->left;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels;
     const int64_t line = 64/(int64_t)sizeof($real);
@@ -218,7 +211,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
                 .c = buffer + f*s->pitch + row, .c_column = here,
             };
             tc_give_$kind(&tile, pending);
-            in_place[height](&tile);
+            tc_right_$kind[height](&tile);
         }
     }
 }
@@ -339,4 +332,3 @@ static int64_t tc_width_$kind(
     const int64_t pieces = (fast + most - 1)/most;
     return ((fast + pieces - 1)/pieces + step - 1)/step*step;
 }
-#endif

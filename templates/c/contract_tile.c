@@ -126,29 +126,8 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     }
 }
 
-#define TC_TILE(height, left, right)                                                        \
-    static __attribute__((noinline)) void tc_tile_${kind}_##height##left##right(            \
-        const tc_tile_$kind *tile)                                                          \
-    {                                                                                       \
-        tc_multiply_$kind(tile, height, left, right);                                       \
-    }
-TC_TILE(1, 1, 1)
-TC_TILE(2, 1, 1)
-TC_TILE(3, 1, 1)
-#if $parts == 1
-TC_TILE(1, 0, 1)
-TC_TILE(2, 0, 1)
-TC_TILE(3, 0, 1)
-TC_TILE(1, 1, 0)
-TC_TILE(2, 1, 0)
-TC_TILE(3, 1, 0)
-TC_TILE(1, 2, 1)
-TC_TILE(2, 2, 1)
-TC_TILE(3, 2, 1)
-#endif
-#undef TC_TILE
-
 typedef void tc_run_tile_$kind(const tc_tile_$kind *);
+typedef tc_run_tile_$kind *tc_heights_$kind[4];  /* of one, two and three vectors; none of 0 */
 
 /* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
  * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.
