@@ -83,6 +83,9 @@ def compile(
         >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
         array([0., 1., 2.])
     """
+    names = (sliced,) if isinstance(sliced, str) else sliced
+    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
+        raise ArgumentError(f"sliced={sliced!r}: give the name of an input, or a list of names")
     options = Options(
         extents=parse_extents(extents),
         target=target or default_target(warn=True),
@@ -96,7 +99,7 @@ def compile(
         byte_weight=byte_weight,
         pareto=pareto,
         machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
-        sliced=(sliced,) if isinstance(sliced, str) else tuple(sliced),
+        sliced=tuple(names),
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:
@@ -128,7 +131,7 @@ def spec_path(name: str) -> Path:
     """
     here = Path(__file__).parent
     for folder in (here / "specs", here.parent / "specs"):
-        path = folder / f"{name.removesuffix('.spec')}.spec"
+        path = folder / f"{str(name).removesuffix('.spec')}.spec"
         if path.is_file():
             return path
         if folder.is_dir():

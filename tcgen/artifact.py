@@ -72,7 +72,7 @@ class Artifact:
             ArtifactError: the folder holds something that is not an artifact.
             UnavailableError: it cannot be written.
         """
-        target = Path(folder).absolute()
+        target = _absolute(folder)
         _refuse_other(target)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -96,7 +96,7 @@ class Artifact:
         Raises:
             ArtifactError: missing, corrupted, changed, or of another version.
         """
-        root = Path(folder).absolute()
+        root = _absolute(folder)
         if not (root / MANIFEST).is_file():
             raise ArtifactError(
                 f"{root} is not a tcgen artifact (it has no {MANIFEST}): "
@@ -148,6 +148,13 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
     except (KeyError, TypeError, AttributeError) as error:
         raise _corrupted(path, str(error)) from error
     return manifest, digests
+
+
+def _absolute(folder: str | Path) -> Path:
+    try:
+        return Path(folder).absolute()
+    except TypeError:
+        raise ArtifactError(f"{folder!r} is no path of a folder") from None
 
 
 def _corrupted(path: Path, why: str) -> ArtifactError:

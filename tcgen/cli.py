@@ -26,7 +26,7 @@ from .cli_output import (
     show_warning,
     write_text,
 )
-from .config import parse_bytes
+from .config import MOST, parse_bytes
 from .driver import (
     Compilation,
     Tracer,
@@ -62,6 +62,9 @@ class _Group(click.Group):
             where = f"{error.filename}: " if error.filename else ""
             click.echo(f"tcgen: error: {where}{error.strerror or error}", err=True)
             ctx.exit(2)
+        except MemoryError as error:  # of arrays that are no program's, such as random inputs
+            click.echo(f"tcgen: error: not enough memory: {error or 'no details'}", err=True)
+            ctx.exit(3)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -233,6 +236,8 @@ def run_command(
 
     if inputs is not None and seed is not None:
         raise click.UsageError("give --inputs or --random, not both")
+    if output is not None and output == save_inputs:
+        raise click.UsageError(f"--output and --save-inputs are both {output}: give two files")
     seconds: tuple[tuple[str, float], ...] = ()
     if is_artifact(source):
         refuse_planning(ctx, source, "extents", "memory_limit")
@@ -372,8 +377,8 @@ def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[s
     for name, value in given:
         if name not in extents:
             raise ExtentError(f"space {name} is not declared; there are: {', '.join(extents)}")
-        if value < 0:
-            raise ExtentError(f"extent {name}={value} is negative")
+        if not 0 <= value <= MOST:
+            raise ExtentError(f"extent {name}={value} is negative, or above 2^63 - 1")
     return {**extents, **dict(given)}
 
 

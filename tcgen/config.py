@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from math import inf
 from operator import index
 from pathlib import Path
@@ -20,10 +21,12 @@ from .errors import ArgumentError, ExtentError
 TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
+STAGES = ("system", "program", "plan", "module")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
 LAZY_MIN_ELEMENTS = 10_000
+MOST = 2**63 - 1  # an extent, or bytes: generated code counts in 64 bits
 POOL_BYTES = 512 * 2**20
 
 _UNITS = {
@@ -148,6 +151,8 @@ class Options:
                     f"planning extent {space}={extent} must be at least 1: "
                     f"give the extent of a typical run (at run time 0 is legal)"
                 )
+            if extent > MOST:
+                raise ExtentError(f"planning extent {space}={extent} is above 2^63 - 1")
         if not isinstance(self.machine, Machine):
             raise ArgumentError(
                 f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
@@ -180,6 +185,8 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
         raise ExtentError(f"extents must be a dict such as {{'o': 10}}, found {extents!r}")
     found = []
     for space, extent in (extents or {}).items():
+        if not isinstance(space, str):
+            raise ExtentError(f"extents must be by the names of spaces, found {space!r}")
         try:
             found.append((space, index(extent)))
         except TypeError:
@@ -201,7 +208,10 @@ def parse_bytes(text: str | SupportsIndex) -> int:
     match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
     if match is None or match[2].lower() not in _UNITS or not isinstance(text, str):
         raise ArgumentError(f"{text!r} is not an amount of memory; write for example 8GiB or 500MB")
-    return int(float(match[1]) * _UNITS[match[2].lower()])
+    count = int(Fraction(match[1]) * _UNITS[match[2].lower()])
+    if count > MOST:
+        raise ArgumentError(f"{text!r} is more memory than 64 bits can address")
+    return count
 
 
 def cache_dir() -> Path:
@@ -267,7 +277,11 @@ def einsum_target() -> str | None:
 
 def dump_stages() -> tuple[str, ...]:
     """Stages whose result is written to files: TCGEN_DUMP=all or a comma-separated list."""
-    return tuple(s.strip() for s in os.environ.get("TCGEN_DUMP", "").split(",") if s.strip())
+    stages = tuple(s.strip() for s in os.environ.get("TCGEN_DUMP", "").split(",") if s.strip())
+    for stage in stages:
+        if stage not in ("all", *STAGES):
+            raise ArgumentError(f"TCGEN_DUMP: {stage!r} is not all or one of {', '.join(STAGES)}")
+    return stages
 
 
 def dump_dir() -> Path:

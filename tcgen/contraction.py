@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Number
-from typing import Any
+from operator import index
+from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from .einsum_call import Array, run_einsum, run_tiny
+from .einsum_call import Array, check_out, run_einsum, run_tiny
 from .errors import ArgumentError, DtypeError, EinsumError, PathNameError, ShapeError
 from .frontend.einsum import Path, check_path
 from .frontend.subscripts import LETTERS, Expression, express, interleaved
@@ -123,8 +124,12 @@ def contract(
         array([3., 5.])
     """
     for name, factor in (("alpha", alpha), ("beta", beta)):
-        if not isinstance(factor, Number) and np.asarray(factor).dtype.kind not in "biufc":
+        if not isinstance(factor, Number) and (
+            np.ndim(factor) or np.asarray(factor).dtype.kind not in "biufc"
+        ):
             raise ArgumentError(f"contract: {name}={factor!r} is not a number")
+    if out is not None:
+        check_out(out)
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
     if out is None or (alpha == 1 and beta == 0):
@@ -184,8 +189,16 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
 
 
 def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """``numpy.transpose``: a view with the axes in another order."""
-    return np.transpose(np.asarray(a), axes)
+    """``numpy.transpose``: a view with the axes in another order.
+
+    Raises:
+        ShapeError: ``axes`` does not name each axis once.
+    """
+    array = np.asarray(a)
+    try:
+        return np.transpose(array, axes)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
 
 
 def _array(number: int, given: Any) -> Array:
@@ -193,7 +206,10 @@ def _array(number: int, given: Any) -> Array:
     if hasattr(given, "__cuda_array_interface__"):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise ArgumentError(f"operand {number} is a {kind} in GPU memory: copy it to a NumPy array")
-    return np.asarray(given)
+    try:
+        return np.asarray(given)
+    except ValueError as error:  # rows of different lengths, for example
+        raise ArgumentError(f"operand {number} is no array: {error}") from None
 
 
 def _path(optimize: Any, count: int) -> Path | None:
@@ -209,8 +225,11 @@ def _path(optimize: Any, count: int) -> Path | None:
             return None
         return ((0, 1), *((0, k) for k in range(count - 2, 0, -1)))
     if isinstance(optimize, list) and optimize and optimize[0] == "einsum_path":
-        if all(isinstance(step, Sequence) for step in optimize[1:]):
-            path = tuple(tuple(int(p) for p in step) for step in optimize[1:])
+        steps = optimize[1:]
+        if all(
+            isinstance(s, Sequence) and all(isinstance(p, SupportsIndex) for p in s) for s in steps
+        ):
+            path = tuple(tuple(index(p) for p in step) for step in steps)
             check_path(path, count)
             return path
     elif (
@@ -234,19 +253,27 @@ def _path(optimize: Any, count: int) -> Path | None:
 
 def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], list[int]]:
     """Positions of the summed axes of both operands of a tensordot."""
-    a, b = arrays
-    try:
-        first, second = axes
-    except TypeError:
-        count = int(axes)
-        first, second = range(a.ndim - count, a.ndim), range(count)
+    a, _ = arrays
     pairs: list[list[int]] = []
-    for given, array in ((first, a), (second, b)):
-        single = isinstance(given, int | np.integer)
-        numbers = [int(n) for n in ([given] if single else given)]
-        if not all(-array.ndim <= n < array.ndim for n in numbers):
-            raise EinsumError(f"tensordot: axes {numbers} do not exist in shape {array.shape}")
-        pairs.append([n % array.ndim for n in numbers])
+    for given, array in zip(_given_axes(axes, a.ndim), arrays, strict=True):
+        if not all(-array.ndim <= n < array.ndim for n in given):
+            raise EinsumError(f"tensordot: axes {given} do not exist in shape {array.shape}")
+        pairs.append([n % array.ndim for n in given])
     if len(pairs[0]) != len(pairs[1]) or any(len(set(p)) != len(p) for p in pairs):
-        raise EinsumError(f"tensordot: axes {first} and {second} must be as many, each given once")
+        raise EinsumError(f"tensordot: axes={axes!r} must be as many, each given once")
     return pairs[0], pairs[1]
+
+
+def _given_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
+    """Axes of both operands as ``tensordot`` is given them; ``rank`` is that of the first one."""
+    try:
+        try:
+            count = index(axes)
+        except TypeError:  # no number: a pair of numbers or of lists
+            first, second = (list(map(index, g)) if np.ndim(g) else [index(g)] for g in axes)
+            return first, second
+        return list(range(rank - count, rank)), list(range(count))
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"tensordot: axes={axes!r} is neither a number of axes nor a pair of lists of axes"
+        ) from None

@@ -76,13 +76,13 @@ class LazyArray(NDArrayOperatorsMixin):
         given = axes[0] if len(axes) == 1 else axes or None
         return LazyArray(transposed(self._noted, given))
 
-    def sum(self, axis: Any = None, **options: Any) -> Any:
+    def sum(self, *args: Any, **options: Any) -> Any:
         """``numpy.ndarray.sum``."""
-        return np.sum(self, axis=axis, **options)
+        return np.sum(self, *args, **options)
 
-    def mean(self, axis: Any = None, **options: Any) -> Any:
+    def mean(self, *args: Any, **options: Any) -> Any:
         """``numpy.ndarray.mean``."""
-        return np.mean(self, axis=axis, **options)
+        return np.mean(self, *args, **options)
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
@@ -107,6 +107,11 @@ class LazyArray(NDArrayOperatorsMixin):
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
         made: Any = None
+        if method == "at" and isinstance(inputs[0], LazyArray):
+            values = inputs[0]._values().copy()
+            ufunc.at(values, *_given(inputs[1:]), **_given(options))
+            inputs[0]._noted = _there(values)._noted
+            return None
         if method == "__call__" and not options:
             made = called(ufunc, _notes(inputs))
         elif method == "reduce" and ufunc is np.add:
@@ -116,13 +121,21 @@ class LazyArray(NDArrayOperatorsMixin):
             made = getattr(ufunc, method)(*_given(inputs), **_given(options))
         if out is None:
             return _wrapped(made)
+        results = []
         for target, result in zip(out, made if isinstance(made, tuple) else (made,), strict=True):
-            _put(target, result)
-        return out[0] if len(out) == 1 else out
+            if target is not None:
+                _put(target, result)
+            results.append(_wrapped(result) if target is None else target)
+        return results[0] if len(results) == 1 else tuple(results)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        target = kwargs.get("out")
+        if isinstance(target, LazyArray):
+            rest = {name: value for name, value in kwargs.items() if name != "out"}
+            _put(target, np.asarray(self.__array_function__(function, types, args, rest)))
+            return target
         noting = FUNCTIONS.get(function)
         made = None
         if noting is not None and not _needs_values(kwargs):
@@ -152,6 +165,9 @@ class LazyArray(NDArrayOperatorsMixin):
             raise ShapeError("an array without axes has no length")
         return self.shape[0]
 
+    def __contains__(self, value: object) -> bool:
+        return value in np.asarray(self)
+
     def __iter__(self) -> Iterator[Any]:
         return iter(np.asarray(self))
 
@@ -166,6 +182,9 @@ class LazyArray(NDArrayOperatorsMixin):
 
     def __complex__(self) -> complex:
         return complex(np.asarray(self))
+
+    def __format__(self, form: str) -> str:
+        return format(np.asarray(self), form)
 
     def __str__(self) -> str:
         return str(np.asarray(self))
@@ -195,7 +214,13 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         return array
     if hasattr(array, "__cuda_array_interface__"):
         raise ArgumentError("lazy arrays live on the CPU: copy the array to NumPy")
-    return _there(np.array(array, copy=copy or None))
+    _refuse_matrix(array)
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    try:
+        return _there(np.array(array, copy=copy or None))
+    except ValueError as error:  # rows of different lengths, for example
+        raise ArgumentError(f"lazy: this is no array: {error}") from None
 
 
 def evaluate(*arrays: LazyArray) -> None:
@@ -237,8 +262,16 @@ def _given(value: Any) -> Any:
             return value
 
 
+def _refuse_matrix(value: object) -> None:
+    """Refuse the class whose ``*`` is another product than that of arrays."""
+    if isinstance(value, np.matrix):
+        raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
+
+
 def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments with what delayed arrays stand for in their places."""
+    for value in args:
+        _refuse_matrix(value)
     return tuple(a._noted if isinstance(a, LazyArray) else a for a in args)
 
 
@@ -251,7 +284,7 @@ def _wrapped(made: Any) -> Any:
 def _put(target: Any, made: Any) -> None:
     """The result of an operation with ``out=``: a delayed array changes what it waits for."""
     if not isinstance(target, LazyArray):
-        np.copyto(target, _given(_wrapped(made)), casting="same_kind")
+        _copy(target, made)
     elif (
         getattr(made, "shape", None) == target.shape
         and getattr(made, "dtype", None) == target.dtype
@@ -259,11 +292,17 @@ def _put(target: Any, made: Any) -> None:
         target._noted = made if isinstance(made, Noted) else _there(np.asarray(made))._noted
     else:
         values = target._values().copy()
-        try:
-            np.copyto(values, _given(_wrapped(made)), casting="same_kind")
-        except TypeError as error:
-            raise ArgumentError(f"a lazy array of {target.dtype} as out: {error}") from None
+        _copy(values, made)
         target._noted = _there(values)._noted
+
+
+def _copy(target: npt.NDArray[Any], made: Any) -> None:
+    try:
+        np.copyto(target, _given(_wrapped(made)), casting="same_kind")
+    except TypeError as error:
+        raise ArgumentError(f"an array of {target.dtype} as out: {error}") from None
+    except ValueError as error:
+        raise ShapeError(f"an array of shape {target.shape} as out: {error}") from None
 
 
 def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:

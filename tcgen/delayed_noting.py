@@ -67,6 +67,11 @@ class Noted:
         """Number of axes."""
         return len(self.node.shape)
 
+    @property
+    def has_kernels(self) -> bool:
+        """True for an element type, in this machine's byte order, that kernels compute with."""
+        return self.dtype.isnative and self.dtype.name in DTYPES
+
 
 def noted(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Noted:
     """Work as a node; where too much would wait, what it reads is computed first."""
@@ -113,10 +118,10 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
 
 def _common(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
     """Element type and nodes of operands that a kernel takes; None where NumPy has to do it."""
-    dtype = next(v.dtype for v in values if isinstance(v, Noted))
-    nodes = [_operand(v, dtype) for v in values]
+    first = next(v for v in values if isinstance(v, Noted))
+    nodes = [_operand(v, first.dtype) for v in values]
     found = tuple(n for n in nodes if n is not None)
-    return (dtype, found) if dtype.name in DTYPES and len(found) == len(nodes) else None
+    return (first.dtype, found) if first.has_kernels and len(found) == len(nodes) else None
 
 
 def called(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Noted | None:
@@ -138,7 +143,7 @@ def called(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Noted | None:
 
 
 def _power(base: Any, exponent: Any) -> Noted | None:
-    if not isinstance(base, Noted) or base.dtype.name not in DTYPES:
+    if not isinstance(base, Noted) or not base.has_kernels:
         return None
     if isinstance(exponent, bool) or not isinstance(exponent, int | float):
         return None
@@ -146,7 +151,7 @@ def _power(base: Any, exponent: Any) -> Noted | None:
         return None
     if exponent == 0.5:
         return called(np.sqrt, (base,))
-    if exponent != int(exponent):
+    if not math.isfinite(exponent) or exponent != int(exponent):
         return None
     work = Elementwise("power", (base.node,), int(exponent))
     return noted(work, base.shape, base.dtype)
@@ -186,7 +191,7 @@ def total_of(
     """``numpy.sum`` over axes, all of them for None."""
     if (
         not isinstance(array, Noted)
-        or array.dtype.name not in DTYPES
+        or not array.has_kernels
         or dtype is not None
         or out is not None
         or options
@@ -200,8 +205,8 @@ def total_of(
     return total
 
 
-def _mean(array: Any, axis: Any = None, **options: Any) -> Noted | None:
-    total = total_of(array, axis, **options)
+def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Noted | None:
+    total = total_of(array, axis, *rest, **options)
     if total is None:
         return None
     axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)

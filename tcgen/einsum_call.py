@@ -195,9 +195,12 @@ def _run_numpy(call: _Call) -> Any:
     if call.asked_dtype is not None:
         keywords["dtype"] = call.asked_dtype
     optimize = plain and call.path is None and call.reuses
-    return numpy_einsum(
-        *arguments, list(call.expression.output), out=call.out, optimize=optimize, **keywords
-    )
+    try:
+        return numpy_einsum(
+            *arguments, list(call.expression.output), out=call.out, optimize=optimize, **keywords
+        )
+    except TypeError as error:  # of elements that are no plain numbers
+        raise DtypeError(f"einsum: {error}") from None
 
 
 def _run_kernel(call: _Call) -> Any:
@@ -275,11 +278,21 @@ def _by_stride(array: Array) -> tuple[int, ...]:
 
 def _check_out(out: Any, shape: tuple[int, ...]) -> None:
     """NumPy's rules for ``out``: it may be longer where the result has extent 1."""
-    if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out must be a NumPy array, found {type(out).__name__}")
+    check_out(out)
     fits = len(shape) == out.ndim
     if not fits or any(n not in (1, m) for n, m in zip(shape, out.shape, strict=True)):
         raise ShapeError(f"out has shape {out.shape}, but the result has shape {shape}")
+
+
+def check_out(out: object) -> None:
+    """Results can be written to it.
+
+    Raises:
+        ArgumentError: it is no NumPy array.
+        EinsumError: it is read-only.
+    """
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"out must be a NumPy array, found {type(out).__name__}")
     if not out.flags.writeable:
         raise EinsumError("out is read-only: pass an array to write to")
 

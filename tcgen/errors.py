@@ -121,7 +121,7 @@ class PlanError(TcgenError):
 
 
 class MemoryLimitError(PlanError, MemoryError):
-    """The program needs more bytes than the limit allows."""
+    """The program needs more bytes than the limit allows, or than the machine has."""
 
 
 class BuildError(TcgenError):

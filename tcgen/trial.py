@@ -66,6 +66,9 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         ) from error
     except (OSError, ValueError) as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+    other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
+    if other:
+        raise ArgumentError(f"cannot read inputs from {path}: {', '.join(other)} is no array")
     extents = dict(given)
     for tensor in (*system.inputs, *system.outputs):
         if tensor.name in arrays and not tensor.storage.packed:
@@ -136,8 +139,11 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
     for name, reference in expected.items():
         if reference.size == 0:
             continue
-        error = float(np.max(np.abs(outputs[name] - reference)))
-        scale = float(np.max(np.abs(reference)))
+        found = outputs[name]
+        alike = (found == reference) | (np.isnan(found) & np.isnan(reference))  # inf - inf is NaN
+        with np.errstate(invalid="ignore"):
+            error = float(np.max(np.where(alike, 0, np.abs(found - reference))))
+        scale = float(np.max(np.abs(reference), initial=0, where=np.isfinite(reference)))
         relative = error / scale if scale else error
         worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
         if not relative <= tolerance:

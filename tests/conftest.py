@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
 from collections.abc import Generator
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -116,13 +114,9 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="session")
 def hand_plans() -> ModuleType:
     """The module of hand-written fusion plans; ``hand_plans.LEGAL`` holds its functions."""
-    path = Path(__file__).with_name("hand_plans.py")
-    spec = importlib.util.spec_from_file_location("hand_plans", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    import hand_plans as plans
+
+    return plans
 
 
 @pytest.fixture

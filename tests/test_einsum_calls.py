@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import einsum_calls
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -17,19 +16,6 @@ from hypothesis import HealthCheck, given, settings
 import tcgen
 
 ROOT = Path(__file__).parents[1]
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-einsum_calls = _load("einsum_calls")
 
 
 @pytest.fixture(autouse=True)

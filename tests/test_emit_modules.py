@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 from pathlib import Path
 from typing import Any
 
+import hand_modules as hand
 import numpy as np
 import pytest
 
@@ -21,12 +21,6 @@ from tcgen.runtime.memory import stored_shape
 from tcgen.runtime.program import Program
 
 HERE = Path(__file__).parent
-_spec = importlib.util.spec_from_file_location("hand_modules", HERE / "hand_modules.py")
-assert _spec is not None
-assert _spec.loader is not None
-hand = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(hand)
-
 TARGETS = [
     pytest.param(
         "cpu", marks=pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from fractions import Fraction
-from pathlib import Path
 from random import Random
 from typing import Any
 
+import hand_modules as hand
 import numpy as np
 import pytest
 
@@ -21,14 +20,6 @@ from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
 from tcgen.ir.loops import Assign, BandVar, Gemm, Module, Stmt
 from tcgen.ir.tensor import Space, Storage
 from tcgen.runtime.program import Program
-
-_spec = importlib.util.spec_from_file_location(
-    "hand_modules", Path(__file__).parent / "hand_modules.py"
-)
-assert _spec is not None
-assert _spec.loader is not None
-hand = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(hand)
 
 TARGETS = ["cpu", "numpy"]
 EXTENTS = {"o": 3, "v": 5}

@@ -6,14 +6,15 @@ The plans are made for the large extents; their code runs at small ones.
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from collections.abc import Iterator
 from itertools import count, islice
-from pathlib import Path
 
+import brute_force as brute
 import numpy as np
 import pytest
+import random_programs as programs
+import test_fusion_trees as trees
 
 from tcgen.config import Options
 from tcgen.emit import emit_artifact
@@ -26,15 +27,6 @@ from tcgen.ir.tensor import Index, Space
 from tcgen.lower import lower_plan
 from tcgen.runtime.program import Program as Compiled
 
-
-def _load(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-brute, programs, trees = _load("brute_force"), _load("random_programs"), _load("test_fusion_trees")
 # A space for each letter: arrays of five axes pass 2^53 elements.
 WIDE = tuple(Index(name, Space(f"n{name}")) for name in "ijklm")
 PROGRAMS = 6000  # at most so many loop programs are tried

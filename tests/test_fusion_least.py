@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import random
 from itertools import islice
-from pathlib import Path
 
+import brute_force as brute
 import numpy as np
 import pytest
+import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,15 +38,6 @@ from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
 from tcgen.runtime.program import Program as Compiled
 
-
-def _load(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-brute, programs = _load("brute_force"), _load("random_programs")
 seeds = st.integers(0, 2**32)
 
 

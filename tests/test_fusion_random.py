@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import product
-from pathlib import Path
 
 import pytest
+import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,12 +21,6 @@ from tcgen.fusion.tiles import BUDGET
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Add, Contract, Produce
 from tcgen.ir.tensor import Role
-
-_spec = importlib.util.spec_from_file_location(
-    "random_programs", Path(__file__).with_name("random_programs.py")
-)
-programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(programs)
 
 seeds = st.integers(0, 2**32)
 extents = st.tuples(st.integers(1, 12), st.integers(1, 60)).map(

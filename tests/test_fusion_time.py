@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import re
 from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 
+import brute_force as brute
 import numpy as np
 import pytest
+import random_programs as programs
 
 import tcgen
 from tcgen.algebra import form_sequence
@@ -27,15 +27,6 @@ from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
 from tcgen.testing import random_arrays
 
-
-def _load(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-brute, programs = _load("brute_force"), _load("random_programs")
 SIZES = (("o", 5), ("v", 7))
 # Limit in elements, and the predicted seconds of plans with tiles of one extent for each space.
 A3A = (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from itertools import count, islice
-from pathlib import Path
 
+import brute_force as brute
 import pytest
+import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,15 +21,6 @@ from tcgen.fusion.sharing import Arrangement, sharing
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Program
 
-
-def _load(name: str):
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-brute, programs = _load("brute_force"), _load("random_programs")
 EXTENTS = (("o", 3), ("v", 50))
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4)
 

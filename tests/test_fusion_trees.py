@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import replace
 from functools import cache
 from itertools import combinations, permutations, product
 from math import prod
-from pathlib import Path
 
+import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,12 +18,6 @@ from tcgen.fusion.legality import path_inequalities, variables
 from tcgen.ir.cost import extent_of
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Index, Ref, Space, Tensor
-
-_spec = importlib.util.spec_from_file_location(
-    "random_programs", Path(__file__).with_name("random_programs.py")
-)
-programs = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(programs)
 
 seeds = st.integers(0, 2**32)
 few = settings(derandomize=True, deadline=None, max_examples=30)

@@ -241,7 +241,7 @@ def test_results_go_where_out_says() -> None:
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, 1.5)
     whole = tcgen.lazy(np.arange(3))
-    with pytest.raises(TcgenError, match="a lazy array of int64 as out"):
+    with pytest.raises(TcgenError, match="an array of int64 as out"):
         whole += 0.5
 
 

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from whole_orbitals import WholeOrbitals
 
 from tcgen.frontend import from_pdaggerq, read, read_spec, spec_text
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.testing import assert_same_values, random_arrays
 
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-WholeOrbitals = _load("whole_orbitals").WholeOrbitals
 DATA = Path(__file__).parent / "data"
 FILES = DATA / "pdaggerq"
 LINES = sorted(FILES.glob("*.jsonl"))

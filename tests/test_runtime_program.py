@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import multiprocessing
 import pickle
 import threading
-from pathlib import Path
 from typing import Any
 
+import hand_modules as hand
 import numpy as np
 import pytest
 
@@ -24,14 +23,6 @@ from tcgen.errors import (
 )
 from tcgen.runtime.program import Program
 from tcgen.runtime.symmetry import check_symmetry
-
-_spec = importlib.util.spec_from_file_location(
-    "hand_modules", Path(__file__).parent / "hand_modules.py"
-)
-assert _spec is not None
-assert _spec.loader is not None
-hand = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(hand)
 
 O, V = 5, 7
 

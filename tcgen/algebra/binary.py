@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from .packed import PackedLedger, positions
+from .packed import PackedLedger
+from .prices import positions
 from .search import Search, State
 from .sums import Product, Sum
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..ir.orbits import equal_points
 from .forms import Part
-from .prices import Ledger, Prices
+from .prices import Ledger, Prices, positions
 from .stages import stages_of
 from .sums import Frame, Product, Sum
 from .young import Group
@@ -191,14 +191,6 @@ class PackedLedger(Ledger):
                 for g, s in group:
                     found[tuple(own[n] for n in g)] = s * sign * form.sign
         return tuple(sorted(found.items()))
-
-
-def positions(node: object) -> tuple[int, ...]:
-    """Positions of the factors below a node of an order."""
-    if isinstance(node, int):
-        return (node,)
-    assert isinstance(node, tuple)
-    return tuple(p for side in node for p in positions(side))
 
 
 def _mask(node: object) -> int:

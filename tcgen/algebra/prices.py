@@ -155,14 +155,14 @@ class Ledger:
             if isinstance(node, int):
                 continue
             assert isinstance(node, tuple)
-            places = _places(node)
+            places = positions(node)
             others = {i for p, (_, ix) in enumerate(parts) if p not in places for i in ix}
             kinds = tuple(2 * s + (n < rank or n in others) for n, s in enumerate(spaces))
             key = self.algebra.forms.number(tuple(parts[p] for p in places), kinds)
             joint: set[int] = set()
             arrays = [{n for n, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
             for side in node:
-                within = _places(side)
+                within = positions(side)
                 inside = {i for p in within for i in parts[p][1]}
                 outside = {i for p, (_, ix) in enumerate(parts) if p not in within for i in ix}
                 arrays.append({i for i in inside if i < rank or i in outside})
@@ -207,8 +207,9 @@ def _held(parts: Parts, places: tuple[int, ...]) -> set[int]:
     return {i for p in places for i in parts[p][1]}
 
 
-def _places(node: object) -> tuple[int, ...]:
+def positions(node: object) -> tuple[int, ...]:
+    """Positions of the factors below a node of an order."""
     if isinstance(node, int):
         return (node,)
     assert isinstance(node, tuple)
-    return tuple(p for side in node for p in _places(side))
+    return tuple(p for side in node for p in positions(side))

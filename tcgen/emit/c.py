@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ..ir.expr import functions
 from ..ir.loops import (
     Assign,
     Buffer,
@@ -35,6 +36,7 @@ from .scope import Scope, contractions, make_scope, module_bases, statements
 from .text import fill
 
 _SCALAR = {"d": "double", "s": "float", "z": "double complex"}
+_VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
 _KIND = {"float64": "d", "float32": "s", "complex128": "z"}
 _SIGNATURE = (
     "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
@@ -44,15 +46,13 @@ _SIGNATURE = (
 
 def c_source(module: Module, version: str) -> str:
     """The text of ``kernels.c``."""
-    found = [
-        (stmt, module.buffer(stmt.out.buffer).dtype)
-        for kernel in module.kernels
-        for stmt, _ in statements(kernel.body)
-        if isinstance(stmt, Gemm)
-    ]
+    body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
+    found = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
+    called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
     products = sorted({_KIND[dtype] for stmt, dtype in found if stmt.scheme is None})
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         *(fill("c/gemm.c", kind=k, scalar=_SCALAR[k], slot=str("sdz".index(k))) for k in products),
         contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
         *(_kernel(kernel, module) for kernel in module.kernels),

@@ -13,8 +13,8 @@ import numpy as np
 from ..ir.cost import ZERO, Poly
 from ..ir.expr import Access, Prod, operation_count
 from ..ir.loops import Assign, BandVar, Gemm, Loop, LoopVar, Zero
-from ..ir.loops_query import accesses
-from .scope import Scope, band, statements
+from ..ir.loops_query import accesses, band_of
+from .scope import Scope, statements
 
 
 def flops(scope: Scope) -> Poly:
@@ -42,7 +42,7 @@ def _operations(stmt: Zero | Assign | Gemm, scope: Scope) -> int:
 
 
 def _points(stmt: Zero | Assign | Gemm, around: tuple[Loop, ...]) -> Poly:
-    own = () if isinstance(stmt, Zero) else band(stmt)
+    own = () if isinstance(stmt, Zero) else band_of(stmt)
     based = {v.base for v in own}
     depth: dict[str, int] = {}
     total = Poly.of(1)
@@ -77,7 +77,7 @@ def _touched(scope: Scope, name: str) -> Poly:
         v.name: v.tile
         for stmt, _ in statements(scope.kernel.body)
         if not isinstance(stmt, Zero)
-        for v in band(stmt)
+        for v in band_of(stmt)
         if isinstance(v, BandVar) and v.base in host
     }
     total = Poly.of(np.dtype(buffer.dtype).itemsize)

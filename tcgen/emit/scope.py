@@ -23,7 +23,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import accesses, private_to, used_buffers, written_buffers
+from ..ir.loops_query import accesses, band_of, private_to, used_buffers, written_buffers
 from ..ir.share import Tiles
 from ..ir.tensor import Packing, Space
 from .names import unique
@@ -129,17 +129,6 @@ def module_bases(module: Module) -> tuple[Space, ...]:
     return tuple(dict.fromkeys(base for space in module.spaces for base in space.bases))
 
 
-def band(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
-    """All own loops of a statement."""
-    match stmt:
-        case Assign():
-            return stmt.band
-        case Gemm():
-            return (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
-        case _:
-            assert_never(stmt)
-
-
 def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, tuple[Loop, ...]]]:
     """Statements that are no loops, each with the loops around it, outermost first."""
     for stmt in body:
@@ -197,7 +186,7 @@ def _variables(kernel: Kernel) -> Iterator[LoopVar | BandVar]:
     for stmt, around in statements(kernel.body):
         yield from (loop.var for loop in around)
         if not isinstance(stmt, Zero):
-            yield from band(stmt)
+            yield from band_of(stmt)
 
 
 def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:

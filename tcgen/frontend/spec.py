@@ -84,6 +84,8 @@ def read_text(path: Path) -> str:
     except OSError as error:
         reason = error.strerror or "it cannot be opened"
         raise TcgenError(f"cannot read {path}: {reason}; check the path") from None
+    except ValueError as error:
+        raise TcgenError(f"cannot read {str(path)!r}: {error}; check the path") from None
 
 
 def _included(

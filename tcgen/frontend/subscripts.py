@@ -169,11 +169,14 @@ def _from_list(labels: Any, where: str) -> str:
                 raise EinsumError(f"the labels of {where} have more than one Ellipsis")
             parts.append("...")
             continue
-        if isinstance(label, bool) or not hasattr(label, "__index__"):
+        try:
+            number = operator.index(label)
+        except TypeError:
+            number = None
+        if number is None or isinstance(label, bool):
             raise ArgumentError(
                 f"the labels of {where} must be integers or Ellipsis, found {label!r}"
             )
-        number = operator.index(label)
         if not 0 <= number < len(LETTERS):
             raise EinsumError(
                 f"label {number} of {where} is not in 0 to {len(LETTERS) - 1}, NumPy's range: "

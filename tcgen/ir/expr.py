@@ -168,6 +168,26 @@ def refs(expr: Expr) -> tuple[Ref, ...]:
     return tuple(leaf for leaf in leaves(expr) if isinstance(leaf, Ref))
 
 
+def functions(expr: Expr) -> Iterator[str]:
+    """Names of the functions that an expression calls, outermost first, repeats included."""
+    match expr:
+        case Const() | Ref() | Access() | Delta() | Equal():
+            return
+        case Sum(args) | Prod(args):
+            for arg in args:
+                yield from functions(arg)
+        case Quot(num, den):
+            yield from functions(num)
+            yield from functions(den)
+        case Pow(base, _):
+            yield from functions(base)
+        case Call(function, arg):
+            yield function
+            yield from functions(arg)
+        case _:
+            assert_never(expr)
+
+
 def expr_indices(expr: Expr) -> tuple[Index, ...]:
     """Indices in an expression, each once, in order of first occurrence."""
     found: list[Index] = []

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..arena import Layout
 from ..config import pool_bytes
+from ..errors import MemoryLimitError
 from .pool import Pool
 
 Array = npt.NDArray[Any]
@@ -23,8 +24,19 @@ _POOLED = 2**20  # bytes of an array whose memory is worth keeping
 
 
 def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An array with arbitrary elements: the one call of the runtime that asks for memory."""
-    return np.empty(shape, dtype)
+    """An array with arbitrary elements: the one call of the runtime that asks for memory.
+
+    Raises:
+        MemoryLimitError: the system refuses as many bytes.
+    """
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError):  # the second one of more than 2^63 bytes
+        count = prod(shape) * np.dtype(dtype).itemsize
+        raise MemoryLimitError(
+            f"this machine has no memory for {count:,} bytes at once: run with smaller extents, or "
+            f"compile with a memory limit and the objective time"
+        ) from None
 
 
 _pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)

@@ -96,10 +96,17 @@ def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Devic
             f'{tensor.name}[...], or compile with sliced=("{tensor.name}",) or --sliced '
             f"{tensor.name} to read it in slices"
         )
-    array = np.asarray(given)
+    array = _array(tensor.name, given)
     check_dtype(tensor, array.dtype)
     check_rank(tensor, array.shape)
     return array
+
+
+def _array(name: str, given: Any) -> Array:
+    try:
+        return np.asarray(given)
+    except ValueError as error:  # rows of different lengths, for example
+        raise ArgumentError(f"{name} is no array: {error}") from None
 
 
 def misplaced(sources: Mapping[str, Source]) -> tuple[str, ...]:
@@ -132,14 +139,17 @@ def _number(tensor: TensorEntry, given: Any) -> Array:
         fits = isinstance(given, numbers.Real) or tensor.dtype == "complex128"
     if not fits:
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {given!r}: pass its .real")
-    return np.asarray(given, tensor.dtype)
+    try:
+        return np.asarray(given, tensor.dtype)
+    except OverflowError:
+        raise DtypeError(f"{tensor.name} is outside the range of {tensor.dtype}") from None
 
 
 def _generated(tensor: TensorEntry, given: Any) -> Source:
     if callable(given):
         return given
     if not hasattr(given, "shape") or not hasattr(given, "__getitem__"):
-        given = np.asarray(given)
+        given = _array(tensor.name, given)
     if hasattr(given, "dtype"):
         check_dtype(tensor, np.dtype(given.dtype))
     check_rank(tensor, tuple(given.shape))

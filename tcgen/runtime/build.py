@@ -95,7 +95,11 @@ class CacheInfo(TypedDict):
 def find_compiler() -> tuple[str, ...] | None:
     """Command of the C compiler: TCGEN_CC, CC, or the first of cc, gcc, clang; None if none is."""
     asked = compiler_command()
-    for words in [shlex.split(asked)] if asked else [["cc"], ["gcc"], ["clang"]]:
+    try:
+        command = shlex.split(asked) if asked else []
+    except ValueError as error:
+        raise BuildError(f"TCGEN_CC or CC is {asked!r}: {error}") from None
+    for words in [command] if asked else [["cc"], ["gcc"], ["clang"]]:
         path = shutil.which(words[0]) if words else None
         if path is not None:
             return (path, *words[1:])

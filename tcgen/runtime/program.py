@@ -253,9 +253,9 @@ class Program:
         check_limit(manifest, extents, needed(use), (*apart, *results.copied))
         held = 0 if kept is None else kept.held_bytes
         ledger = Ledger(held, reuse=manifest.memory_limit is None and not manifest.tight)
+        results.allocate(ledger)  # first: what is too large is refused before inputs are copied
         for name in apart:
             inputs[name] = ledger.copy(inputs[name])
-        results.allocate(ledger)
         callers = {**inputs, **results.working}
         call = Call(manifest, backend, use, threads, sources, extents, callers, ledger)
         if kept is None:

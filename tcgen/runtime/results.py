@@ -113,6 +113,8 @@ def _check_target(tensor: TensorEntry, target: object, shape: tuple[int, ...]) -
         raise ArgumentError(
             f'out["{tensor.name}"] must be a NumPy array, found {type(target).__name__}'
         )
+    if isinstance(target, np.ma.MaskedArray):
+        raise ArgumentError(f'out["{tensor.name}"] is a masked array: pass its .data')
     check_dtype(tensor, target.dtype)
     if target.shape != shape:
         raise ShapeError(

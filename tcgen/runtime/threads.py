@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from operator import index
+from typing import SupportsIndex
+
 from ..errors import ArgumentError
+
+MOST = 4096  # OpenMP ends the process where the system cannot start as many threads
 
 
 class _Wish:
@@ -11,14 +16,14 @@ class _Wish:
     count: int | None = None
 
 
-def set_threads(count: int | None) -> None:
+def set_threads(count: SupportsIndex | None) -> None:
     """Threads of all CPU programs and of ``tcgen.einsum`` from now on.
 
     While a program runs, the BLAS that it calls uses one thread for each of these, so that no
     processor has to do the work of two.
 
     Args:
-        count: at least 1; None for what OpenMP offers (OMP_NUM_THREADS, else all processors).
+        count: 1 to 4096; None for what OpenMP offers (OMP_NUM_THREADS, else all processors).
 
     Raises:
         ArgumentError: it is neither.
@@ -27,9 +32,10 @@ def set_threads(count: int | None) -> None:
         >>> set_threads(1)
         >>> set_threads(None)
     """
-    if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
-        raise ArgumentError(f"set_threads({count!r}): give a whole number of at least 1, or None")
-    _Wish.count = count
+    whole = isinstance(count, SupportsIndex) and not isinstance(count, bool)
+    if count is not None and (not whole or not 1 <= index(count) <= MOST):
+        raise ArgumentError(f"set_threads({count!r}): give a whole number of 1 to {MOST}, or None")
+    _Wish.count = None if count is None else index(count)
 
 
 def wanted_threads() -> int | None:

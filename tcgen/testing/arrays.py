@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError
+from ..errors import ArgumentError, MemoryLimitError
 from ..interp.storage import check_extents, logical_shape, to_caller
 from ..interp.systems import evaluate_system
 from ..ir.expr import Expr, expr_indices, format_expr
@@ -53,6 +55,7 @@ def random_arrays(
     Raises:
         ArgumentError: a denominator comes near zero in every draw.
         ExtentError: an extent is missing.
+        MemoryLimitError: an array has more than 2^63 bytes.
 
     Example:
         >>> from tcgen.ir.tensor import Space, Symmetry
@@ -160,6 +163,8 @@ def _draw(
     shape = logical_shape(tensor, extents)
     if tensor.default is not None and tensor.is_input:
         return np.full(shape, float(tensor.default), kind)
+    if prod(shape) * np.dtype(kind).itemsize > sys.maxsize:
+        raise MemoryLimitError(f"no machine has memory for {tensor.name} of shape {shape}")
     rng = np.random.default_rng([*seed, zlib.crc32(tensor.name.encode())])
     value: Array = np.asarray(rng.normal(scale=0.5, size=shape))
     if spread and tensor.rank == 1:

@@ -53,14 +53,18 @@ static inline int64_t tc_orbit(int count, const int64_t *values)
     return arrangements;
 }
 
+/* Five bits without a loop: a constant exponent leaves straight code, which has vectors. */
+#define TC_POW_BIT                      \
+    if (n & 1) result *= base;          \
+    base *= base;                       \
+    n >>= 1;
 #define TC_POW(kind, type)                                      \
     static inline type tc_pow_##kind(type base, int exponent)   \
     {                                                           \
         type result = 1;                                        \
-        for (int n = exponent < 0 ? -exponent : exponent; n > 0; n >>= 1) { \
-            if (n & 1) result *= base;                          \
-            base *= base;                                       \
-        }                                                       \
+        int n = exponent < 0 ? -exponent : exponent;            \
+        TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT  \
+        while (n > 0) { TC_POW_BIT }                            \
         return exponent < 0 ? 1/result : result;                \
     }
 TC_POW(d, double)
@@ -78,6 +82,32 @@ static inline void tc_zero(void *start, int64_t bytes, int threads)
 }
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
+
+/* On Linux with glibc the C library has these functions for whole vectors too (libmvec: at most 4
+ * units in the last place), but its header says so under -ffast-math alone. Everywhere else, and
+ * with -DTC_PLAIN_MATH, the plain functions are called, one element at a time. */
+#if defined(_OPENMP) && defined(__x86_64__) && defined(__GLIBC_PREREQ) && !defined(TC_PLAIN_MATH)
+#if __GLIBC_PREREQ(2, 35) && defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)
+#define TC_VECTOR_FORM(type, name, function)                        \
+    _Pragma("omp declare simd notinbranch")                         \
+    type name(type) __asm__(#function) __attribute__((const));
+TC_VECTOR_FORM(double, exp, exp)
+TC_VECTOR_FORM(float, expf, expf)
+TC_VECTOR_FORM(double, log, log)
+TC_VECTOR_FORM(float, logf, logf)
+TC_VECTOR_FORM(double, tanh, tanh)
+TC_VECTOR_FORM(float, tanhf, tanhf)
+/* By another name: the compiler would make one call of a sine and a cosine, which has no vectors. */
+TC_VECTOR_FORM(double, tc_sin, sin)
+TC_VECTOR_FORM(float, tc_sinf, sinf)
+TC_VECTOR_FORM(double, tc_cos, cos)
+TC_VECTOR_FORM(float, tc_cosf, cosf)
+#define sin tc_sin
+#define sinf tc_sinf
+#define cos tc_cos
+#define cosf tc_cosf
+#endif
+#endif
 
 /* kernel energy_0
  *   t[i,a] = -2*g[i,a]/(e_o[i] - e_v[a] + shift)

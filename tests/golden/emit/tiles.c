@@ -53,14 +53,18 @@ static inline int64_t tc_orbit(int count, const int64_t *values)
     return arrangements;
 }
 
+/* Five bits without a loop: a constant exponent leaves straight code, which has vectors. */
+#define TC_POW_BIT                      \
+    if (n & 1) result *= base;          \
+    base *= base;                       \
+    n >>= 1;
 #define TC_POW(kind, type)                                      \
     static inline type tc_pow_##kind(type base, int exponent)   \
     {                                                           \
         type result = 1;                                        \
-        for (int n = exponent < 0 ? -exponent : exponent; n > 0; n >>= 1) { \
-            if (n & 1) result *= base;                          \
-            base *= base;                                       \
-        }                                                       \
+        int n = exponent < 0 ? -exponent : exponent;            \
+        TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT  \
+        while (n > 0) { TC_POW_BIT }                            \
         return exponent < 0 ? 1/result : result;                \
     }
 TC_POW(d, double)

@@ -1,0 +1,25 @@
+/* On Linux with glibc the C library has these functions for whole vectors too (libmvec: at most 4
+ * units in the last place), but its header says so under -ffast-math alone. Everywhere else, and
+ * with -DTC_PLAIN_MATH, the plain functions are called, one element at a time. */
+#if defined(_OPENMP) && defined(__x86_64__) && defined(__GLIBC_PREREQ) && !defined(TC_PLAIN_MATH)
+#if __GLIBC_PREREQ(2, 35) && defined(__GNUC__) && !defined(__clang__) && !defined(__INTEL_COMPILER)
+#define TC_VECTOR_FORM(type, name, function)                        \
+    _Pragma("omp declare simd notinbranch")                         \
+    type name(type) __asm__(#function) __attribute__((const));
+TC_VECTOR_FORM(double, exp, exp)
+TC_VECTOR_FORM(float, expf, expf)
+TC_VECTOR_FORM(double, log, log)
+TC_VECTOR_FORM(float, logf, logf)
+TC_VECTOR_FORM(double, tanh, tanh)
+TC_VECTOR_FORM(float, tanhf, tanhf)
+/* By another name: the compiler would make one call of a sine and a cosine, which has no vectors. */
+TC_VECTOR_FORM(double, tc_sin, sin)
+TC_VECTOR_FORM(float, tc_sinf, sinf)
+TC_VECTOR_FORM(double, tc_cos, cos)
+TC_VECTOR_FORM(float, tc_cosf, cosf)
+#define sin tc_sin
+#define sinf tc_sinf
+#define cos tc_cos
+#define cosf tc_cosf
+#endif
+#endif

@@ -1,0 +1,201 @@
+"""What users get wrong, by every way in: a message that says what to do, and nothing half-done."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tcgen
+from tcgen.cli import main
+from tcgen.config import parse_bytes
+from tcgen.errors import TcgenError
+
+SPEC = """space o = 3
+space v = 4
+index i j : o
+index a : v
+input f[o,v], t[o,v], c
+output r
+r[i,j] = c*f[i,a]*t[j,a]
+"""
+F, T = np.arange(12.0).reshape(3, 4), np.ones((3, 4))
+SQUARE = np.arange(9.0).reshape(3, 3)
+HUGE = 2**40
+
+
+@pytest.fixture(scope="module")
+def program() -> tcgen.Program:
+    return tcgen.compile(SPEC, target="numpy")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"f": [[1.0, 2.0], [3.0]]}, "f is no array"),
+        ({"c": 10**400}, "c is outside the range of float64"),
+        ({"out": {"r": np.ma.masked_array(SQUARE)}}, r'out\["r"\] is a masked array'),
+        ({"f": F.astype(">f8")}, r'found >f8: pass f.astype\("float64"\)'),
+        (
+            {"f": np.broadcast_to(1.0, (HUGE, 1)), "t": np.broadcast_to(1.0, (HUGE, 1))},
+            "no memory for 9,671,406,556,917,033,397,649,",
+        ),
+    ],
+)
+def test_calls(program: tcgen.Program, arrays: dict[str, Any], message: str) -> None:
+    with pytest.raises(TcgenError, match=message):
+        program(**{"f": F, "t": T, "c": 1.0, **arrays})
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(
+    "view", [lambda x: x, lambda x: x.T, lambda x: x[::-1]], ids=["whole", "turned", "reversed"]
+)
+def test_results_may_overwrite_an_input(name: str, view: Callable[[Any], Any]) -> None:
+    product = tcgen.compile("ij,jk->ik", extents=dict.fromkeys("ijk", 3), target="numpy")
+    given = {"a": SQUARE.copy(), "b": SQUARE + 1}
+    wanted = given["a"] @ given["b"]
+    target = view(given[name])
+    found = product(x0=given["a"], x1=given["b"], out={"y": target})["y"]
+    assert found is target
+    np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"extents": {"o": 3, 1: 4}}, "extents must be by the names of spaces, found 1"),
+        ({"extents": {"o": 2**63}}, r"above 2\^63 - 1"),
+        ({"memory_limit": "9" * 400}, "more memory than 64 bits can address"),
+        ({"sliced": 3}, "sliced=3: give the name of an input"),
+    ],
+)
+def test_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TcgenError, match=message):
+        tcgen.compile(SPEC, target="numpy", **options)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda: tcgen.compile("a\0b.spec"), "cannot read 'a.*b.spec'"),
+        (lambda: tcgen.load(None), "None is no path of a folder"),
+        (lambda: tcgen.spec_path(3), "no spec named 3"),
+        (lambda: tcgen.set_threads(10**9), "whole number of 1 to 4096"),
+        (lambda: tcgen.lazy([[1.0], [1.0, 2.0]]), "lazy: this is no array"),
+        (lambda: tcgen.lazy(np.ma.masked_array(F)), "a lazy array has no mask"),
+        (lambda: tcgen.lazy(F.view(np.matrix)), "lazy arrays multiply by elements"),
+        (lambda: tcgen.lazy(SQUARE) * SQUARE.view(np.matrix), "lazy arrays multiply by elements"),
+        (lambda: np.add(tcgen.lazy(F), 1, out=np.zeros(2)), r"shape \(2,\) as out"),
+        (lambda: tcgen.einsum(None, F), "labels of operand 0 must be integers"),
+        (lambda: tcgen.einsum("ij->i", [[1.0], [1.0, 2.0]]), "operand 0 is no array"),
+        (lambda: tcgen.einsum("ij->i", F.astype(str)), "einsum: "),
+        (lambda: tcgen.einsum("ij,jk->ik", F, F.T, dtype="f8,f8"), "einsum: "),
+        (
+            lambda: tcgen.einsum("ij,jk,kl", F, F.T, F, optimize=["einsum_path", ("a", 1), (0, 1)]),
+            "none of True, False",
+        ),
+        (lambda: tcgen.contract("ij,jk->ik", F, F.T, np.ones(3)), r"alpha=array.* no.* a number"),
+        (lambda: tcgen.contract("ij,jk->ik", F, F.T, 2.0, 1.0, [[0.0] * 3] * 3), "out must be"),
+        (
+            lambda: tcgen.contract("ij,jk", F, F.T, 2.0, 1.0, np.broadcast_to(0.0, (3, 3))),
+            "out is read-only",
+        ),
+        (lambda: tcgen.tensordot(F, F, "ab"), "neither a number of axes nor a pair"),
+        (lambda: tcgen.tensordot(F, F, 1.5), "neither a number of axes nor a pair"),
+        (lambda: tcgen.tensordot(F, F, (0, 1, 2)), "neither a number of axes nor a pair"),
+        (lambda: tcgen.transpose(F, (0, 0)), "transpose: axes="),
+    ],
+)
+def test_functions(mistake: Callable[[], object], message: str) -> None:
+    with pytest.raises(TcgenError, match=message):
+        mistake()
+
+
+def test_what_looks_like_a_mistake_and_is_none() -> None:
+    x = tcgen.lazy(F)
+    np.testing.assert_allclose(np.mean(x, 0, None, None, True), F.mean(0, keepdims=True))
+    np.testing.assert_allclose(x.sum(1, None, None, True), F.sum(1, keepdims=True))
+    np.testing.assert_allclose(tcgen.lazy(F.astype(">f8")) * 2 + F, F * 3)
+    np.testing.assert_allclose(x ** float("inf"), F ** float("inf"))
+    assert (f"{x.sum():.1f}", 5.0 in x, 5.5 in x) == ("66.0", True, False)
+    target = tcgen.lazy(np.zeros(4))
+    assert np.sum(x, axis=0, out=target) is target
+    np.testing.assert_allclose(target, F.sum(0))
+    np.add.at(target, [0, 0], 1)
+    assert target[0] == F.sum(0)[0] + 2
+    whole = np.modf(x / 2, out=(np.zeros((3, 4)), None))[1]
+    np.testing.assert_allclose(whole, np.modf(F / 2)[1])
+    assert tcgen.tensordot(F, F, np.array([1, 1])).shape == (3, 3)
+    assert parse_bytes("0.5KiB") == 512
+
+
+def run(*arguments: object) -> Any:
+    return CliRunner().invoke(main, [str(a) for a in arguments])
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> Path:
+    path = tmp_path / "p.spec"
+    path.write_text(SPEC)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("-e", "o=99999999999999"), 3, "memory"),
+        (("-e", "o=100000", "-e", f"v={10**18}"), 3, "no machine has memory for"),
+        (("-e", f"v={10**30}"), 3, "no machine has memory for"),
+        (("--inputs", "bytes.npz"), 2, "f.txt is no array"),
+        (("--output", "x.npz", "--save-inputs", "x.npz"), 2, "give two files"),
+    ],
+)
+def test_runs(
+    arguments: tuple[str, ...],
+    code: int,
+    message: str,
+    spec: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(spec.parent)
+    with zipfile.ZipFile("bytes.npz", "w") as file:
+        file.writestr("f.txt", "hello")
+    result = run("run", spec, "--target", "numpy", *arguments)
+    assert (result.exit_code, message in result.output) == (code, True), result.output
+    assert not Path("x.npz").exists()
+
+
+def test_runs_on_what_is_no_number(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NaN and infinities that the equations give are no errors of the program."""
+    monkeypatch.chdir(spec.parent)
+    holes = np.where(F > 5, np.nan, F)
+    holes[0, 0] = np.inf
+    np.savez("holes.npz", f=holes, t=T, c=1.0)
+    result = run("run", spec, "--target", "numpy", "--inputs", "holes.npz", "--check", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["max_rel_error"] < 1e-10
+
+
+def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / "deep.json"
+    deep.write_text("[" * 100_000)
+    assert "nested too deeply" in run("compile", deep).output
+    path = tmp_path / "p.spec"
+    path.write_text(SPEC)
+    monkeypatch.setenv("TCGEN_DUMP", "plan,modul")
+    result = run("compile", path, "--target", "numpy")
+    assert (result.exit_code, "TCGEN_DUMP: 'modul' is not all or one of" in result.output) == (
+        2,
+        True,
+    )
+    monkeypatch.setenv("TCGEN_DUMP", "")
+    monkeypatch.setenv("TCGEN_CC", "'")
+    result = run("compile", path, "--target", "cpu")
+    assert (result.exit_code, "No closing quotation" in result.output) == (3, True)
