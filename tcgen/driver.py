@@ -99,8 +99,16 @@ class Compilation:
     seconds: tuple[tuple[str, float], ...]
 
 
-def compile_system(system: System, options: Options, tracer: Tracer | None = None) -> Compilation:
+def compile_system(
+    system: System, options: Options, tracer: Tracer | None = None, *, documents: bool = True
+) -> Compilation:
     """Compile equations for the options' target, planning for the options' extents.
+
+    Args:
+        system: the equations.
+        options: how.
+        tracer: to be told about each stage.
+        documents: the artifact has its equations, plan, report and explanation beside the sources.
 
     Raises:
         SpecError: symmetries declared for outputs that do not follow from their equations.
@@ -114,6 +122,12 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     from .plan_cache import kept  # noqa: PLC0415
 
     tracer = tracer or Tracer()
+    # One product in the order given needs no search: looking for its file takes longer.
+    plain = options.objective == "none" and not options.optimize and len(system.equations) == 1
+
+    def keep(stage: str, given: Level, asked: Options, kind: type[L], make: Callable[[], L]) -> L:
+        return make() if plain else kept(stage, given, asked, kind, make)
+
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if config.verify_level() >= 2:
         tracer.check_values = _ValueCheck(system, options.dtype)
@@ -123,7 +137,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
     try:
         program = tracer.run(
             "program",
-            lambda: kept(
+            lambda: keep(
                 "program",
                 system,
                 factoring,
@@ -136,7 +150,7 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
 
     plan = tracer.run(
         "plan",
-        lambda: kept("plan", program, options, FusionPlan, lambda: plan_within(program, options)),
+        lambda: keep("plan", program, options, FusionPlan, lambda: plan_within(program, options)),
     )
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
@@ -154,7 +168,8 @@ def compile_system(system: System, options: Options, tracer: Tracer | None = Non
         from .report import pareto_points  # noqa: PLC0415
 
         points = pareto_points(plan, options)
-    artifact = _with_documents(artifact, system, plan, options, points)
+    if documents:
+        artifact = _with_documents(artifact, system, plan, options, points)
     tracer.seconds["emit"] = time.perf_counter() - start
     return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
 

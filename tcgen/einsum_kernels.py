@@ -14,13 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .api import default_target
 from .config import DTYPES, Options, compiler_command, einsum_programs, einsum_target
 from .driver import compile_system
 from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
 from .frontend.subscripts import Expression, express
 from .ir.tensor import Index
+from .runtime.build import find_compiler
 from .runtime.program import Program
 
 
@@ -182,12 +182,13 @@ def kernel_program(
             target=target,
             dtype=dtype,
             memory_limit=memory_limit,
-            optimize=path is None,
+            optimize=path is None and len(kernel.inputs) > 2,
         )
         try:
-            made = compile_system(system, options)
+            made = compile_system(system, options, documents=False)
         except MemoryLimitError:
-            made = compile_system(system, replace(options, objective="time"))
+            options = replace(options, objective="time")
+            made = compile_system(system, options, documents=False)
         program = Program(made.artifact)
         _keep(key, program)
     return program
@@ -219,7 +220,7 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
 
 @cache
 def _default_target(compiler: str | None) -> str:
-    return default_target()
+    return "numpy" if find_compiler() is None else "cpu"
 
 
 def _text(expression: Expression) -> str:

@@ -12,7 +12,7 @@ from dataclasses import replace
 from .config import Options
 from .emit import make_manifest
 from .errors import MemoryLimitError
-from .fusion import plan_fusion, planned_bytes, proven_bytes, smaller_tiles
+from .fusion import plan_fusion
 from .fusion.memory import largest_together
 from .ir.loops import Module
 from .ir.plan import FusionPlan
@@ -30,8 +30,12 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
     Where no tiles help, the first plan: lowering does with fewer copies.
     """
     plan, limit = plan_fusion(program, options), options.memory_limit
-    if options.objective != "time" or limit is None or planned_bytes(plan, options.dtype) > limit:
-        return plan  # in the last case none was found that fits, and this is the smallest
+    if options.objective != "time" or limit is None:
+        return plan
+    from .fusion.time_plan import planned_bytes, smaller_tiles  # noqa: PLC0415  (loaded if needed)
+
+    if planned_bytes(plan, options.dtype) > limit:
+        return plan  # none was found that fits, and this is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = _use(lower_plan(tried, replace(options, memory_limit=None)), options).peak
@@ -91,6 +95,8 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
 def _advice(program: Program, options: Options, peak: int) -> str:
     if options.objective == "time":
         found = "since no plan that tcgen finds needs less"
+        from .fusion.time_plan import proven_bytes  # noqa: PLC0415  (loaded if needed)
+
         least = proven_bytes(program, options)
         if least > peak:  # steps were rewritten: the bound is for these steps as they are
             return found

@@ -13,7 +13,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TypeVar
 
@@ -89,6 +88,8 @@ def _code() -> str:
 
 
 def _version(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  (slow to load)
+
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:

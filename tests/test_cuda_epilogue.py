@@ -21,7 +21,7 @@ from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Prod, Quot, Sum
 from tcgen.ir.loops import Assign, Axis, BandVar, Module
 from tcgen.ir.share import Points, Sums, Tiles
-from tcgen.lower import bind_gpu
+from tcgen.lower.bind_gpu import bind_gpu
 from tcgen.lower.gpu_lives import most_held
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, random_arrays, split_starts

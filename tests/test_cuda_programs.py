@@ -34,7 +34,8 @@ from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Assign, BandVar, Module
 from tcgen.ir.share import Nest, Points, Sums, Tiles, Turned
 from tcgen.ir.tensor import Role, element_type
-from tcgen.lower import bind_gpu, lower_plan
+from tcgen.lower import lower_plan
+from tcgen.lower.bind_gpu import bind_gpu
 from tcgen.runtime.device import open_device
 from tcgen.runtime.memory import stored_shape
 from tcgen.runtime.program import Program

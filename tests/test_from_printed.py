@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from tcgen.cli import main
 from tcgen.errors import SpecError, TcgenError
-from tcgen.frontend import from_pdaggerq, from_wicked, read, read_spec
+from tcgen.frontend import read, read_spec
+from tcgen.frontend.from_pdaggerq import from_pdaggerq
+from tcgen.frontend.from_wicked import from_wicked
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Tensor, symmetry_group

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from whole_orbitals import WholeOrbitals
 
-from tcgen.frontend import from_pdaggerq, read, read_spec, spec_text
+from tcgen.frontend import read, read_spec, spec_text
+from tcgen.frontend.from_pdaggerq import from_pdaggerq
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.testing import assert_same_values, random_arrays

@@ -10,9 +10,7 @@ from ..config import Options
 from ..ir.program import Program
 from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
-from .brackets import choose_brackets
 from .expand import keep_needed, naive_cost
-from .factor import factored
 from .merge import clean_equation
 from .model import CostModel
 from .permute import fold_permutations, separate_permutations
@@ -52,6 +50,8 @@ def form_sequence(
     naive, each_term = naive_cost(system), plain.flops()
     if not options.optimize:
         return replace(plain, naive=naive, each_term=each_term)
+    from .factor import factored  # noqa: PLC0415  (the search is loaded where it is asked for)
+
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values)
     model = CostModel.of(options)
@@ -72,6 +72,8 @@ def _candidates(
     source: System, extents: Mapping[str, int], complex_values: bool
 ) -> tuple[System, ...]:
     """The system with all brackets kept, and with those inlined that pay; each also folded."""
+    from .brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
+
     chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
     found = [source]
     for system in (source,) if chosen == source else (source, chosen):

@@ -9,15 +9,12 @@ from ..ir.loops import Module
 from ..ir.loops_query import launches, written_buffers
 from .c import c_source
 from .c_contract import contraction_libraries
-from .cuda import cuda_source
 from .manifest import make_manifest
-from .numpy_source import numpy_source
 from .package import package_text, runtime_files
 
 __all__ = ["SOURCES", "emit_artifact", "make_manifest"]
 
 SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
-_PRINTERS = {"cpu": c_source, "cuda": cuda_source, "numpy": numpy_source}
 
 
 def emit_artifact(
@@ -52,7 +49,7 @@ def emit_artifact(
         memory_limit=memory_limit,
     )
     _check_accumulation(module)
-    text = _PRINTERS[target](module, __version__)
+    text = _source(module, target)
     libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
     files = (
         ("__init__.py", package_text(manifest)),
@@ -62,6 +59,19 @@ def emit_artifact(
         *extra_files,
     )
     return Artifact(manifest, tuple(sorted(files)))
+
+
+def _source(module: Module, target: str) -> str:
+    """The text of the kernels; printers are loaded where they are used."""
+    if target == "cpu":
+        return c_source(module, __version__)
+    if target == "cuda":
+        from .cuda import cuda_source  # noqa: PLC0415
+
+        return cuda_source(module, __version__)
+    from .numpy_source import numpy_source  # noqa: PLC0415
+
+    return numpy_source(module, __version__)
 
 
 def _check_accumulation(module: Module) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.expr import Access
-from ..ir.loops import BandVar, Gemm, Module
+from ..ir.loops import BandVar, Gemm, Module, Scheme
 from ..runtime import packing
 from .c_expr import address, bounds, extent, literal, product, stored_lengths
 from .c_loops import indented
@@ -90,16 +90,17 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     assert stmt.scheme is not None, "a product of the BLAS needs none of it"
     if dtype == "complex128":
         return {"blocks", "packed"}
-    parts = {"blocks"}
-    if stmt.scheme.pack_b or not stmt.scheme.pack_a:
-        parts.add("packed")
-    if not stmt.scheme.pack_a:
-        parts.add("left")
-    if not stmt.scheme.pack_b:
-        parts.add("right")
+    left, right = _packed(stmt.scheme)
+    parts = {"blocks", "packed" if right else "right"} | (set() if left else {"left"})
     if stmt.scheme.stage:
-        parts |= {"staged"} if stmt.scheme.pack_a else {"staged", "copied"}
+        parts |= {"staged"} if stmt.scheme.pack_a else {"staged", "copied", "packed"}
     return parts
+
+
+def _packed(scheme: Scheme) -> tuple[bool, bool]:
+    """Which operands are packed, one at least; staged rows are where they do not fit the buffer."""
+    left = scheme.pack_a or scheme.stage
+    return left, scheme.pack_b or not left
 
 
 def _staged(stmt: Gemm, dtype: str) -> bool:
@@ -122,14 +123,8 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
     dtype = scope.buffers[stmt.out.buffer].dtype
     kind = _KINDS[dtype]
     assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
-    flags = [
-        word
-        for word, chosen in (
-            ("TC_PACK_LEFT", stmt.scheme.pack_a),
-            ("TC_PACK_RIGHT", stmt.scheme.pack_b),
-        )
-        if chosen
-    ]
+    words = zip(("TC_PACK_LEFT", "TC_PACK_RIGHT"), _packed(stmt.scheme), strict=True)
+    flags = [word for word, packed in words if packed]
     groups = (
         ("tc_m", stmt.m, stmt.a, stmt.out),
         ("tc_n", stmt.n, stmt.b, stmt.out),
@@ -141,7 +136,7 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
     at_once = "tc_threads" if threads and stmt.parallel else "1"
     own = "tc_pack_bytes" if threads else "0"
     given = [
-        f"    {at_once}, {' | '.join(flags) or '0'}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
+        f"    {at_once}, {' | '.join(flags)}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
         f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
         f" {_start(stmt.b, stmt, scope)},",
         f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",

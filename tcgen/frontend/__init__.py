@@ -1,21 +1,20 @@
-"""Front ends: text, term lists and other sources of equations to a System."""
+"""Front ends: text, term lists and other sources of equations to a System.
+
+Each is loaded when it is used.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from ..errors import TcgenError
-from ..ir.system import System
-from .assemble import identifier
-from .from_pdaggerq import from_pdaggerq
-from .from_wicked import from_wicked
-from .spec import read_spec, read_spec_file, read_text
-from .spec_text import spec_text
-from .terms import read_terms, read_terms_file
+if TYPE_CHECKING:
+    from .files import read, read_printed
+    from .spec import read_spec, read_spec_file
+    from .terms import read_terms, read_terms_file
+    from .write_spec import spec_text
 
 __all__ = [
-    "from_pdaggerq",
-    "from_wicked",
     "read",
     "read_printed",
     "read_spec",
@@ -25,47 +24,18 @@ __all__ = [
     "spec_text",
 ]
 
-
-def read(path: Path) -> System:
-    """The system of a file.
-
-    Args:
-        path: of a spec (.spec), a term list (.json), or what pdaggerq or wick&d printed (.txt,
-            .jsonl; what stands in it says which of the two).
-
-    Raises:
-        SpecError: what is wrong in the file.
-        TcgenError: the file cannot be read or has another suffix.
-    """
-    match path.suffix:
-        case ".spec":
-            return read_spec_file(path)
-        case ".json":
-            return read_terms_file(path)
-        case ".txt" | ".jsonl":
-            return read_printed(read_text(path), str(path))
-        case _ if not path.exists():
-            raise TcgenError(f"cannot read {path}: No such file or directory; check the path")
-        case suffix:
-            found = f"the suffix {suffix}" if suffix else "no suffix"
-            raise TcgenError(
-                f"{path} has {found}: tcgen reads .spec files, .json term lists and "
-                ".txt or .jsonl files with the output of pdaggerq or wick&d"
-            )
+_HOME = {
+    "read": "files",
+    "read_printed": "files",
+    "read_spec": "spec",
+    "read_spec_file": "spec",
+    "read_terms": "terms",
+    "read_terms_file": "terms",
+    "spec_text": "write_spec",
+}
 
 
-def read_printed(text: str, filename: str, *, real: bool = False) -> System:
-    """The system of equations that pdaggerq (lists or JSON lines) or wick&d printed.
-
-    Args:
-        text: of the file.
-        filename: for messages; its stem names the system.
-        real: orbitals are real, so that bra and ket of f and v may be exchanged.
-
-    Raises:
-        SpecError: what cannot be understood.
-    """
-    name = identifier(Path(filename).stem)
-    if "^{" in text:
-        return from_wicked(text, name=name, real=real, filename=filename)
-    return from_pdaggerq(text, name=name, real=real, filename=filename)
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tcgen.frontend' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOME[name]}", __name__), name)

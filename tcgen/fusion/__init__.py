@@ -9,17 +9,12 @@ from ..errors import ExtentError
 from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
 from .graph import fusion_graph
-from .ilp import solve_linear
-from .kernels import least_bytes
-from .least import least_memory, least_value
 from .legality import Variable
 from .memory import static_elements
 from .nest import place_nodes
 from .plan import build_plan, fused_axes
-from .prefixes import least_static
-from .time_plan import least_time, planned_bytes, proven_bytes, smaller_tiles
 
-__all__ = ["plan_fusion", "planned_bytes", "proven_bytes", "smaller_tiles"]
+__all__ = ["plan_fusion"]
 
 
 def plan_fusion(program: Program, options: Options) -> FusionPlan:
@@ -63,14 +58,23 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         axes = fused_axes(graph, fused)
         return build_plan(graph, placed, axes, extents, options.dtype, solve)
 
+    # The searches of an objective are loaded where it is asked for.
     if options.objective == "kernels":
+        from .kernels import least_bytes  # noqa: PLC0415
+
         return least_bytes(graph, extents, options.dtype, options.effort)
     if options.objective == "time":
+        from .time_plan import least_time  # noqa: PLC0415
+
         return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
         plan = fuse((), Solve("none", model))
         value = static_elements(plan)
         return replace(plan, solve=replace(plan.solve, value=value, bound=value))
+    from .ilp import solve_linear  # noqa: PLC0415
+    from .least import least_memory, least_value  # noqa: PLC0415
+    from .prefixes import least_static  # noqa: PLC0415
+
     if options.objective in ("memory", "peak"):
         # A tree's least static sum is found without a search, where loops are not too many.
         least = least_static(graph, dict(extents))

@@ -10,7 +10,6 @@ from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
 from .bind_cpu import bind_assign, bind_packing, bind_statement
-from .bind_gpu import bind_gpu
 from .budget import arena_budget, crowded
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .memory import Memory
@@ -22,7 +21,7 @@ from .parallel import mark_parallel
 from .slices import bind_sliced
 from .statements import make_fetch, make_statement
 
-__all__ = ["bind_gpu", "lower_plan"]
+__all__ = ["lower_plan"]
 
 
 def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> Module:
@@ -58,6 +57,8 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         PlanError: a delta relates spaces in a way that has no single equality.
     """
     if options.target == "cuda":
+        from .bind_gpu import bind_gpu  # noqa: PLC0415  (loaded where it is used)
+
         module, _ = _lower(plan, options, {})
         thrifty = arena_budget(plan, options, module) is not None
         return bind_gpu(module, plan.extent_of, thrifty=thrifty)

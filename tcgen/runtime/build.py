@@ -24,7 +24,7 @@ import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -233,19 +233,6 @@ def build_library(text: str) -> ctypes.CDLL:
     return build_libraries((Source(text),))[0]
 
 
-def start_builds(sources: Sequence[Source]) -> None:
-    """Begin to compile what the cache lacks, for a call of :func:`build_libraries` soon after.
-
-    Raises:
-        BuildError: there is no compiler. Where it fails, that call says so.
-    """
-    compiler = probe_compiler()
-    for source in sources:
-        key = _key(source, compiler)
-        if not any(_objects(key)):
-            _start(source, compiler, key)
-
-
 def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
     """Compile C sources, all at once, or take the objects from the cache, and load them.
 
@@ -272,13 +259,9 @@ def _start(source: Source, compiler: Compiler, key: str) -> _Job:
     return job
 
 
-def _objects(key: str) -> Iterator[Path]:
-    return _folder().glob(f"{key}-*.so")
-
-
 def _kept(key: str) -> ctypes.CDLL | None:
     """The library of a key, if the cache has it; a damaged object is removed."""
-    for path in sorted(_objects(key)):
+    for path in sorted(_folder().glob(f"{key}-*.so")):
         library = _load(path)
         if library is not None:
             return library

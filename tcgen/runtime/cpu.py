@@ -74,7 +74,7 @@ class CpuBackend:
             for part in (*CALLERS, *TILES)
             if artifact.has(library(part, dtype))
         ]
-        # What lies around the tiles takes no time where these do: -O1 is compiled in half of it.
+        # What lies around the tiles takes little time beside them, and -O1 compiles twice as fast.
         sources = [
             Source(artifact.text(library(part, dtype)), "-O1" if part in CALLERS else "-O2")
             for part, dtype in parts
