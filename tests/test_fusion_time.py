@@ -18,8 +18,9 @@ from tcgen.api import spec_path
 from tcgen.config import Machine, Options, parse_machine
 from tcgen.driver import read_system
 from tcgen.errors import ArgumentError, MemoryLimitError
+from tcgen.frontend.spec import read_spec
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.time_plan import output_bytes, plan_peak
+from tcgen.fusion.time_plan import output_bytes, plan_peak, recomputed
 from tcgen.fusion.timing import plan_picoseconds, stays_near, step_picoseconds
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
@@ -219,6 +220,29 @@ def test_an_external_index_is_sliced_where_nothing_else_can_shrink():
     x, y = rng.random((20, 20, 30)), rng.random((20, 20))
     t = np.einsum("aci,cb->abi", x, y @ y)
     np.testing.assert_allclose(program(x=x, y=y)["r"], np.einsum("abi,bai->i", t, t))
+
+
+def test_no_array_is_made_anew_from_another_one_that_is():
+    """Whatever the order in which they are named: x is read by what makes y."""
+    text = """
+    space n = 4
+    index i j k : n
+    input a[n,n], b[n,n]
+    output r, s
+    x[i,j] = a[i,k]*b[k,j]
+    y[i,j] = x[i,k]*a[k,j]
+    r[i,j] = x[i,k]*y[k,j]
+    s[i,j] = y[i,k]*y[k,j] + x[j,i]
+    """
+    program = form_sequence(read_spec(text), Options((("n", 4),), optimize=False))
+    arrays = [t for t in program.intermediates if len(program.consumers(t)) > 1]
+    assert len(arrays) > 1
+    for order in itertools.permutations(arrays):
+        found = recomputed(program, order)
+        assert found
+        for tensor in found:
+            read = {r.tensor for step in program.producers(tensor) for r in step.operands}
+            assert read.isdisjoint(found)
 
 
 def test_too_small_a_limit_names_the_least():

@@ -7,54 +7,62 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .dependences import mask_of
+from .dependences import bits_of, mask_of
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A statement or a loop in a body: its statements, what comes later, and its own peak."""
+    """A statement or a loop in a body: its statements, those that come next, and its own peak."""
 
     nodes: int
-    later: int
+    next: int
     peak: int
     order: tuple[int, ...]
     alive: tuple[int, ...]
 
 
 def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | None:
-    """A body whose items are in an order of little peak; None where they need each other."""
-    nodes = later = 0
-    for item in items:
+    """A body whose items are in an order of little peak; None where they need each other.
+
+    Args:
+        items: of the body.
+        arrays: that live in it: bytes, users and number of each.
+    """
+    nodes = following = 0
+    owner: dict[int, int] = {}
+    for n, item in enumerate(items):
         nodes |= item.nodes
-        later |= item.later
-    needs = [
-        mask_of(m for m, o in enumerate(items) if m != n and o.later & item.nodes)
-        for n, item in enumerate(items)
-    ]
-    needed = [
-        sum(1 << m for m, need in enumerate(needs) if need >> n & 1) for n in range(len(items))
-    ]
-    uses = [[a for a, (_, users, _) in enumerate(arrays) if users & i.nodes] for i in items]
-    users = [mask_of(n for n, u in enumerate(uses) if a in u) for a in range(len(arrays))]
-    bytes_ = [held for held, _, _ in arrays]
+        following |= item.next
+        owner |= dict.fromkeys(bits_of(item.nodes), n)
+    needs, needed = [0] * len(items), [0] * len(items)
+    for n, item in enumerate(items):
+        for node in bits_of(item.next & nodes & ~item.nodes):
+            needs[owner[node]] |= 1 << n
+            needed[n] |= 1 << owner[node]
+    uses: list[list[int]] = [[] for _ in items]
+    users = []
+    for a, (_, touching, _) in enumerate(arrays):
+        inside = {owner[node] for node in bits_of(touching & nodes)}
+        users.append(mask_of(inside))
+        for n in inside:
+            uses[n].append(a)
+    held = [size for size, _, _ in arrays]
     peaks = [item.peak for item in items]
-    orders = []
-    for before, reverse in ((needs, False), (needed, True)):
-        order = _greedy(before, uses, users, bytes_, peaks)
+    best = None
+    for first, then, reverse in ((needs, needed, False), (needed, needs, True)):
+        order = _greedy(first, then, uses, users, held, peaks)
         if order is None:
             return None
-        orders.append(order[::-1] if reverse else order)
-    best = None
-    for order in orders:
-        peak, at, alive = _peak(order, uses, users, bytes_, peaks)
-        if best is None or peak < best[0]:
-            best = (peak, at, alive, order)
+        order = order[::-1] if reverse else order
+        found = (*_peak(order, uses, users, held, peaks), order)
+        if best is None or found[0] < best[0]:
+            best = found
     assert best is not None
     peak, at, alive, order = best
     inner = items[at].alive if items else ()
     return Item(
         nodes,
-        later,
+        following,
         peak,
         tuple(u for n in order for u in items[n].order),
         (*inner, *(arrays[a][2] for a in alive)),
@@ -63,6 +71,7 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
 
 def _greedy(
     before: list[int],
+    after: list[int],
     uses: list[list[int]],
     users: list[int],
     held: list[int],
@@ -71,27 +80,34 @@ def _greedy(
     """One ready item after the other: one that frees most, else one that takes least."""
     done, live = 0, [False] * len(held)
     order: list[int] = []
-    left = list(range(len(before)))
-    while left:
-        best: tuple[bool, int, int, int] | None = None
-        for n in left:
-            if before[n] & ~done:
-                continue
-            new = sum(held[a] for a in uses[n] if not live[a])
-            gone = sum(held[a] for a in uses[n] if not users[a] & ~done & ~(1 << n))
-            during, change = new + peaks[n], new - gone
-            key = (change > 0, during if change > 0 else change, change, n)
-            if best is None or key < best:
-                best = key
-        if best is None:
-            return None
-        n = best[3]
-        left.remove(n)
+
+    def rank(n: int) -> tuple[bool, int, int, int]:
+        new = gone = 0
+        for a in uses[n]:
+            if not live[a]:
+                new += held[a]
+            if not users[a] & ~done & ~(1 << n):
+                gone += held[a]
+        during, change = new + peaks[n], new - gone
+        return (change > 0, during if change > 0 else change, change, n)
+
+    ready = {n: rank(n) for n, first in enumerate(before) if not first}
+    while ready:
+        n = min(ready.values())[3]
+        del ready[n]
         order.append(n)
         done |= 1 << n
+        changed = 0
         for a in uses[n]:
             live[a] = bool(users[a] & ~done)
-    return order
+            changed |= users[a]
+        for m in bits_of(changed & ~done):
+            if m in ready:
+                ready[m] = rank(m)
+        for m in bits_of(after[n]):
+            if not before[m] & ~done:
+                ready[m] = rank(m)
+    return order if len(order) == len(before) else None
 
 
 def _peak(

@@ -50,6 +50,7 @@ class Dependences:
         after: for each statement, a bit for each statement that comes later in every order: those
             that depend on it, write the same array after it, or are of the volatile phase.
         before: the same for statements that come earlier.
+        next: of those that come later, the ones that come after no other of them.
         links: for each statement, its producers and consumers, and what may be one loop with them.
         known: pairs of walks that were looked at, and whether they could be one loop.
     """
@@ -57,6 +58,7 @@ class Dependences:
     carried: Mapping[tuple[int, int], Allowed]
     after: tuple[int, ...]
     before: tuple[int, ...]
+    next: tuple[int, ...]
     links: tuple[tuple[Link, ...], ...]
     known: dict[tuple[Walk, Walk], bool] = field(default_factory=dict, compare=False)
 
@@ -124,12 +126,16 @@ def dependences(
     for node, later in enumerate(after):
         for other in bits_of(later):
             before[other] |= 1 << node
+    following = list(after)
+    for node, later in enumerate(after):
+        for other in bits_of(later):
+            following[node] &= ~after[other]
     links: list[list[Link]] = [[] for _ in graph.nodes]
     for (producer, consumer), allowed in carried.items():
         pairs = sorted(allowed, key=str)
         links[producer].append((consumer, _by_first(pairs)))
         links[consumer].append((producer, _by_first([(c, p) for p, c in pairs])))
-    return Dependences(carried, after, tuple(before), tuple(map(tuple, links)))
+    return Dependences(carried, after, tuple(before), tuple(following), tuple(map(tuple, links)))
 
 
 def _by_first(pairs: list[tuple[Index, Index]]) -> dict[Index, tuple[Index, ...]]:

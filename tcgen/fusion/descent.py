@@ -254,8 +254,8 @@ class Descent:
                         return None
                     items.append(item)
                     free &= ~inner
-            after = self.found.needs.after
-            items += [Item(1 << u, after[u], 0, (u,), ()) for u in bits_of(free)]
+            following = self.found.needs.next
+            items += [Item(1 << u, following[u], 0, (u,), ()) for u in bits_of(free)]
             items.sort(key=lambda i: i.nodes & -i.nodes)
             return scheduled(items, owned.get(number, []))
 

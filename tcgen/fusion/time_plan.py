@@ -30,7 +30,7 @@ from .orbits import orbit_nests
 from .plan import build_plan, shared_axes
 from .recompute import sharing_with_repeats
 from .refine import refined, with_tiles
-from .sharing import Arrangement, Sharing
+from .sharing import Arrangement, Sharing, sharing
 from .timed import Request, least_bytes, solve_least, solve_time, weights_of
 from .timing import PICO, least_picoseconds, plan_picoseconds
 
@@ -120,8 +120,9 @@ def proven_bytes(program: Program, options: Options) -> int:
 
 
 def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
-    """Those with several readers whose producers read nothing of the kind: each reader's own."""
+    """Those to make for each of their readers: several readers, and none is made from another."""
     found: list[Tensor] = []
+    made_from: set[Tensor] = set()
     for tensor in arrays:
         makers, readers = program.producers(tensor), program.consumers(tensor)
         read = {r.tensor for s in makers for r in s.operands}
@@ -129,9 +130,11 @@ def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ..
             tensor.role is Role.TEMP
             and len(readers) > 1
             and len({s.phase for s in (*makers, *readers)}) == 1
+            and tensor not in made_from
             and not any(t.role is Role.GENERATED or t in found for t in read)
         ):
             found.append(tensor)
+            made_from |= read
     return tuple(found)
 
 
@@ -326,21 +329,36 @@ class _Search:
         )
 
     def least(self, work: float) -> FusionPlan:
-        """The plan of least peak, tiles of one element; ``best`` of a search without a limit."""
+        """The plan of least peak, tiles of one element; ``best`` of a search without a limit.
+
+        The limit makes no difference, so that a limit of what this plan takes can be kept.
+        """
         plans: list[FusionPlan] = []
-        again = self._again()
+        again = recomputed(self.program, self.program.intermediates)
         for made in ((), again) if again else ((),):
-            found = sharing_with_repeats(fusion_graph(self.program, made), self._hot())
-            hint = arrangement_of(place_nodes(found.graph, ()))
+            graph = fusion_graph(self.program, made)
+            found = sharing_with_repeats(graph)
+            unfused = arrangement_of(place_nodes(graph, ()))
+            arrangements: list[Arrangement | None] = [unfused]
             if rules(found) <= _LARGE:
-                arrangement = solve_least(found, {}, self.request, hint, work / 2).arrangement
+                best = solve_least(found, {}, self.request, unfused, work / 2)
+                arrangements.append(best.arrangement)
             else:
-                *_, arrangement = None, *self._descent(found)
-            arrangement = arrangement or hint
-            placed = place_arrangement(found, arrangement)
-            tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
-            plans.append(self._plan(found, tiled))
+                arrangements += [self._smallest(allowed) for allowed in (found, sharing(graph))]
+            for arrangement in filter(None, arrangements):
+                placed = place_arrangement(found, arrangement)
+                tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
+                plans.append(self._plan(found, tiled))
         return min(plans, key=lambda p: plan_peak(p, self.request.dtype))
+
+    def _smallest(self, found: Sharing) -> Arrangement | None:
+        """Where a descent in the peak ends that nothing stops."""
+        descent = Descent(found, weights_of(found, self.request), self.request.extents)
+        nested = descent.of(Arrangement((), ()))
+        if nested is None:
+            return None
+        bound = least_bytes(found, {}, self.request)
+        return descent.improve(nested, 2 * _TRIES, bound).arrangement
 
 
 def plan_peak(plan: FusionPlan, dtype: str) -> int:
