@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 from . import config
 from .artifact import Artifact
-from .config import Options
+from .config import Machine, Options
 from .errors import (
     ArgumentError,
     ArtifactError,
@@ -133,7 +133,14 @@ def compile_system(
         tracer.check_values = _ValueCheck(system, options.dtype)
     equations = read_in_slices(system, options.sliced)
     system = tracer.run("system", lambda: equations)
-    factoring = replace(options, objective="none", memory_limit=None, pareto=False, target="cpu")
+    factoring = replace(  # what the search for a sequence reads
+        options,
+        objective="none",
+        memory_limit=None,
+        machine=Machine(),
+        pareto=False,
+        target="cpu",
+    )
     try:
         program = tracer.run(
             "program",

@@ -136,6 +136,20 @@ def test_what_looks_like_a_mistake_and_is_none() -> None:
     assert parse_bytes("0.5KiB") == 512
 
 
+def test_constants_of_a_machine_reach_the_plan() -> None:
+    def seconds(**options: Any) -> float:
+        report = tcgen.compile(SPEC, target="numpy", **options).report
+        found = (
+            report["fusion"]["value"] if "objective" in options else report.pareto()[0]["seconds"]
+        )
+        assert isinstance(found, float)
+        return found
+
+    slow = "flops=1e6,bandwidth=1e6,cache=0"
+    assert seconds(objective="time", machine=slow) > 2 * seconds(objective="time")
+    assert seconds(pareto=True, machine=slow) > 2 * seconds(pareto=True)
+
+
 def run(*arguments: object) -> Any:
     return CliRunner().invoke(main, [str(a) for a in arguments])
 
