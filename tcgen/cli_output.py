@@ -12,6 +12,7 @@ from rich.console import Console
 
 from .errors import UnavailableError
 from .ir.system import System
+from .whole_file import whole_file
 
 
 def output_console() -> Console:
@@ -50,12 +51,13 @@ def make_folder(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file.
+    """Write a file, whole or not at all.
 
     Raises:
         UnavailableError: it cannot be written.
     """
     try:
-        path.write_text(text, encoding="utf-8")
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
         raise UnavailableError(f"cannot write {path}: {error.strerror}") from error

@@ -188,6 +188,12 @@ def _check_sliced(plan: FusionPlan, options: Options) -> None:
         if array.tensor.name not in options.sliced or array.contracted or max(extents) == 1:
             continue
         step = plan.program.steps[plan.visits[array.live[1]].step]
+        if options.objective == "time":  # what shares no loop is not cut into tiles there
+            raise ArgumentError(
+                f"sliced input {array.tensor.name} shares no loop in this plan of the objective "
+                f"time, which would hold it whole: choose another objective, or a smaller "
+                f"memory limit"
+            )
         raise ArgumentError(
             f"sliced input {array.tensor.name} is needed whole by {pretty_step(step)}: the step "
             f"must read one of its axes in full and with one index, so name a block of a joined "

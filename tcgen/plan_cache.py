@@ -9,7 +9,6 @@ taken from the cache is what would be found again.
 from __future__ import annotations
 
 import hashlib
-import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
@@ -19,6 +18,7 @@ from typing import TypeVar
 from .config import Options, cache_dir, keeps_plans
 from .errors import TcgenError
 from .ir.serial import decode, encode
+from .whole_file import whole_file
 
 T = TypeVar("T")
 
@@ -64,10 +64,8 @@ def _store(path: Path, text: str) -> None:
     """In one step, whoever else does the same; a folder that cannot be written costs time only."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".new-") as folder:
-            fresh = Path(folder) / "plan"
-            fresh.write_text(text, encoding="utf-8")
-            fresh.replace(path)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError:
         return
 

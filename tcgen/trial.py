@@ -20,6 +20,7 @@ from .ir.system import System, planning_extents
 from .runtime.program import Program
 from .runtime.symmetry import check_symmetry
 from .testing import random_arrays, split_starts
+from .whole_file import whole_file
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
 
@@ -82,9 +83,9 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays to an .npz file of exactly this name."""
+    """Write arrays to an .npz file of exactly this name, whole or not at all."""
     try:
-        with path.open("wb") as file:
+        with whole_file(path) as file:
             np.savez(file, **dict[str, Any](arrays))
     except OSError as error:
         raise UnavailableError(f"cannot write {path}: {error.strerror}") from error

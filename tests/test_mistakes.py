@@ -213,3 +213,30 @@ def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TCGEN_CC", "'")
     result = run("compile", path, "--target", "cpu")
     assert (result.exit_code, "No closing quotation" in result.output) == (3, True)
+
+
+def test_what_is_interrupted_leaves_no_half_of_a_file(
+    spec: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(spec.parent)
+    Path("old.npz").write_text("old")
+    before = sorted(p.name for p in Path().iterdir())
+
+    def interrupted(file: Any, **arrays: Any) -> None:
+        file.write(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(np, "savez", interrupted)
+    for name in ("new.npz", "old.npz"):
+        assert run("run", spec, "--target", "numpy", "--output", name).exit_code == 1
+    assert Path("old.npz").read_text() == "old"
+    assert sorted(p.name for p in Path().iterdir()) == before
+
+
+def test_what_a_link_names_is_written(spec: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(spec.parent)
+    Path("link.spec").symlink_to("real.spec")
+    assert run("convert", spec, "-o", "link.spec").exit_code == 0
+    assert Path("link.spec").is_symlink()
+    assert Path("real.spec").read_text().startswith("# p")
+    assert run("convert", spec, "-o", "/dev/null").exit_code == 0

@@ -114,6 +114,21 @@ def test_what_cannot_be_sliced(text: str, name: str, message: str) -> None:
         tcgen.compile(text, target="numpy", sliced=(name,))
 
 
+def test_the_objective_time_slices_where_loops_are_shared() -> None:
+    path, extents = tcgen.spec_path("df_ladder"), {"o": 3, "v": 7, "x": 5}
+    with pytest.raises(ArgumentError, match="shares no loop in this plan of the objective time"):
+        tcgen.compile(path, extents=extents, target="numpy", objective="time", sliced="b_vv")
+    tight = tcgen.compile(
+        path,
+        extents=extents,
+        target="numpy",
+        objective="time",
+        sliced="b_vv",
+        memory_limit=6000,
+    )
+    assert 0 < tight.peak_bytes() <= 6000
+
+
 RSS = """
 import sys, h5py, numpy as np, tcgen
 
