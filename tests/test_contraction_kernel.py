@@ -197,6 +197,35 @@ def test_schemes_follow_the_layout() -> None:
     assert chosen["both packed"] == Scheme()
 
 
+PARTS = {
+    "aged,cbfg->fedcba": {"blocks", "packed"},
+    "aebd,ce->dcba": {"blocks", "packed", "staged", "copied"},
+    "dabe,ec->dcba": {"blocks", "right", "staged"},
+    "deba,ce->dcba": {"blocks", "packed", "left"},
+}
+
+
+@pytest.mark.parametrize("labels", PARTS)
+def test_a_program_holds_the_parts_of_the_kernel_that_it_needs(labels: str) -> None:
+    extents = {c: 72 if c in "abde" else 24 for c in labels if c.isalpha()}
+    program, _ = program_for(labels, extents, "float64")
+    files = [path for path, _ in program.artifact.files if path.startswith("contract_")]
+    assert set(files) == {f"contract_{part}_float64.c" for part in PARTS[labels]}
+
+
+@pytest.mark.parametrize("labels", ["aebd,ce->dcba", "dabe,ec->dcba"])
+def test_staged_programs_run_at_extents_that_no_stage_holds(labels: str) -> None:
+    """More summed points than a block has, and extents of 1 that leave nothing to turn."""
+    program, _ = program_for(labels, dict.fromkeys("abd", 72) | {"c": 24, "e": 24}, "float64")
+    random = np.random.default_rng(2)
+    operands = labels.split("->")[0].split(",")
+    for e, rest in ((401, 3), (9, 1)):
+        extents = dict.fromkeys("abcd", rest) | {"e": e, "a": 7}
+        arrays = [random.standard_normal([extents[c] for c in text]) for text in operands]
+        expected = np.einsum(labels, *arrays, optimize=True)
+        np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
+
+
 def test_thin_products_leave_the_blas() -> None:
     """A product that lies right goes to the BLAS, unless it is large and one side is short."""
     found = {}

@@ -114,6 +114,19 @@ def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
         build.build_libraries([build.Source("int x = "), build.Source(SOURCE)])
 
 
+def test_a_compiler_is_tried_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build._probe.cache_clear()
+    first = build.probe_compiler()
+    (known,) = (folder / "compilers").glob("*.json")
+    build._probe.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(build, "_accepts", lambda *_: pytest.fail("tried again"))
+        assert build.probe_compiler() == first
+    known.write_text("{}")  # damaged
+    build._probe.cache_clear()
+    assert build.probe_compiler() == first
+
+
 def test_passes_are_skipped_only_by_compilers_that_know_them(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
