@@ -195,6 +195,7 @@ def test_schemes_follow_the_layout() -> None:
     assert chosen["rows turned"] == Scheme(pack_a=False, stage=True)
     assert chosen["columns turned"] == Scheme(pack_b=False, stage=True)
     assert chosen["both packed"] == Scheme()
+    assert chosen["elements in place"] == Scheme(pack_b=False)
 
 
 PARTS = {

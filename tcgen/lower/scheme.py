@@ -21,6 +21,8 @@ from .statements import Statement
 Band = tuple[BandVar, ...]
 
 _NARROW = 48  # columns (rows) that see an element of the other operand: few enough to skip packing
+_FEW = 120  # and still few enough, where the sum runs along the other operand or is short
+_SHORT = 64  # summed points
 _TURNED = 96  # columns for which a large operand is not turned, but the target
 _LARGE = 2**17  # elements of an operand that is worth reading in place
 _THIN = 256  # the short side of a product that the BLAS is slow at
@@ -114,7 +116,8 @@ def _scheme(
             return Scheme(pack_a=False, stage=True)
         if staged and lanes in [v.name for v in k]:
             return Scheme(pack_b=False, stage=True)  # of what is then b
-    if rows <= _NARROW and columns * summed >= _LARGE:
+    near = summed <= _SHORT or fastest(b, buffers[b.buffer]) in [v.name for v in k]
+    if rows <= (_FEW if near else _NARROW) and columns * summed >= _LARGE:
         return Scheme(pack_b=False)
     return Scheme()
 
