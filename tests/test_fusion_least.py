@@ -312,6 +312,17 @@ def test_a_statement_that_only_stands_between_two_members_may_be_in_their_loop(h
     assert [planned(program, extents, o).solve.value for o in ("memory", "peak")] == [1, 8]
 
 
+def test_memory_of_large_programs_is_bounded_by_the_peak(monkeypatch):
+    extents = (("o", 20), ("v", 30))
+    for seed in range(12):
+        program = brute.small_dag(seed, 5, 0.8, 0.3)
+        least = planned(program, extents, "memory").solve.value
+        with monkeypatch.context() as patch:
+            patch.setattr(search, "_LARGEST_STATIC", -1)
+            solve = planned(program, extents, "memory").solve
+        assert solve.bound <= least <= solve.value, seed
+
+
 def test_two_loops_that_need_each_other_are_not_both_shared(hand_plans, monkeypatch):
     """x and y could each shrink, but each one's last reader needs the other one's first."""
     h = hand_plans

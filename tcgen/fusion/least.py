@@ -20,6 +20,7 @@ from .tree_peak import least_tree_peak
 
 _WORK = 12.0  # deterministic seconds at effort 1
 _DIRECT = 10_000  # rules: up to so many all arrays are searched over at once
+_LARGEST_STATIC = 1_000_000  # rules: the same for a search without an order of the statements
 _LARGEST = 50_000  # rules: beyond, a search over all arrays comes to no end in reasonable time
 
 
@@ -74,6 +75,12 @@ def least_memory(
         if parts.arrangement is not None:
             candidates.insert(0, place_arrangement(found, parts.arrangement))
             hint = parts.arrangement
+    elif not peak and rules(found) > _LARGEST_STATIC:
+        # The solver comes to no end here. All arrays together take no less than those of one time.
+        parts = least_by_parts(found, weights, sizes, (hint,), work / 2)
+        proven, bound, done = False, parts.bound, True
+        if parts.arrangement is not None:
+            candidates.insert(0, place_arrangement(found, parts.arrangement))
     elif not done and not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
