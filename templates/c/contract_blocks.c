@@ -116,10 +116,14 @@ static void tc_chunk_$kind(
             end = (end + across - 1)/across*across;
             end += (int64_t)((uintptr_t)(c + block->c_column[j])%TC_VECTOR/sizeof($scalar));
             first[stretches++] = j;
+            __builtin_prefetch(c + block->c_column[j], 1, 3);  /* the ends are not whole lines */
         }
         place[j - j0] = end;
         end += rows;
         next = rows == w->cut.run ? block->c_column[j] + rows : INT64_MIN;
+        if (j + 1 == j1 || block->c_column[j + 1] != next) {
+            __builtin_prefetch(c + block->c_column[j] + rows - 1, 1, 3);
+        }
     }
     first[stretches] = j1;
     for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*across;

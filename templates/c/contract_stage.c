@@ -137,8 +137,10 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t rows = tc_panel(&w->cut, last - 1, &height, &high) + high - start;
     const int64_t tiles = across*(last - first), squares = before->left;
     int64_t here[TC_COLUMNS], stored = 0;
-    const int64_t lines = tc_min(TC_FETCHES, (rows + line - 1)/line);
-    for (int64_t n = 0; n < lines; ++n) fetch->line_room[n] = tc_min((n + 1)*line, rows) - 1;
+    /* Rows start within a line, so that there is one more, unless they follow each other in memory. */
+    const int more = summed < 2 || a_depth[1] - a_depth[0] != rows;
+    const int64_t lines = tc_min(TC_FETCHES, (rows + line - 1)/line + more);
+    for (int64_t n = 0; n < lines; ++n) fetch->line_room[n] = tc_min(n*line, rows - 1);
     for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int64_t f = 0; f < run; ++f) {
         const $real *const next = f + 1 < run ? a + (f + 1)*s->fast_step : following;
@@ -185,6 +187,8 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed, squares = before->left;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels;
     const int64_t line = 64/(int64_t)sizeof($real);
+    /* Columns start within a line, so that there is one more, unless they follow each other. */
+    const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
     int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0, stored = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) {
         here[n] = n*s->pitch;
@@ -196,7 +200,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             places[n] = (f + tc_min(n, wide - 1))*s->fast_step;
         }
         tc_aim_$kind(fetch, f + TC_COLUMNS < run ? b + (f + TC_COLUMNS)*s->fast_step : following,
-            fetch->line_room, (summed + line - 1)/line, steps, tc_min(TC_COLUMNS, s->fast));
+            fetch->line_room, lines, steps, tc_min(TC_COLUMNS, s->fast));
         const int64_t share_of_lines = fetch->left/w->cut.panels + 1;
         for (int64_t q = 0; q < w->cut.panels; ++q) {
             int height;
@@ -248,9 +252,8 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
             tc_places(&w->m, 0, tc_points(&w->m), a_row, c_row);
             c_column[0] = 0;
             const int64_t line = 64/(int64_t)sizeof($real);
-            for (int64_t n = 0; n < summed; n += line) {
-                fetch.line_room[n/line] = b_depth[tc_min(n + line, summed) - 1];
-            }
+            for (int64_t n = 0; n < summed; n += line) fetch.line_room[n/line] = b_depth[n];
+            fetch.line_room[(summed + line - 1)/line] = b_depth[summed - 1];
             for (int64_t q = 0; q < w->cut.panels; ++q) {
                 const int64_t row = tc_panel(&w->cut, q, &height, &high);
                 tc_pack_$kind(left + q*slot, height*TC_LANES, high, summed, a, a_row + row,

@@ -107,6 +107,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         if (right == TC_PACKED) b += TC_COLUMNS;
     }
     for (int64_t n = depth; n < stores; ++n) TC_STREAM_$kind((tc_vec_$kind *)store_to[n], store[n]);
+    for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch[n], 0, 2);
     if (leave) leave->count = TC_COLUMNS*height;
     _Pragma("GCC unroll 8")
     for (int j = 0; j < TC_COLUMNS; ++j) {
