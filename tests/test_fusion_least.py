@@ -18,7 +18,6 @@ import tcgen.fusion.grow as grow
 import tcgen.fusion.least as search
 import tcgen.fusion.model as model
 import tcgen.fusion.rules as rules
-import tcgen.ir.legality as legality
 from tcgen.config import Options
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
@@ -248,23 +247,6 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
         else:
             other += found.value != value or found.bound != value
     assert refused + other > 0
-
-
-def test_a_checker_without_the_rule_of_carried_dependences_accepts_wrong_programs(monkeypatch):
-    extents = (("o", 2), ("v", 3))
-    wrong = 0
-    for seed in range(40):
-        program = brute.small_dag(seed, 3, 0.8, 0.5)
-        refused = [p for p in islice(brute.programs(program, extents), 40) if not brute.legal(p)]
-        given_arrays = arrays(program, extents, seed)
-        wanted = evaluate_program(program, given_arrays, dict(extents))
-        with monkeypatch.context() as patch:
-            patch.setattr(legality, "_check_carried", lambda *_: None)
-            accepted = [p for p in refused if brute.legal(p)]
-        for plan in accepted:
-            found = run_module(lower_plan(plan, Options()), given_arrays, dict(extents))
-            wrong += any(not np.allclose(found[n], v) for n, v in wanted.items())
-    assert wrong > 0
 
 
 def _any_pairs(found):
