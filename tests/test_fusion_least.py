@@ -142,6 +142,12 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     again = descent.of(best.arrangement)
     assert again is not None
     assert again.peak == best.peak
+    less = descent.shrink(descent.nested(()))
+    placed = place_arrangement(found, less.arrangement)
+    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve())
+    plan.verify()
+    assert 8 * least_value(plan, "float64", peak=False) == less.static
+    assert less.static >= 8 * brute.least(program, extents)[0]
 
 
 @few(30)

@@ -121,6 +121,18 @@ class Descent:
                 break
         return best
 
+    def shrink(self, start: Nested) -> Nested:
+        """Less of all arrays together: every axis that is whole is tried, largest arrays first."""
+        best = start
+        for axis in sorted(self.members, key=lambda a: (-self.tables[a[0]][()], a)):
+            if axis in best.chosen:
+                continue
+            for wanted in ((*best.chosen, axis), (axis, *best.chosen)):
+                trial = self.nested(wanted)
+                if trial is not None and trial.static < best.static:
+                    best = trial
+        return best
+
     def _moves(self, now: Nested, kept: tuple[Axis, ...], least: int) -> Iterator[tuple[Axis, ...]]:
         """Axes to ask for: one more of an array that lives at the peak, or all of a loop.
 

@@ -8,6 +8,7 @@ from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
 from ..ir.tensor import Role, element_bytes
 from .coarse import rules
+from .descent import Descent
 from .exact import solve_exact, solve_static
 from .graph import FusionGraph
 from .grow import least_by_parts
@@ -81,6 +82,10 @@ def least_memory(
         proven, bound, done = False, parts.bound, True
         if parts.arrangement is not None:
             candidates.insert(0, place_arrangement(found, parts.arrangement))
+            descent = Descent(found, weights, sizes)
+            small = descent.of(parts.arrangement)
+            if small is not None:
+                candidates.insert(0, place_arrangement(found, descent.shrink(small).arrangement))
     elif not done and not static_is_least:
         # The least static sum is soon found without an order of the statements. If there is an
         # order, it is the answer for ``memory``, and for ``peak`` a good start.
