@@ -142,25 +142,27 @@ def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr])
             assert_never(expr)
 
 
-def leaves(expr: Expr) -> Iterator[Ref | Access | Delta | Equal]:
-    """Leaves that are not numbers, left to right, repeats included."""
+def nodes(expr: Expr) -> Iterator[Expr]:
+    """An expression and all its parts, outermost first, left to right, repeats included."""
+    yield expr
     match expr:
-        case Const():
+        case Const() | Ref() | Access() | Delta() | Equal():
             return
-        case Ref() | Access() | Delta() | Equal():
-            yield expr
         case Sum(args) | Prod(args):
             for arg in args:
-                yield from leaves(arg)
+                yield from nodes(arg)
         case Quot(num, den):
-            yield from leaves(num)
-            yield from leaves(den)
-        case Pow(base, _):
-            yield from leaves(base)
-        case Call(_, arg):
-            yield from leaves(arg)
+            yield from nodes(num)
+            yield from nodes(den)
+        case Pow(part, _) | Call(_, part):
+            yield from nodes(part)
         case _:
             assert_never(expr)
+
+
+def leaves(expr: Expr) -> Iterator[Ref | Access | Delta | Equal]:
+    """Leaves that are not numbers, left to right, repeats included."""
+    return (n for n in nodes(expr) if isinstance(n, Ref | Access | Delta | Equal))
 
 
 def refs(expr: Expr) -> tuple[Ref, ...]:
@@ -170,22 +172,7 @@ def refs(expr: Expr) -> tuple[Ref, ...]:
 
 def functions(expr: Expr) -> Iterator[str]:
     """Names of the functions that an expression calls, outermost first, repeats included."""
-    match expr:
-        case Const() | Ref() | Access() | Delta() | Equal():
-            return
-        case Sum(args) | Prod(args):
-            for arg in args:
-                yield from functions(arg)
-        case Quot(num, den):
-            yield from functions(num)
-            yield from functions(den)
-        case Pow(base, _):
-            yield from functions(base)
-        case Call(function, arg):
-            yield function
-            yield from functions(arg)
-        case _:
-            assert_never(expr)
+    return (n.function for n in nodes(expr) if isinstance(n, Call))
 
 
 def expr_indices(expr: Expr) -> tuple[Index, ...]:

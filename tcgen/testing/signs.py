@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, assert_never
 
-from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, refs
+from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, nodes, refs
 from ..ir.system import Apply, Equation, System, Term
 from ..ir.tensor import Ref, Space, Tensor, symmetry_group
 
@@ -63,26 +63,14 @@ def _atoms(system: System) -> Iterator[Expr]:
 
 def _demands(expr: Expr) -> Iterator[tuple[Expr, str]]:
     """Sub-expressions that must be positive (sqrt, log) or away from zero (denominators)."""
-    match expr:
-        case Const() | Ref() | Access() | Delta() | Equal():
-            return
-        case Sum(args) | Prod(args):
-            for arg in args:
-                yield from _demands(arg)
-        case Quot(num, den):
-            yield den, "nonzero"
-            yield from _demands(num)
-            yield from _demands(den)
-        case Pow(base, exponent):
-            if exponent < 0:
+    for node in nodes(expr):
+        match node:
+            case Quot(_, den):
+                yield den, "nonzero"
+            case Pow(base, exponent) if exponent < 0:
                 yield base, "nonzero"
-            yield from _demands(base)
-        case Call(function, arg):
-            if function in ("sqrt", "log"):
+            case Call("sqrt" | "log", arg):
                 yield arg, "positive"
-            yield from _demands(arg)
-        case _:
-            assert_never(expr)
 
 
 def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
