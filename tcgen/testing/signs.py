@@ -71,6 +71,8 @@ def _demands(expr: Expr) -> Iterator[tuple[Expr, str]]:
                 yield base, "nonzero"
             case Call("sqrt" | "log", arg):
                 yield arg, "positive"
+            case _:
+                pass  # the others are defined everywhere
 
 
 def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
