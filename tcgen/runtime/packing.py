@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..arena import aligned
 
 DEPTH = 384  # summed points of a block
-LEFT = 240 * DEPTH  # elements of a packed block of the left operand, within a second-level cache
+LEFT = 240 * DEPTH  # doubles of a packed block of the left operand, within a second-level cache
 RIGHT = 1024 * DEPTH  # and of the right one
 ROWS, COLUMNS = 4096, 16384  # most rows and columns of a block
 SPARE = 48  # rows, columns: a last panel is padded
@@ -37,7 +37,8 @@ def packing_bytes(dtype: str, m: int, n: int, k: int) -> int:
     item = _ITEMS[dtype]
     parts = 2 if dtype == "complex128" else 1  # a packed complex element is two by two reals
     depth = min(DEPTH // parts, max(k, 1))
-    left = min(LEFT // parts**2, (3 * m + SPARE) * depth)
-    right = min(RIGHT, (n + SPARE) * depth)
+    more = 8 * parts // item  # blocks of floats hold twice as many elements
+    left = min(more * LEFT // parts**2, (3 * m + SPARE) * depth)
+    right = min(more * RIGHT, (n + SPARE) * depth)
     places = 2 * (min(ROWS, m + SPARE) + min(COLUMNS, n + SPARE) + depth)
     return aligned(left * item * parts) + aligned(right * item) + aligned(8 * places)

@@ -199,10 +199,10 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
         w->blocks.rows/(3*w->cut.lanes))));
     /* Where one operand is small, blocks of the other one need not be large. */
     const int once = summed <= most_depth && last_panel - first_panel <= high;
-    if ((last_panel - first_panel)*slot <= TC_NEAR) {
-        wide = tc_min(wide, TC_NEAR/(most_depth*$parts)/TC_COLUMNS*TC_COLUMNS + TC_COLUMNS);
-    } else if ((last_column - first_column)*most_depth*$parts <= TC_NEAR) {
-        high = tc_min(high, TC_NEAR/slot + 1);
+    if ((last_panel - first_panel)*slot <= TC_NEAR/$bytes) {
+        wide = tc_min(wide, TC_NEAR/$bytes/(most_depth*$parts)/TC_COLUMNS*TC_COLUMNS + TC_COLUMNS);
+    } else if ((last_column - first_column)*most_depth*$parts <= TC_NEAR/$bytes) {
+        high = tc_min(high, TC_NEAR/$bytes/slot + 1);
     }
     $real *const packed_a = ($real *)memory;
     memory += tc_aligned(w->blocks.left*(int64_t)sizeof($scalar)*$parts);

@@ -24,13 +24,17 @@ typedef struct {
     int64_t left, right, rows, columns, depth;
 } tc_blocks;
 
-/* parts: 2 for complex elements, of which a packed one is two by two real ones. */
-static inline tc_blocks tc_blocks_of(int parts, int64_t rows, int64_t columns, int64_t summed)
+/* parts: 2 for complex elements, of which a packed one is two by two real ones. Blocks of floats
+ * hold twice as many elements.
+ */
+static inline tc_blocks tc_blocks_of(
+    int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed)
 {
+    const int64_t more = 8*parts/element;
     tc_blocks most = {0};
     most.depth = tc_min($depth/parts, summed > 1 ? summed : 1);
-    most.left = tc_min($left/(parts*parts), (3*rows + $spare)*most.depth);
-    most.right = tc_min($right, (columns + $spare)*most.depth);
+    most.left = tc_min(more*$left/(parts*parts), (3*rows + $spare)*most.depth);
+    most.right = tc_min(more*$right, (columns + $spare)*most.depth);
     most.rows = tc_min($rows, rows + $spare);
     most.columns = tc_min($columns, columns + $spare);
     return most;
@@ -40,7 +44,7 @@ static inline tc_blocks tc_blocks_of(int parts, int64_t rows, int64_t columns, i
 static inline int64_t tc_packing(
     int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed)
 {
-    const tc_blocks most = tc_blocks_of(parts, rows, columns, summed);
+    const tc_blocks most = tc_blocks_of(element, parts, rows, columns, summed);
     return tc_aligned(most.left*element*parts) + tc_aligned(most.right*element)
         + tc_aligned(16*(most.rows + most.columns + most.depth));
 }

@@ -67,12 +67,12 @@ $call
 
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
-#define TC_BUFFER 65536          /* elements of a tile on its way through a buffer */
+#define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */
 #define TC_PENDING 64            /* lines of the target that wait for the next tile to store them, */
 #define TC_LINES 400             /* for the tiles that follow, */
 #define TC_STRETCHES 256         /* and the stretches that they form */
 #define TC_TALLEST 16            /* panels that wait together, with all columns of a tile */
-#define TC_NEAR 32768            /* elements of blocks that leave room in the second-level cache */
+#define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
@@ -257,10 +257,10 @@ static int tc_consecutive(const int64_t *places, int64_t count)
     return 1;
 }
 
-#define TC_BELOW(n, h) ((n) & (h) ? TC_LANES + (n) - (h) : (n))
-#define TC_ABOVE(n, h) ((n) & (h) ? TC_LANES + (n) : (n) + (h))
-#define TC_EACH_2(F, h) F(0, h), F(1, h)
-#define TC_EACH_4(F, h) TC_EACH_2(F, h), F(2, h), F(3, h)
-#define TC_EACH_8(F, h) TC_EACH_4(F, h), F(4, h), F(5, h), F(6, h), F(7, h)
-#define TC_EACH_16(F, h) TC_EACH_8(F, h), F(8, h), F(9, h), F(10, h), F(11, h), F(12, h), F(13, h), \
-    F(14, h), F(15, h)
+#define TC_BELOW(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))
+#define TC_ABOVE(n, l, h) ((n) & (h) ? (l) + (n) : (n) + (h))
+#define TC_EACH_2(F, l, h) F(0, l, h), F(1, l, h)
+#define TC_EACH_4(F, l, h) TC_EACH_2(F, l, h), F(2, l, h), F(3, l, h)
+#define TC_EACH_8(F, l, h) TC_EACH_4(F, l, h), F(4, l, h), F(5, l, h), F(6, l, h), F(7, l, h)
+#define TC_EACH_16(F, l, h) TC_EACH_8(F, l, h), F(8, l, h), F(9, l, h), F(10, l, h), F(11, l, h), \
+    F(12, l, h), F(13, l, h), F(14, l, h), F(15, l, h)

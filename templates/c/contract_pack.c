@@ -5,45 +5,75 @@
 #undef TC_LANES
 #undef TC_EACH
 #define TC_LANES (TC_VECTOR/$bytes)
-#if TC_VECTOR/$bytes == 16
+#if TC_LANES == 16
 #define TC_EACH TC_EACH_16
-#elif TC_VECTOR/$bytes == 8
+#elif TC_LANES == 8
 #define TC_EACH TC_EACH_8
-#elif TC_VECTOR/$bytes == 4
+#elif TC_LANES == 4
 #define TC_EACH TC_EACH_4
 #else
 #define TC_EACH TC_EACH_2
 #endif
 
+/* Squares that packing turns are no wider than a panel of columns. */
+#undef TC_SIDE
+#undef TC_SIDES
+#if TC_LANES < TC_COLUMNS
+#define TC_SIDE TC_LANES
+#define TC_SIDES TC_EACH
+#elif TC_COLUMNS == 8
+#define TC_SIDE 8
+#define TC_SIDES TC_EACH_8
+#else
+#define TC_SIDE 4
+#define TC_SIDES TC_EACH_4
+#endif
+
 typedef $real tc_vec_$kind __attribute__((vector_size(TC_VECTOR)));
 typedef $real tc_any_$kind __attribute__((vector_size(TC_VECTOR), aligned($bytes), may_alias));
 typedef $number tc_pick_$kind __attribute__((vector_size(TC_VECTOR)));
+typedef $real tc_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
+typedef $real tc_any_row_$kind __attribute__((vector_size(TC_SIDE*$bytes), aligned($bytes), may_alias));
+typedef $number tc_pick_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
 
-/* A block of TC_LANES rows becomes its transpose. */
-#define TC_TURN(h)                                                                \
+/* One step of turning ``lanes`` vectors: halves of squares of 2 h change places. */
+#define TC_TURN(type, pick, each, lanes, h)                                       \
     {                                                                             \
-        const tc_pick_$kind below = {TC_EACH(TC_BELOW, h)};                       \
-        const tc_pick_$kind above = {TC_EACH(TC_ABOVE, h)};                       \
+        const pick below = {each(TC_BELOW, lanes, h)};                            \
+        const pick above = {each(TC_ABOVE, lanes, h)};                            \
         _Pragma("GCC unroll 16")                                                  \
-        for (int n = 0; n < TC_LANES; ++n) {                                      \
+        for (int n = 0; n < lanes; ++n) {                                         \
             if (n & (h)) continue;                                                \
-            const tc_vec_$kind one = x[n], two = x[n + (h)];                      \
+            const type one = x[n], two = x[n + (h)];                              \
             x[n] = __builtin_shuffle(one, two, below);                            \
             x[n + (h)] = __builtin_shuffle(one, two, above);                      \
         }                                                                         \
     }
+/* A block of TC_LANES rows becomes its transpose. */
 static inline __attribute__((always_inline)) void tc_turn_$kind(tc_vec_$kind *x)
 {
-#if TC_VECTOR/$bytes >= 16
-    TC_TURN(8)
+#if TC_LANES >= 16
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 8)
 #endif
-#if TC_VECTOR/$bytes >= 8
-    TC_TURN(4)
+#if TC_LANES >= 8
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 4)
 #endif
-#if TC_VECTOR/$bytes >= 4
-    TC_TURN(2)
+#if TC_LANES >= 4
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 2)
 #endif
-    TC_TURN(1)
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 1)
+}
+
+/* A block of TC_SIDE short rows, too. */
+static inline __attribute__((always_inline)) void tc_turn_rows_$kind(tc_row_$kind *x)
+{
+#if TC_SIDE >= 8
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 4)
+#endif
+#if TC_SIDE >= 4
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 2)
+#endif
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 1)
 }
 #undef TC_TURN
 
@@ -64,7 +94,9 @@ static void tc_copy_$kind($real *restrict to, int64_t panels, int64_t depth,
         const $real *source = from + row[p];
         $real *target = to;
         for (int64_t q = 0; q < panels; ++q, target += depth*TC_COLUMNS, source += TC_COLUMNS) {
-            for (int n = 0; n < TC_COLUMNS; ++n) target[n] = alpha*source[n];
+            for (int n = 0; n < TC_COLUMNS; n += TC_SIDE) {
+                *(tc_any_row_$kind *)(target + n) = alpha**(const tc_any_row_$kind *)(source + n);
+            }
         }
     }
 }
@@ -81,52 +113,60 @@ static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64
             for (; n < whole; n += TC_LANES) {
                 *(tc_any_$kind *)(to + n) = alpha**(const tc_any_$kind *)(source + n);
             }
+            for (; n + TC_SIDE <= rows; n += TC_SIDE) {
+                *(tc_any_row_$kind *)(to + n) = alpha**(const tc_any_row_$kind *)(source + n);
+            }
             for (; n < rows; ++n) to[n] = alpha*source[n];
             for (; n < width; ++n) to[n] = 0;
         }
         return;
     }
-    for (int64_t p = 0; p < depth;) {
-        const int64_t block = tc_min(depth - p, TC_LANES);
-        int64_t n = 0;
-        if (block == TC_LANES && tc_consecutive(column + p, TC_LANES)) {
-            for (; n + TC_LANES <= rows; n += TC_LANES) {
-                tc_vec_$kind x[TC_LANES];
-                _Pragma("GCC unroll 16")
-                for (int r = 0; r < TC_LANES; ++r) {
-                    x[r] = alpha**(const tc_any_$kind *)(from + row[n + r] + column[p]);
+    for (int64_t p = 0; p < depth; p += TC_SIDE) {
+        /* Squares at both ends lie over those before them. */
+        const int64_t start = tc_max(0, tc_min(p, depth - TC_SIDE));
+        const int64_t end = tc_min(start + TC_SIDE, depth);
+        if (end - start == TC_SIDE && rows >= TC_SIDE && tc_consecutive(column + start, TC_SIDE)) {
+            for (int64_t n = 0; n < rows; n += TC_SIDE) {
+                const int64_t first = tc_min(n, rows - TC_SIDE);
+                $real *const here = to + start*width + first;
+                tc_row_$kind x[TC_SIDE];
+                _Pragma("GCC unroll 8")
+                for (int r = 0; r < TC_SIDE; ++r) {
+                    x[r] = alpha**(const tc_any_row_$kind *)(from + row[first + r] + column[start]);
                 }
-                tc_turn_$kind(x);
-                _Pragma("GCC unroll 16")
-                for (int r = 0; r < TC_LANES; ++r) *(tc_any_$kind *)(to + r*width + n) = x[r];
+                tc_turn_rows_$kind(x);
+                _Pragma("GCC unroll 8")
+                for (int r = 0; r < TC_SIDE; ++r) *(tc_any_row_$kind *)(here + r*width) = x[r];
+            }
+        } else {
+            for (int64_t q = start; q < end; ++q) {
+                const $real *source = from + column[q];
+                for (int64_t r = 0; r < rows; ++r) to[q*width + r] = alpha*source[row[r]];
             }
         }
-        for (int64_t q = 0; q < block; ++q, to += width) {
-            const $real *source = from + column[p + q];
-            for (int64_t r = n; r < rows; ++r) to[r] = alpha*source[row[r]];
-            for (int64_t r = rows; r < width; ++r) to[r] = 0;
+        for (int64_t q = start; q < end; ++q) {
+            for (int64_t r = rows; r < width; ++r) to[q*width + r] = 0;
         }
-        p += block;
     }
 }
 /* Pack whole columns whose consecutive elements belong to points that are ``leap`` apart. */
 static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real *restrict from,
     const int64_t *column, const int64_t *row, int64_t leap, $real alpha)
 {
-    const int64_t run = depth/leap, whole = TC_COLUMNS%TC_LANES ? 0 : run/TC_LANES*TC_LANES;
+    const int64_t run = depth/leap, whole = run/TC_SIDE*TC_SIDE;
     for (int64_t p = 0; p < leap; ++p) {
-        for (int64_t q = 0; q < whole; q += TC_LANES) {
-            for (int j = 0; j < TC_COLUMNS; j += TC_LANES) {
-                tc_vec_$kind x[TC_LANES];
-                _Pragma("GCC unroll 16")
-                for (int n = 0; n < TC_LANES; ++n) {
-                    const $real *const source = from + column[(j + n)%TC_COLUMNS];
-                    x[n] = alpha**(const tc_any_$kind *)(source + row[p + q*leap]);
+        for (int64_t q = 0; q < whole; q += TC_SIDE) {
+            for (int j = 0; j < TC_COLUMNS; j += TC_SIDE) {
+                tc_row_$kind x[TC_SIDE];
+                _Pragma("GCC unroll 8")
+                for (int n = 0; n < TC_SIDE; ++n) {
+                    const $real *const source = from + column[j + n];
+                    x[n] = alpha**(const tc_any_row_$kind *)(source + row[p + q*leap]);
                 }
-                tc_turn_$kind(x);
-                _Pragma("GCC unroll 16")
-                for (int n = 0; n < TC_LANES; ++n) {
-                    *(tc_any_$kind *)(to + (p + (q + n)*leap)*TC_COLUMNS + j) = x[n];
+                tc_turn_rows_$kind(x);
+                _Pragma("GCC unroll 8")
+                for (int n = 0; n < TC_SIDE; ++n) {
+                    *(tc_any_row_$kind *)(to + (p + (q + n)*leap)*TC_COLUMNS + j) = x[n];
                 }
             }
         }

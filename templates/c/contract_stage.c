@@ -325,12 +325,12 @@ static int64_t tc_width_$kind(
         element = padded*3*TC_LANES;
         fast = w->m.length[turned];
         const int64_t width = tc_min(3*TC_LANES, (fast + TC_LANES - 1)/TC_LANES*TC_LANES);
-        *together = tc_max(1, tc_min(TC_BUFFER, room)/(element*width));
+        *together = tc_max(1, tc_min(TC_BUFFER/$bytes, room)/(element*width));
         *together = tc_min(*together, w->cut.panels);
         element *= *together;
     }
     const int64_t step = tc_max(TC_LANES, TC_COLUMNS);
-    const int64_t most = tc_min(tc_min(TC_BUFFER, room)/element/step*step, 6*TC_LANES/step*step);
+    const int64_t most = tc_min(tc_min(TC_BUFFER/$bytes, room)/element/step*step, 6*TC_LANES/step*step);
     if (most < step) return 0;
     const int64_t pieces = (fast + most - 1)/most;
     return ((fast + pieces - 1)/pieces + step - 1)/step*step;

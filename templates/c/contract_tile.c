@@ -86,8 +86,8 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     }
     _Pragma("GCC unroll 1")
     for (int64_t p = 0; p < depth; ++p) {
-        if (p < stores) TC_STREAM_$kind((tc_vec_$kind *)store_to[p], store[p]);
-        if (p < fetches) __builtin_prefetch(fetch[p], 0, 2);
+        if (__builtin_expect(p < stores, 0)) TC_STREAM_$kind((tc_vec_$kind *)store_to[p], store[p]);
+        if (__builtin_expect(p < fetches, 0)) __builtin_prefetch(fetch[p], 0, 2);
         const $real *from = left == TC_PACKED ? a : a + a_column[p];
         tc_vec_$kind x[3];
         _Pragma("GCC unroll 3")

@@ -43,6 +43,6 @@ static double tc_begin_$kind(tc_work_$kind *w, const tc_group *m, const tc_group
     w->c = c;
     w->add = add;
     const int64_t rows = tc_points(&w->m), columns = tc_points(&w->n), summed = tc_points(&w->k);
-    w->blocks = tc_blocks_of($parts, rows, columns, summed);
+    w->blocks = tc_blocks_of(sizeof($scalar), $parts, rows, columns, summed);
     return (double)tc_points(&w->batch)*rows*columns*(summed > 0 || add ? summed : 1);
 }
