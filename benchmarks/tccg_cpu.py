@@ -14,7 +14,8 @@ every extent one less.
 OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE, which some machine images set and which slow OpenBLAS down,
 are removed before NumPy is loaded. TBLIS does not know all recent processors: BLIS_ARCH_TYPE is set
 to ``skx`` where the processor has AVX-512, unless it is set already. ``--avx2``: generated code and
-dgemm without AVX-512 (TCGEN_CC with -mno-avx512f, OPENBLAS_CORETYPE=Haswell).
+dgemm without AVX-512 (TCGEN_CC with -mno-avx512f, OPENBLAS_CORETYPE=Haswell). ``--tune``: also the
+same contractions in the ways that measurement chose, as the program ``tuned``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import operator
 import os
 import platform
 import statistics
@@ -75,7 +77,14 @@ def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str
 
     import tcgen
 
+    def tuned() -> None:
+        os.environ["TCGEN_EINSUM_TUNE"] = "1"
+        tcgen.einsum(labels, a, b, out=out)
+        del os.environ["TCGEN_EINSUM_TUNE"]
+
     found: dict[str, Callable] = {"tcgen": lambda: tcgen.einsum(labels, a, b, out=out)}
+    if "tuned" in names:
+        found["tuned"] = tuned
     if "numpy" in names:
         found["numpy"] = lambda: np.copyto(out, np.einsum(labels, a, b, optimize=True))
     if "opt_einsum" in names:
@@ -146,10 +155,19 @@ def rates(row: dict) -> dict[str, float]:
     return of | {"dgemm": 16 / medians["dgemm"], "copy": row["gflop"] * bandwidth / row["bytes"]}
 
 
+def tuned_factor(rows: list[dict]) -> float:
+    """Geometric mean of how much faster the measured ways are, by times of the same round."""
+    return statistics.geometric_mean(
+        statistics.median(map(operator.truediv, r["seconds"]["tcgen"], r["seconds"]["tuned"]))
+        for r in rows
+    )
+
+
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
-    names = [n for n in rows[0]["seconds"] if n != "tcgen" and n not in YARDSTICKS]
-    heads = ["case", "GFlop", "tcgen GF/s", "% of dgemm", "% of bound", *names, "x best peer"]
+    names = [n for n in rows[0]["seconds"] if n not in ("tcgen", "tuned", *YARDSTICKS)]
+    others = ["tuned"] * ("tuned" in rows[0]["seconds"]) + names
+    heads = ["case", "GFlop", "tcgen GF/s", "% of dgemm", "% of bound", *others, "x best peer"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     fractions, factors = [], []
     for row in rows:
@@ -161,7 +179,7 @@ def table(rows: list[dict]) -> str:
         bound = min(rate["dgemm"], rate["copy"])
         cells += [f"{rate['tcgen']:.1f}", f"{100 * fractions[-1]:.0f}"]
         cells += [f"{100 * rate['tcgen'] / bound:.0f}"]
-        cells += [f"{rate[n]:.1f}" for n in names] + [f"{factors[-1]:.2f}"]
+        cells += [f"{rate[n]:.1f}" for n in others] + [f"{factors[-1]:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     lines.append(
         f"\nGeometric means: {100 * statistics.geometric_mean(fractions):.0f} % of dgemm"
@@ -169,6 +187,8 @@ def table(rows: list[dict]) -> str:
         + f"; least {100 * min(fractions):.0f} %"
         + (f" and {min(factors):.2f}" if names else "")
     )
+    if others != names:
+        lines[-1] += f"; tuned {tuned_factor(rows):.3f} times as fast"
     return "\n".join(lines)
 
 
@@ -181,11 +201,12 @@ def main() -> None:
     parser.add_argument("--reduce", type=float, default=40.0, help="GFlop")
     parser.add_argument("--minus-one", action="store_true")
     parser.add_argument("--avx2", action="store_true", help="without AVX-512")
+    parser.add_argument("--tune", action="store_true", help="also in measured ways")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    options.peers = [p for p in options.peers.split(",") if p]
+    options.peers = ["tuned"] * options.tune + [p for p in options.peers.split(",") if p]
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(options.threads)
     wanted = {int(n) for n in options.cases.split(",")} if options.cases else None

@@ -33,6 +33,7 @@ def compile(
     machine: str | Machine | None = None,
     pareto: bool = False,
     sliced: str | Sequence[str] = (),
+    tune: bool = False,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
@@ -60,6 +61,8 @@ def compile(
             where neither the objective "time" nor ``pareto`` reads them.
         sliced: inputs that may be larger than memory, by name: a call takes an h5py dataset, a
             memory map or a callable for them and reads it slice by slice.
+        tune: measure on this machine, with its threads, how each matrix product of a cpu program is
+            computed best; what was measured is kept. The program is then this machine's own.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -88,7 +91,7 @@ def compile(
         raise ArgumentError(f"sliced={sliced!r}: give the name of an input, or a list of names")
     options = Options(
         extents=parse_extents(extents),
-        target=target or default_target(warn=True),
+        target=target or ("cpu" if tune else default_target(warn=True)),
         dtype=dtype,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         objective=objective,
@@ -100,6 +103,7 @@ def compile(
         pareto=pareto,
         machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
         sliced=tuple(names),
+        tune=bool(tune),
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

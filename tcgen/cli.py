@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
 from . import __version__
 from .api import default_target
@@ -34,7 +35,7 @@ from .driver import (
     is_artifact,
     load_artifact,
     read_artifact_system,
-    read_pareto,
+    read_asked,
     read_plan,
     read_system,
 )
@@ -44,6 +45,7 @@ from .ir.system import System, planning_extents
 from .plan_cache import plans_kept
 from .runtime.build import cache_clear, cache_info
 from .runtime.program import Program
+from .way_times import times_kept
 
 
 class _Group(click.Group):
@@ -141,11 +143,8 @@ def report_command(
         artifact = load_artifact(source)
         system, plan = read_artifact_system(artifact), read_plan(artifact)
         extents = _extents_for(plan, planning["extents"])
-        report = report_json(plan, artifact.manifest, extents)
-        pareto = read_pareto(artifact)
+        report = report_json(plan, artifact.manifest, extents) | read_asked(artifact)
         report["seconds"] = {}
-        if pareto:
-            report["pareto"] = pareto
     else:
         system = read_system(source)
         print_warnings(ctx, system)
@@ -187,19 +186,21 @@ def explain_command(
 
     if is_artifact(source):
         refuse_planning(ctx, source, "extents")
-        plan = read_plan(load_artifact(source))
+        artifact = load_artifact(source)
+        plan = read_plan(artifact)
         extents = _extents_for(plan, planning["extents"])
     else:
         system = read_system(source)
         print_warnings(ctx, system)
-        plan = _compile(ctx, system, planning).plan
-        extents = dict(plan.extents)
+        result = _compile(ctx, system, planning)
+        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extents)
     if sequence is not None:
         from .algebra.sequence import neutral_sequence  # noqa: PLC0415
 
         text = json.dumps(neutral_sequence(plan.program), indent=1) + "\n"
         write_text(sequence, text)
-    click.echo(explain_text(plan, extents), nl=False)
+    tuning = read_asked(artifact).get("tuning")
+    click.echo(explain_text(plan, extents, tuning), nl=False)
 
 
 @main.command("run")
@@ -269,6 +270,7 @@ def run_command(
         from .report import report_json  # noqa: PLC0415
 
         report = report_json(read_plan(artifact), artifact.manifest, case.extents)
+        report |= read_asked(artifact)
         print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
     elif not ctx.obj["quiet"]:
         for line in outcome.lines:
@@ -316,34 +318,36 @@ def doctor_command(as_json: bool) -> None:
 
 @main.group("cache")
 def cache_group() -> None:
-    """Compiled objects and plans kept between runs."""
+    """Compiled objects, plans and measured times kept between runs."""
 
 
 @cache_group.command("info")
 @json_option
 def cache_info_command(as_json: bool) -> None:
-    """Where the cache is, how many objects, plans and bytes it holds."""
-    info, plans = cache_info(), plans_kept()
-    count = info["bytes"] + sum(p.stat().st_size for p in plans)
+    """Where the cache is, how many objects, plans, measured times and bytes it holds."""
+    info, plans, times = cache_info(), plans_kept(), times_kept()
+    count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
     if as_json:
-        print_json({**info, "plans": len(plans), "bytes": count})
+        print_json({**info, "plans": len(plans), "times": len(times), "bytes": count})
     else:
-        held = f"{info['objects']} objects, {len(plans)} plans, {count:,} bytes"
+        held = f"{info['objects']} objects, {len(plans)} plans, {len(times)} times, {count:,} bytes"
         click.echo(f"{info['folder']}: {held}")
 
 
 @cache_group.command("clear")
 def cache_clear_command() -> None:
-    """Remove every compiled object and plan from the cache."""
-    plans = plans_kept()
-    for path in plans:
+    """Remove every compiled object, plan and measured time from the cache."""
+    plans, times = plans_kept(), times_kept()
+    for path in (*plans, *times):
         path.unlink(missing_ok=True)
-    click.echo(f"removed {cache_clear()} objects and {len(plans)} plans")
+    click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
 
 
 def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
     target = planning["target"]
-    if target is None:
+    if target is None and planning["tune"]:
+        target = "cpu"
+    elif target is None:
         target = default_target()
         if target == "numpy" and not ctx.obj["quiet"]:
             click.echo("tcgen: no C compiler found, using target numpy", err=True)
@@ -353,7 +357,8 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         result = compile_system(system, options, Tracer())
     else:
         with console.status("reading") as status:
-            result = compile_system(system, options, Tracer(progress=status.update))
+            tracer = Tracer(progress=lambda text: status.update(escape(text)))
+            result = compile_system(system, options, tracer)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:
             click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)
@@ -364,11 +369,11 @@ def _report_of(result: Compilation) -> dict[str, Any]:
     from .report import report_json  # noqa: PLC0415
 
     report = report_json(result.plan, result.artifact.manifest, result.plan.extent_of)
+    report |= read_asked(result.artifact)
     seconds = dict(result.seconds)
     report["fusion"]["seconds"] = seconds["plan"]
-    pareto = read_pareto(result.artifact)
-    if pareto:
-        report["pareto"] = pareto
+    if "tuning" in report:
+        report["tuning"] = [choice.row(times=True) for choice in result.choices]
     return {**report, "seconds": seconds}
 
 

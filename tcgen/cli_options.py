@@ -102,6 +102,9 @@ planning_options = _together(
     ),
     click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
     click.option("--sliced", multiple=True, metavar="INPUT", help="Read this input in slices."),
+    click.option(
+        "--tune", is_flag=True, help="Measure here how each matrix product is computed best."
+    ),
 )
 
 
@@ -153,4 +156,5 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         pareto=planning["pareto"],
         machine=Machine() if machine is None else parse_machine(machine),
         sliced=planning["sliced"],
+        tune=planning["tune"],
     )

@@ -21,7 +21,7 @@ from .errors import ArgumentError, ExtentError
 TARGETS = ("cpu", "cuda", "numpy")
 DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
-STAGES = ("system", "program", "plan", "module")
+STAGES = ("system", "program", "plan", "module", "tuned")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
@@ -120,6 +120,7 @@ class Options:
         add_weight: flops that an addition counts beside contractions.
         byte_weight: flops that a byte read or written by a step counts.
         sliced: inputs that are read in slices at run time, from a file or a memory map.
+        tune: measure on this machine how matrix products are computed best (target ``cpu``).
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -135,6 +136,7 @@ class Options:
     machine: Machine = Machine()
     pareto: bool = False
     sliced: tuple[str, ...] = ()
+    tune: bool = False
 
     def __post_init__(self) -> None:
         for value, name, legal in (
@@ -153,6 +155,12 @@ class Options:
                 )
             if extent > MOST:
                 raise ExtentError(f"planning extent {space}={extent} is above 2^63 - 1")
+        if self.tune and self.target != "cpu":
+            raise ArgumentError(
+                f"tune measures how the target cpu computes matrix products, and the target here "
+                f"is {self.target}: compile for the target cpu (it needs a C compiler), or leave "
+                f"tune out"
+            )
         if not isinstance(self.machine, Machine):
             raise ArgumentError(
                 f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
@@ -231,6 +239,11 @@ def keeps_plans() -> bool:
     return text == "1"
 
 
+def openmp_threads() -> str | None:
+    """OMP_NUM_THREADS, as OpenMP reads it."""
+    return os.environ.get("OMP_NUM_THREADS")
+
+
 def compiler_command() -> str | None:
     """C compiler asked for by TCGEN_CC or CC, or None."""
     return os.environ.get("TCGEN_CC") or os.environ.get("CC")
@@ -273,6 +286,14 @@ def einsum_target() -> str | None:
     if target not in (None, *TARGETS):
         raise ArgumentError(f"TCGEN_EINSUM_TARGET={target!r} is not one of {', '.join(TARGETS)}")
     return target
+
+
+def einsum_tunes() -> bool:
+    """TCGEN_EINSUM_TUNE: 1 measures how einsum kernels are computed best; 0 (default) does not."""
+    text = os.environ.get("TCGEN_EINSUM_TUNE", "0")
+    if text not in ("0", "1"):
+        raise ArgumentError(f"TCGEN_EINSUM_TUNE={text!r} is not 0 or 1")
+    return text == "1"
 
 
 def dump_stages() -> tuple[str, ...]:

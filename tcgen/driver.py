@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from . import config
 from .artifact import Artifact
@@ -32,6 +32,9 @@ from .ir.plan import FusionPlan
 from .ir.program import Program, pretty_step
 from .ir.serial import decode, encode
 from .ir.system import System, planning_extents
+
+if TYPE_CHECKING:  # loaded where it is asked for
+    from .tuning import Choice
 
 
 class Level(Protocol):
@@ -89,7 +92,10 @@ class Tracer:
 
 @dataclass(frozen=True, slots=True)
 class Compilation:
-    """Everything that one compilation made; ``seconds`` by stage are for the reader only."""
+    """Everything that one compilation made; ``seconds`` by stage are for the reader only.
+
+    ``choices`` are what was measured, where that was asked for.
+    """
 
     system: System
     program: Program
@@ -97,6 +103,7 @@ class Compilation:
     module: Module
     artifact: Artifact
     seconds: tuple[tuple[str, float], ...]
+    choices: tuple[Choice, ...] = ()
 
 
 def compile_system(
@@ -133,8 +140,9 @@ def compile_system(
         tracer.check_values = _ValueCheck(system, options.dtype)
     equations = read_in_slices(system, options.sliced)
     system = tracer.run("system", lambda: equations)
+    planning = replace(options, tune=False)
     factoring = replace(  # what the search for a sequence reads
-        options,
+        planning,
         objective="none",
         memory_limit=None,
         machine=Machine(),
@@ -157,11 +165,16 @@ def compile_system(
 
     plan = tracer.run(
         "plan",
-        lambda: keep("plan", program, options, FusionPlan, lambda: plan_within(program, options)),
+        lambda: keep("plan", program, planning, FusionPlan, lambda: plan_within(program, options)),
     )
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
     refuse_excess(program, plan, module, options)
+    choices: list[Choice] = []
+    if options.tune:
+        from .tuning import tune  # noqa: PLC0415
+
+        module = tracer.run("tuned", lambda: tune(module, options, choices, tracer.progress))
     tracer.progress("emit")
     start = time.perf_counter()
     artifact = emit_artifact(
@@ -176,9 +189,11 @@ def compile_system(
 
         points = pareto_points(plan, options)
     if documents:
-        artifact = _with_documents(artifact, system, plan, options, points)
+        rows = [choice.row(times=False) for choice in choices] if options.tune else None
+        artifact = _with_documents(artifact, system, plan, options, points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start
-    return Compilation(system, program, plan, module, artifact, tuple(tracer.seconds.items()))
+    seconds = tuple(tracer.seconds.items())
+    return Compilation(system, program, plan, module, artifact, seconds, tuple(choices))
 
 
 def _check_sliced(plan: FusionPlan, options: Options) -> None:
@@ -226,10 +241,14 @@ def read_plan(artifact: Artifact) -> FusionPlan:
     return decode(artifact.text("plan.json"), FusionPlan)
 
 
-def read_pareto(artifact: Artifact) -> list[dict[str, Any]]:
-    """Points of time against memory that an artifact was compiled with; none if not asked for."""
-    points: list[dict[str, Any]] = json.loads(artifact.text("report.json")).get("pareto", [])
-    return points
+def read_asked(artifact: Artifact) -> dict[str, Any]:
+    """What the report of an artifact has beside its plan and manifest: what was asked for.
+
+    ``pareto``, points of time against memory, and ``tuning``, the ways that measurement chose;
+    whether the artifact is ``reproducible``.
+    """
+    report = json.loads(artifact.text("report.json"))
+    return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}
 
 
 def read_artifact_system(artifact: Artifact) -> System:
@@ -243,6 +262,7 @@ def _with_documents(
     plan: FusionPlan,
     options: Options,
     pareto: list[dict[str, Any]],
+    tuning: list[dict[str, Any]] | None,
 ) -> Artifact:
     """The artifact with its equations, plan, report and explanation beside the sources."""
     from .report import explain_text, report_html, report_json  # noqa: PLC0415
@@ -252,12 +272,14 @@ def _with_documents(
     report = report_json(plan, manifest, extents)
     if pareto:
         report["pareto"] = pareto
+    if tuning is not None:
+        report |= {"tuning": tuning, "reproducible": False}
     documents = (
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
         ("report.html", report_html(system, plan, manifest, extents, pareto)),
-        ("explain.txt", explain_text(plan, extents)),
+        ("explain.txt", explain_text(plan, extents, tuning)),
     )
     return artifact.with_files(documents)
 

@@ -14,7 +14,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .config import DTYPES, Options, compiler_command, einsum_programs, einsum_target
+from .config import (
+    DTYPES,
+    Options,
+    compiler_command,
+    einsum_programs,
+    einsum_target,
+    einsum_tunes,
+)
 from .driver import compile_system
 from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
@@ -165,9 +172,10 @@ def kernel_program(
         MemoryLimitError: no plan fits the limit.
     """
     order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
-    # What fits depends on the extents.
-    limit = None if memory_limit is None else (memory_limit, extents)
-    key = (kernel, dtype, target, order, path is None, limit)
+    tune = einsum_tunes()
+    # What fits, and what is fastest, depends on the extents.
+    special = (memory_limit, tune, extents) if tune or memory_limit is not None else None
+    key = (kernel, dtype, target, order, path is None, special)
     with _lock:
         program = _programs.get(key)
         if program is not None:
@@ -183,6 +191,7 @@ def kernel_program(
             dtype=dtype,
             memory_limit=memory_limit,
             optimize=path is None and len(kernel.inputs) > 2,
+            tune=tune,
         )
         try:
             made = compile_system(system, options, documents=False)

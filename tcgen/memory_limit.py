@@ -38,7 +38,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
         return plan  # none was found that fits, and this is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
-        needed = _use(lower_plan(tried, replace(options, memory_limit=None)), options).peak
+        needed = planned_use(lower_plan(tried, replace(options, memory_limit=None)), options).peak
         if needed <= limit:
             return tried
         room = min(room * limit // needed, room * 7 // 8)
@@ -59,12 +59,12 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     limit = options.memory_limit
     if options.objective == "time" and limit is not None:
         module = lower_plan(plan, replace(options, memory_limit=None))
-        if _use(module, options).peak <= limit:
+        if planned_use(module, options).peak <= limit:
             return module
     module = lower_plan(plan, options)
     if limit is None and plan.solve.objective != "peak":
         return module
-    use = _use(module, options)
+    use = planned_use(module, options)
     over_limit = limit is not None and use.peak > limit
     promised = max(plan.arena, plan.solve.value or 0)
     if over_limit or (plan.solve.objective == "peak" and use.arenas > promised):
@@ -81,7 +81,7 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
     limit = options.memory_limit
     if limit is None:
         return
-    peak = _use(module, options).peak
+    peak = planned_use(module, options).peak
     if peak <= limit:
         return
     largest = [f"{a.tensor.name} {a.bytes:,}" for a in largest_together(plan)[:4]]
@@ -106,7 +106,7 @@ def _advice(program: Program, options: Options, peak: int) -> str:
     if options.objective != "peak":
         wish = replace(options, objective="peak")
         smallest = plan_fusion(program, wish)
-        needed = _use(lower_plan(smallest, wish, scratch=False), options).peak
+        needed = planned_use(lower_plan(smallest, wish, scratch=False), options).peak
         if needed < peak:
             return (
                 "try the objective time, which plans for the limit, or use the objective peak, "
@@ -118,7 +118,7 @@ def _advice(program: Program, options: Options, peak: int) -> str:
     )
 
 
-def _use(module: Module, options: Options) -> MemoryUse:
+def planned_use(module: Module, options: Options) -> MemoryUse:
     """What a call at planning extents allocates, on one thread."""
     manifest = make_manifest(
         module,

@@ -18,6 +18,7 @@ from .loops import (
     Loop,
     LoopVar,
     Module,
+    Scheme,
     Stmt,
     Zero,
 )
@@ -97,22 +98,37 @@ def _assign_text(stmt: Assign) -> str:
     return text
 
 
-def _gemm_text(stmt: Gemm) -> str:
+def format_product(stmt: Gemm) -> str:
+    """A matrix product as a formula: ``r[i,a] += f[i,c] * t[c,a]``."""
     factor = "" if stmt.coeff == 1 else f"{stmt.coeff} * "
+    return f"{stmt.out} {'+=' if stmt.accumulate else '='} {factor}{stmt.a} * {stmt.b}"
+
+
+def format_way(stmt: Gemm) -> str:
+    """What computes a product: ``the BLAS`` or ``rows of v, packs v, t``."""
+    if stmt.scheme is None:
+        return "the BLAS"
+    return f"rows of {stmt.a.buffer}, {_scheme_text(stmt, stmt.scheme)}"
+
+
+def _gemm_text(stmt: Gemm) -> str:
     name = "gemm" if stmt.scheme is None else "contract"
-    text = f"{name} {stmt.out} {'+=' if stmt.accumulate else '='} {factor}{stmt.a} * {stmt.b}  "
+    text = f"{name} {format_product(stmt)}  "
     for name, group in (("batch", stmt.batch), ("m", stmt.m), ("n", stmt.n), ("k", stmt.k)):
         if group:
             text += f" {name}({_band_text(group)})"
     if stmt.scheme is not None:
-        packed = [
-            access.buffer
-            for access, packs in ((stmt.a, stmt.scheme.pack_a), (stmt.b, stmt.scheme.pack_b))
-            if packs
-        ]
-        text += f"   packs {', '.join(packed) or 'nothing'}"
-        text += " staged" if stmt.scheme.stage else ""
+        text += f"   {_scheme_text(stmt, stmt.scheme)}"
     return text + ("   parallel" if stmt.parallel else "")
+
+
+def _scheme_text(stmt: Gemm, scheme: Scheme) -> str:
+    packed = [
+        access.buffer
+        for access, packs in ((stmt.a, scheme.pack_a), (stmt.b, scheme.pack_b))
+        if packs
+    ]
+    return f"packs {', '.join(packed) or 'nothing'}" + (" staged" if scheme.stage else "")
 
 
 def _band_text(band: tuple[BandVar, ...]) -> str:

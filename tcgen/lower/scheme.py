@@ -10,6 +10,7 @@ which operand is packed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 
 from ..ir.expr import Access
@@ -28,7 +29,7 @@ _LARGE = 2**17  # elements of an operand that is worth reading in place
 _THIN = 256  # the short side of a product that the BLAS is slow at
 _WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
 _TILE = 8  # rows and columns that fill registers
-_DEEP = 384  # summed points of a staged tile, which the kernel takes at once
+DEEP = 384  # summed points of a staged tile, which the kernel takes at once
 
 
 def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
@@ -45,11 +46,21 @@ def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
 def as_contraction(
     statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
 ) -> Gemm | None:
-    """The contraction of a statement for the generated kernel, or None where it does not fit.
+    """The contraction of a statement for the generated kernel, or None where it does not fit."""
+    plain = packed_contraction(statement, buffers, extents)
+    if plain is None:
+        return None
+    return arranged(plain, _scheme(plain, buffers, extents), buffers)
+
+
+def packed_contraction(
+    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Gemm | None:
+    """The contraction of a statement with both operands packed, or None where it does not fit.
 
     It needs rows, columns and summed variables, each on one axis of its operands, one element type,
     no variable that only one factor or only the target holds, and no batch variable on the target's
-    fastest axis.
+    fastest axis. Rows hold the target's stride-1 variable.
     """
     if len(statement.factors) != 2 or statement.orbit:
         return None
@@ -70,14 +81,27 @@ def as_contraction(
             return None
     batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
     k = _ordered(k, _walker(k, a, b, buffers, extents), buffers)
-    scheme = _scheme(a, b, (m, n, k), buffers, extents)
-    lanes = fastest(a, buffers[a.buffer])
-    if scheme.stage and not scheme.pack_a:
-        m = tuple(sorted(m, key=lambda v: v.name == lanes))
-    elif scheme.stage:
-        a, b, m, n = b, a, n, m
     coeff, accumulate = statement.coeff, statement.accumulate
-    return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=scheme)
+    return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=Scheme())
+
+
+def arranged(plain: Gemm, scheme: Scheme, buffers: Mapping[str, Buffer]) -> Gemm:
+    """A packed contraction by another scheme, in the roles and the order that this one needs.
+
+    Staged rows that are read in place end on their stride-1 variable; where columns are, the
+    operands are exchanged.
+    """
+    if scheme.stage and scheme.pack_a:
+        plain = exchanged(plain)
+    elif scheme.stage:
+        lanes = fastest(plain.a, buffers[plain.a.buffer])
+        plain = replace(plain, m=tuple(sorted(plain.m, key=lambda v: v.name == lanes)))
+    return replace(plain, scheme=scheme)
+
+
+def exchanged(product: Gemm) -> Gemm:
+    """The same contraction with rows as columns."""
+    return replace(product, a=product.b, b=product.a, m=product.n, n=product.m)
 
 
 def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Band, Band] | None:
@@ -93,25 +117,19 @@ def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Ban
     return batch, m, n, k
 
 
-def _scheme(
-    a: Access,
-    b: Access,
-    groups: tuple[Band, Band, Band],
-    buffers: Mapping[str, Buffer],
-    extents: Mapping[str, int],
-) -> Scheme:
+def _scheme(plain: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Scheme:
     """Packing costs a copy of each element; few columns (rows) do not earn it back.
 
     Where ``a`` is large and does not lie in the order of the target, tiles are staged: the target
     is the smaller of the two, so it is turned.
     """
-    m, _, k = groups
-    rows, columns, summed = (elements(g, extents) for g in groups)
+    a, b, m, n, k = plain.a, plain.b, plain.m, plain.n, plain.k
+    rows, columns, summed = (elements(g, extents) for g in (m, n, k))
     if columns <= _TURNED and rows * summed >= _LARGE:
         lanes = fastest(a, buffers[a.buffer])
         if lanes == m[-1].name:
             return Scheme(pack_a=columns > _NARROW)
-        staged = summed <= _DEEP and buffers[a.buffer].dtype != "complex128"
+        staged = summed <= DEEP and buffers[a.buffer].dtype != "complex128"
         if staged and lanes in [v.name for v in m]:
             return Scheme(pack_a=False, stage=True)
         if staged and lanes in [v.name for v in k]:

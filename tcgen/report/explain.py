@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..ir.plan import FusionPlan
 from ..ir.program import Add, Contract, Map, Program, pretty_step
 
 
-def explain_text(plan: FusionPlan, extents: Mapping[str, int]) -> str:
+def explain_text(
+    plan: FusionPlan,
+    extents: Mapping[str, int],
+    tuning: Sequence[Mapping[str, Any]] | None = None,
+) -> str:
     """Totals, then a line a step: text, cost polynomial, flops at the extents.
+
+    Args:
+        plan: of the program.
+        extents: of the base spaces.
+        tuning: products with the ways that measurement chose, where that was asked for.
 
     Units: flops, multiply + add = 2.
     """
@@ -28,7 +38,16 @@ def explain_text(plan: FusionPlan, extents: Mapping[str, int]) -> str:
             f"{pretty_step(step):<{width}}  {flops.value(extents):>16,} flops  ({flops}){note}"
         )
     lines += ["", "Loop nest", "", plan.pretty().rstrip()]
+    if tuning is not None:
+        lines += ["", "Matrix products, by what was measured", ""]
+        lines += [line for row in tuning for line in _measured(row)] or ["no product has two ways"]
     return "\n".join(lines) + "\n"
+
+
+def _measured(row: Mapping[str, Any]) -> list[str]:
+    same = row["taken"] == row["model"]
+    note = "as the model says" if same else f"not {row['model']}, as the model says"
+    return [f"{row['product']}   in {row['kernel']}", f"  by {row['taken']}: {note}"]
 
 
 def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:

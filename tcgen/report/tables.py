@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rich.console import Console, JustifyMethod
+from rich.markup import escape
 from rich.table import Table
 
 
@@ -17,6 +18,8 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     console.print(_arrays(report["arrays"]))
     if report.get("pareto"):
         console.print(_pareto(report["pareto"]))
+    if "tuning" in report:
+        console.print(_tuning(report["tuning"]))
     for note in report["notes"]:
         console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
     fusion = report["fusion"]
@@ -45,6 +48,17 @@ def _pareto(points: list[dict[str, Any]]) -> Table:
             str(point["repeats"]),
             ", ".join(point["loops"]) or "none",
         )
+    return table
+
+
+def _tuning(rows: list[dict[str, Any]]) -> Table:
+    """Ways that were measured; without an entry of the model where that had the same."""
+    table = _table(
+        "Matrix products, as measured", ("product", False), ("by", False), ("the model", False)
+    )
+    for row in rows:
+        other = "" if row["taken"] == row["model"] else row["model"]
+        table.add_row(*map(escape, (row["product"], row["taken"], other)))
     return table
 
 

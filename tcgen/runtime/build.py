@@ -144,7 +144,7 @@ def _probe(command: tuple[str, ...]) -> Compiler:
 
 def _accepted(command: tuple[str, ...], version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Those of OPTIONAL and of SKIPPED that a compiler takes; each version of it is tried once."""
-    parts = (*command, version, *OPTIONAL, *SKIPPED, _PROBE, _processor())
+    parts = (*command, version, *OPTIONAL, *SKIPPED, _PROBE, processor())
     path = _folder("compilers") / f"{_hash(parts)}.json"
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
@@ -281,7 +281,7 @@ def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
 
 def _key(source: Source, compiler: Compiler) -> str:
     used = (*REQUIRED, *source.flags(compiler))
-    return _hash((source.text, *compiler.command, compiler.version, *used, _processor()))
+    return _hash((source.text, *compiler.command, compiler.version, *used, processor()))
 
 
 def _hash(parts: Sequence[str]) -> str:
@@ -289,7 +289,7 @@ def _hash(parts: Sequence[str]) -> str:
 
 
 @cache
-def _processor() -> str:
+def processor() -> str:
     """What tells apart machines for which -march=native means different instructions."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
