@@ -209,7 +209,7 @@ def _array(number: int, given: Any) -> Array:
     try:
         return np.asarray(given)
     except ValueError as error:  # rows of different lengths, for example
-        raise ArgumentError(f"operand {number} is no array: {error}") from None
+        raise ShapeError(f"operand {number} is no array: {error}") from None
 
 
 def _path(optimize: Any, count: int) -> Path | None:

@@ -220,7 +220,7 @@ def _with_line(diagnostic: Diagnostic) -> Diagnostic:
     """The diagnostic of a later stage with its source line, where that can still be read."""
     try:
         lines = Path(diagnostic.span.file).read_text(encoding="utf-8-sig").splitlines()
-        return replace(diagnostic, source_line=lines[diagnostic.span.line - 1].replace("\t", " "))
+        return replace(diagnostic, source_line=lines[diagnostic.span.line - 1])
     except (OSError, ValueError, IndexError):
         return diagnostic
 

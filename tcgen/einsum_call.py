@@ -141,7 +141,9 @@ def run_einsum(
         MemoryLimitError: no plan fits the limit.
     """
     extents = extents_of(expression, tuple(a.shape for a in arrays))
-    if order is not None and (not isinstance(order, str) or order.upper() not in "CFAK"):
+    if not isinstance(order, str | None):
+        raise ArgumentError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+    if order is not None and order.upper() not in ("C", "F", "A", "K"):
         raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
     asked = None if dtype is None else _dtype(dtype)
     if out is not None:
@@ -226,7 +228,7 @@ def _run_kernel(call: _Call) -> Any:
     count_call(call.expression, call.dtype.name, "kernel", target)
     direct = call.out is not None and call.out.dtype == call.dtype and call.out.shape == call.shape
     if call.out is not None and direct:
-        program(**operands, out={"y": call.out.transpose(layout)})
+        program(**operands, out={"y": call.out.view(np.ndarray).transpose(layout)})
         return call.out
     made = program(**operands)["y"].transpose(np.argsort(layout))
     if call.out is None:

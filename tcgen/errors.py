@@ -46,7 +46,8 @@ class Diagnostic:
 
     def _excerpt(self) -> tuple[str, int, int]:
         """The line, or of a long one what is around the place; characters before and under ^."""
-        text, before, length = self.source_line.rstrip(), self.span.column - 1, self.span.length
+        line = "".join(c if c.isprintable() else " " for c in self.source_line)  # tabs and worse
+        text, before, length = line.rstrip(), self.span.column - 1, self.span.length
         length = max(1, min(length, _WIDEST))
         first = max(0, before - _WIDEST // 2) if len(text) > _WIDEST else 0
         shown = text[first : first + _WIDEST]

@@ -114,7 +114,7 @@ def test_rule_03_kinds_extents_and_joined_spaces() -> None:
     ("line", "message"),
     [
         ("space q filled", "filled is no kind of space"),
-        ("space q = 0", "the extent 0 is not a whole number of at least 1"),
+        ("space q = 0", "the extent 0 is not a whole number of 1 to 2^63 - 1"),
         ("space q = o", "q joins one space only"),
         ("space q = o + o", "q holds a space twice"),
         ("space q = o + q", "space q is a part of itself"),

@@ -29,7 +29,8 @@ from .numpy_expr import (
 from .scope import Scope, make_scope
 from .text import fill
 
-VECTOR_AXES = 3  # axes of the largest temporary array
+VECTOR_AXES = 3  # axes of the largest temporary array, where not more than _DEEPEST are left
+_DEEPEST = 12  # loops of one statement
 
 
 def numpy_source(module: Module, version: str) -> str:
@@ -82,10 +83,13 @@ def _head(var: LoopVar | BandVar, scope: Scope) -> str:
 
 
 def _walked(band: tuple[BandVar, ...]) -> int:
-    """How many outer variables are walked one by one: all that bound others, and all but three."""
+    """How many outer variables are walked one by one: all that bound others, and all but three.
+
+    Python nests twenty loops and no more, some of which are fused ones.
+    """
     bounding = {v.below for v in band}
     last = max((n for n, v in enumerate(band) if v.name in bounding), default=-1)
-    return max(last + 1, len(band) - VECTOR_AXES)
+    return max(last + 1, min(len(band) - VECTOR_AXES, _DEEPEST))
 
 
 def _assign(stmt: Assign, scope: Scope) -> list[str]:

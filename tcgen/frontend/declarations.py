@@ -12,6 +12,7 @@ from ..ir.expr import FUNCTIONS
 from ..ir.tensor import Index, Role, Space, Tensor
 from .attributes import Declared, declare
 from .blocks import Family, block_family
+from .literal import literal
 from .source import Problems
 from .syntax import Declaration, EquationLine, IndexLine, Line, SpaceLine, Word
 
@@ -146,9 +147,12 @@ class Names:
     def _extent(self, line: SpaceLine) -> int | None:
         if line.extent is None:
             return None
-        value = Fraction(line.extent.text)
-        if value.denominator != 1 or value < 1:
-            message = f"the extent {line.extent.text} is not a whole number of at least 1"
+        try:
+            value = literal(line.extent.text)
+        except ValueError:  # too long, or out of range
+            value = Fraction(0)
+        if value.denominator != 1 or not 1 <= value < 2**63:
+            message = f"the extent {line.extent.text:.20} is not a whole number of 1 to 2^63 - 1"
             self._problems.add(line.extent.span, message, f"write space {line.name.text} = 10")
             return None
         return int(value)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ..ir.system import Equation, Factor, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Tensor, distinct
+from .literal import OUTSIDE, why_not
 from .operators import Place
 from .permutations import gather
 from .products import Flat, Group, Piece
@@ -75,6 +76,9 @@ class Expander:
         self._check_bound(flat, here, bound, outside)
         summed = frozenset(p.index for p in flat.sums)
         self._check_single(flat, here, bound | summed, outside)
+        reason = why_not(flat.coeff)
+        if reason:
+            self._problems.add(flat.span, f"the number of this product {reason}", OUTSIDE)
         factors: list[Factor] = []
         for n, piece in enumerate(flat.pieces):
             if isinstance(piece.factor, Group):

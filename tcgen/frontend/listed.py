@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from ..errors import Diagnostic, Span, SpecError
+from .literal import literal
 
 _SMOOTH = tuple(
     d
@@ -32,7 +33,7 @@ def rational(text: str) -> Fraction:
         >>> [str(rational(x)) for x in ("-0.083333333333", "0.028", "+1.000", "3/8", "0.1234567")]
         ['-1/12', '1/36', '1', '3/8', '1234567/10000000']
     """
-    written = Fraction(text.replace(" ", ""))
+    written = literal(text.replace(" ", ""))
     if "." not in text:
         return written
     digits = len(text.partition(".")[2].partition("e")[0].strip())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Span
+from .literal import OUTSIDE, literal, why_not
 from .source import Problems, Statement
 from .syntax import (
     Attribute,
@@ -60,7 +61,6 @@ _ATTRIBUTES = (
 )
 TOO_DEEP = "this expression is nested too deeply"
 _LARGEST_EXPONENT = 1000
-_LARGEST_POWER_OF_TEN = 300
 _FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"
 
 
@@ -259,13 +259,12 @@ class _Builder:
         return -int(value) if sign and sign[0] == "-" else int(value)
 
     def _value(self, token: Any) -> Fraction:
-        """The exact value of a number whose power of ten is one that a float can hold."""
-        power = re.search(r"[eE]([+-]?[0-9]+)$", str(token))
-        if power and abs(int(power[1])) > _LARGEST_POWER_OF_TEN:
-            message = f"{token} is outside the range of floating-point numbers"
-            self._problems.add(self._span_of(token), message, "write a smaller power of ten")
+        """The exact value of a number that a program can hold."""
+        try:
+            return literal(str(token))
+        except ValueError as error:
+            self._problems.add(self._span_of(token), str(error), OUTSIDE)
             return Fraction(1)
-        return Fraction(str(token))
 
     def _declaration(self, output: bool, tree: Any) -> Declaration:
         name, axes, *attributes = tree.children
@@ -298,6 +297,9 @@ class _Builder:
                     )
                 elif denominator is not None:
                     value /= self._value(denominator)
+                    if why_not(value):
+                        message = f"this number {why_not(value)}"
+                        self._problems.add(self._span(tree), message, OUTSIDE)
                 if len(signed) == 2 and signed[0] == "-":
                     value = -value
                 return Attribute("=", self._span(tree), value=value)

@@ -24,6 +24,7 @@ from ..ir.system import Equation, Factor, System, Term
 from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from .assemble import assemble
 from .listed import nearest_ratio, refuse
+from .literal import literal
 from .rewrite import resolve_deltas, to_letters
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
@@ -275,7 +276,7 @@ def coefficient(data: Any) -> Fraction:
         Fraction(-1, 1)
     """
     exact = data.get("coeff_rational")
-    return nearest_ratio(float(data["coeff"])) if exact is None else Fraction(exact)
+    return nearest_ratio(float(data["coeff"])) if exact is None else literal(str(exact))
 
 
 def identifier_of(name: str) -> str:

@@ -15,6 +15,7 @@ from ..ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ..ir.system import Apply, fits_axis
 from ..ir.tensor import Index, Ref
 from .declarations import Names
+from .literal import OUTSIDE, why_not
 from .operators import OperatorReader, Place
 from .permutations import Signed, compose
 from .source import Problems
@@ -268,6 +269,14 @@ class ProductReader:
 
     def _number(self, node: Node) -> Fraction | None:
         """The value of an expression of numbers alone; None for anything else."""
+        value = self._computed(node)
+        reason = "" if value is None else why_not(value)
+        if reason:
+            self._problems.add(node.span, f"this number {reason}", OUTSIDE)
+            return Fraction(1)
+        return value
+
+    def _computed(self, node: Node) -> Fraction | None:
         match node:
             case Number(value, _):
                 return value

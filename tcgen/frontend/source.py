@@ -73,7 +73,7 @@ class Problems:
         """Add a problem; the same message at the same place counts once."""
         lines = self._lines.get(span.file, [])
         source = lines[span.line - 1] if 0 < span.line <= len(lines) else ""
-        diagnostic = Diagnostic(span, message, source.replace("\t", " "), advice)
+        diagnostic = Diagnostic(span, message, source, advice)
         self._found.setdefault((span, message), diagnostic)
 
     def raise_any(self) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from .literal import literal
+
 Wrong: TypeAlias = Callable[[str, str], None]
 """Receives a problem: message and advice."""
 
@@ -22,9 +24,9 @@ def exact(value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"{value!r} is no number")
     try:
-        written = Fraction(str(value))
+        written = literal(str(value))
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r} is no number") from None
+        raise ValueError(f"{value!r:.40} is no number that a program can hold") from None
     simple = written.limit_denominator(10**6)
     close = abs(simple - written) <= abs(written) / 10**15
     return simple if isinstance(value, float) and close else written

@@ -69,9 +69,10 @@ def read_terms(text: str, filename: str) -> System:
         line = text.split("\n")[error.lineno - 1]
         problem = Diagnostic(span, f"no JSON: {error.msg}", line, "mend the JSON here")
         raise SpecError((problem,)) from None
-    except RecursionError:
-        problem = Diagnostic(Span(filename, 1, 1), "the lists are nested too deeply")
-        raise SpecError((problem,)) from None
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        message = "the lists are nested too deeply" if deep else f"no JSON: {error}"
+        raise SpecError((Diagnostic(Span(filename, 1, 1), message),)) from None
     return read_term_data(data, filename)
 
 
