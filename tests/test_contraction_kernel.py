@@ -200,8 +200,8 @@ def test_schemes_follow_the_layout() -> None:
 
 PARTS = {
     "aged,cbfg->fedcba": {"blocks", "packed"},
-    "aebd,ce->dcba": {"blocks", "packed", "staged", "copied"},
-    "dabe,ec->dcba": {"blocks", "right", "staged"},
+    "aebd,ce->dcba": {"fallback", "packed", "staged", "copied"},
+    "dabe,ec->dcba": {"fallback", "right", "staged"},
     "deba,ce->dcba": {"blocks", "packed", "left"},
 }
 

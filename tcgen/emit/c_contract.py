@@ -16,6 +16,7 @@ _CALLERS = {
     "blocks": ("c/contract_work.c", "c/contract_stream.c", "c/contract_blocks.c", "c/contract.c"),
     "staged": ("c/contract_work.c", "c/contract_stage.c", "c/contract_staged.c"),
 }
+_CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has
 # How tiles read their operands: the constants of contract_head.c.
 _READ = {
     "packed": ("TC_PACKED", "TC_PACKED"),
@@ -54,7 +55,8 @@ def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str]
     """Sources of the parts of the kernel that a module calls, for each element type.
 
     They depend on nothing else, so that a machine compiles each of them once. There are several, so
-    that they are compiled at the same time, and none that is not needed.
+    that they are compiled at the same time, and none that is not needed. Blocks that are only the
+    fallback of stages have a name of their own: they are compiled when they are called.
     """
     found = {
         (dtype, part)
@@ -63,6 +65,7 @@ def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str]
         for dtype in [module.buffer(stmt.out.buffer).dtype]
         for part in _parts(stmt, dtype)
     }
+    found -= {(dtype, packing.FALLBACK) for dtype, part in found if part == "blocks"}
     return tuple(
         (packing.library(part, dtype), contraction_library(part, dtype, version))
         for dtype, part in sorted(found)
@@ -91,10 +94,11 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     if dtype == "complex128":
         return {"blocks", "packed"}
     left, right = _packed(stmt.scheme)
-    parts = {"blocks", "packed" if right else "right"} | (set() if left else {"left"})
-    if stmt.scheme.stage:
-        parts |= {"staged"} if stmt.scheme.pack_a else {"staged", "copied", "packed"}
-    return parts
+    parts = {"packed" if right else "right"} | (set() if left else {"left"})
+    if not stmt.scheme.stage:
+        return {"blocks", *parts}
+    copied = set() if stmt.scheme.pack_a else {"copied", "packed"}
+    return {"staged", packing.FALLBACK, *parts, *copied}
 
 
 def _packed(scheme: Scheme) -> tuple[bool, bool]:

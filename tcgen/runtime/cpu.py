@@ -7,9 +7,11 @@ survive a fork, and waiting for them would hang.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 from ..artifact import Artifact
@@ -17,7 +19,8 @@ from ..manifest import FetchEntry, HostEntry
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .host import Values, has_fetch, walk
-from .packing import CALLERS, TILES, library
+from .later import Later, standing_in
+from .packing import CALLERS, FALLBACK, TILES, library
 from .store import Store
 from .threads import wanted_threads
 
@@ -46,20 +49,31 @@ def _address(function: Any) -> int | None:
     return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _linked(parts: Mapping[tuple[str, str], ctypes.CDLL]) -> dict[tuple[str, str], Any]:
-    """Functions of the generated kernel, which find the tiles that they call."""
-    functions = {}
-    for (part, dtype), caller in parts.items():
-        if part not in CALLERS:
-            continue
-        kind = _KINDS[dtype]
-        functions[part, dtype] = getattr(caller, f"tc_{part}_{kind}")
-        for way in TILES:
-            made = parts.get((way, dtype))
-            if made is not None:
-                table = (ctypes.c_void_p * 4).in_dll(caller, f"tc_{way}_{kind}")
-                table[:] = list((ctypes.c_void_p * 4).in_dll(made, f"tc_made_{kind}"))
-    return functions
+def _linked(
+    part: str, dtype: str, caller: ctypes.CDLL, made: Mapping[tuple[str, str], ctypes.CDLL]
+) -> int:
+    """Address of the function of a part of the kernel, which is given the tiles that it calls."""
+    kind = _KINDS[dtype]
+    for way in TILES:
+        tiles = made.get((way, dtype))
+        if tiles is not None:
+            table = (ctypes.c_void_p * 4).in_dll(caller, f"tc_{way}_{kind}")
+            table[:] = list((ctypes.c_void_p * 4).in_dll(tiles, f"tc_made_{kind}"))
+    address = _address(getattr(caller, f"tc_{part}_{kind}"))
+    assert address is not None, "a function of a library has an address"
+    return address
+
+
+def _source(artifact: Artifact, part: str, dtype: str) -> Source:
+    """What lies around the tiles takes little time beside them; -O1 compiles it twice as fast."""
+    level = "-O2" if part in TILES else "-O1"
+    return Source(artifact.text(library(part, dtype)), level)
+
+
+def _fallback(artifact: Artifact, dtype: str, made: Mapping[tuple[str, str], ctypes.CDLL]) -> int:
+    """Address of the blocks that are called where the buffer of a stage is too small."""
+    (caller,) = build_libraries((_source(artifact, FALLBACK, dtype),))
+    return _linked("blocks", dtype, caller, made)
 
 
 class CpuBackend:
@@ -68,26 +82,39 @@ class CpuBackend:
     def __init__(self, artifact: Artifact) -> None:
         self.manifest = manifest = artifact.manifest
         text = artifact.text("kernels.c")
+        dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
         parts = [
             (part, dtype)
-            for dtype in sorted({c[0] for k in manifest.kernels for c in k.contractions})
+            for dtype in dtypes
             for part in (*CALLERS, *TILES)
             if artifact.has(library(part, dtype))
         ]
-        # What lies around the tiles takes little time beside them, and -O1 compiles twice as fast.
-        sources = [
-            Source(artifact.text(library(part, dtype)), "-O1" if part in CALLERS else "-O2")
-            for part, dtype in parts
-        ]
+        sources = [_source(artifact, part, dtype) for part, dtype in parts]
         self._library, *built = build_libraries((Source(text), *sources))
-        found = _linked(dict(zip(parts, built, strict=True)))
+        made = dict(zip(parts, built, strict=True))
         self._calls_blas = "tc_gemm_" in text
         # The fourth place tells the kernels that the BLAS runs on the calling thread.
         blas = (*blas_pointers(), blas_threads().controlled or None) if self._calls_blas else _NONE
-        entries = (_address(found.get((part, dtype))) for part in CALLERS for dtype in _KINDS)
+        places = {
+            caller: len(blas) + n for n, caller in enumerate(itertools.product(CALLERS, _KINDS))
+        }
+        entries = (
+            _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
+            for part, dtype in places
+        )
         pointers = (*blas, *entries)
-        self._blas = (ctypes.c_void_p * len(pointers))(*pointers)
+        self._table = (ctypes.c_void_p * len(pointers))(*pointers)
+        self._later = {
+            places["blocks", dtype]: Later(partial(_fallback, artifact, dtype, made))
+            for dtype in dtypes
+            if artifact.has(library(FALLBACK, dtype))
+        }
         self._kernels = {k.name: k for k in manifest.kernels}
+
+    def complete(self) -> None:
+        """Compile what only some calls need."""
+        for function in self._later.values():
+            function.made()
 
     @property
     def threads(self) -> int:
@@ -118,8 +145,8 @@ class CpuBackend:
         if not has_fetch(host):
             function = getattr(self._library, f"tcgen_phase_{phase}")
             function.restype = None
-            with self._alone():
-                function(table, extents, apart, count, self._blas)
+            with self._alone(), standing_in(self._table, self._later) as functions:
+                function(table, extents, apart, count, functions)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -127,7 +154,7 @@ class CpuBackend:
             given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
             function = getattr(self._library, kernel.symbol)
             function.restype = None
-            with self._alone():
-                function(table, extents, given, apart, count, self._blas)
+            with self._alone(), standing_in(self._table, self._later) as functions:
+                function(table, extents, given, apart, count, functions)
 
         walk(host, self.manifest, store.extents, launch, fetch)

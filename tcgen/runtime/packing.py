@@ -20,6 +20,7 @@ _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 # Parts of the generated kernel: tiles by how they read their operands, and who calls them.
 TILES = ("packed", "left", "right", "copied")
 CALLERS = ("blocks", "staged")
+FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 
 def library(part: str, dtype: str) -> str:

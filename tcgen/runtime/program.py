@@ -89,13 +89,15 @@ class Program:
         return self.artifact.save(folder)
 
     def build(self) -> None:
-        """Compile now what the first call would compile.
+        """Compile now what calls would compile, also what only some of them need.
 
         Raises:
             BuildError: the compiler is missing or failed.
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
-        self._ready()
+        backend = self._ready()
+        if isinstance(backend, CpuBackend):
+            backend.complete()
 
     def extents_for(self, /, **arrays: object) -> dict[str, int]:
         """Extents of the base spaces that a call with some or all arrays would have."""

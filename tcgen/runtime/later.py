@@ -1,0 +1,91 @@
+"""Functions of the generated kernel that few calls need: compiled when a call first does.
+
+Generated code calls through a table of functions. For what is not compiled yet, a call gets a table
+with a stand-in, which compiles the function, lets it do the work, and leaves its address for the
+calls that follow.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+# tc_contraction of templates/c/contract_call.c.
+_CONTRACTION = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    *(ctypes.c_int, ctypes.c_int),
+    *(ctypes.c_void_p,) * 5,
+    *(ctypes.c_double, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p),
+    *(ctypes.c_void_p, ctypes.c_int64),
+)
+
+
+class Later:
+    """A function of the kernel that is compiled at most once, when it is asked for.
+
+    Args:
+        make: compiles it and returns its address.
+
+    Attributes:
+        address: None as long as nobody has asked.
+    """
+
+    def __init__(self, make: Callable[[], int]) -> None:
+        self.address: int | None = None
+        self._make = make
+        self._lock = threading.Lock()
+
+    def made(self) -> int:
+        """The address of the function.
+
+        Raises:
+            BuildError, UnavailableError: it cannot be compiled; the next one who asks tries again.
+        """
+        with self._lock:
+            if self.address is None:
+                self.address = self._make()
+            return self.address
+
+
+@contextmanager
+def standing_in(table: Any, later: Mapping[int, Later]) -> Iterator[Any]:
+    """The table of functions for one call, complete as far as the call needs it.
+
+    Args:
+        table: addresses, as an array of ctypes; that of each function that has been made is put in.
+        later: functions that may not be there yet, by their place in the table.
+
+    Raises:
+        BuildError, UnavailableError: at the end, where the call needed what cannot be compiled; its
+            results are worth nothing then.
+    """
+    for place, function in later.items():
+        table[place] = function.address
+    missing = {place: function for place, function in later.items() if function.address is None}
+    if not missing:
+        yield table
+        return
+    errors: list[BaseException] = []
+
+    def stand_in(function: Later) -> Any:
+        def call(*given: Any) -> int:
+            if errors:
+                return 0
+            try:
+                return int(_CONTRACTION(function.made())(*given))
+            except BaseException as error:  # no exception passes through C: raised below
+                errors.append(error)
+                return 0
+
+        return _CONTRACTION(call)
+
+    own = type(table)(*table)
+    calls = {place: stand_in(function) for place, function in missing.items()}  # to be kept alive
+    for place, call in calls.items():
+        own[place] = ctypes.cast(call, ctypes.c_void_p).value
+    yield own
+    if errors:
+        raise errors[0]
