@@ -207,6 +207,36 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
             {"targets": [target("r[i]", term(1, "u[i]")), target("u[i]", term(1, "r[i]"))]},
             "these targets need each other: r -> u -> r",
         ),
+        (
+            {"targets": [target("r[i,a]", term(1, "x[i,a]"), antisymmetrize=[["i", "a"]])]},
+            "antisymmetrize ['i', 'a'] is not understood",
+        ),
+        (
+            {"targets": [target("r[i]", term(1, "x[i]"), antisymmetrize=[["i", "i"]])]},
+            "antisymmetrize ['i', 'i'] is not understood",
+        ),
+        (
+            {"targets": [target("r[i,a]", term(1, "x[i,a]", perms=[[-1, ["a", "i"]]]))]},
+            "perms entry [-1, ['a', 'i']] is not understood",
+        ),
+        (
+            {
+                "targets": [target("e", term(1, "x[i,a]"))],
+                "tensors": {"x": {"axes": ["o", "v"], "sym": "sym(0,1)"}},
+            },
+            "tensor x: a symmetry exchanges axes of different ranges",
+        ),
+        (
+            {
+                "targets": [target("e", term(1, "x[i,j]"))],
+                "tensors": {"x": {"axes": ["o", "o"], "sym": "sym(0,1) antisym(0,1)"}},
+            },
+            "tensor x: the symmetries of x force it to be zero",
+        ),
+        (
+            {"targets": [target("e", term(1, "x[i]"))], "ranges": {"o": ["i"], "v": ["a", "i"]}},
+            "letter i is in the ranges o and v",
+        ),
     ],
 )
 def test_what_is_wrong_names_file_target_and_term(data: Any, message: str) -> None:

@@ -61,6 +61,9 @@ def read_ranges(data: dict[str, Any], wrong: Wrong) -> dict[str, str]:
             wrong(f"range {name!r} is no name", 'write {"o": ["i", "j"]}')
         elif isinstance(letters, list) and all(isinstance(x, str) and x for x in letters):
             ranges[name] = "".join(x[0] for x in letters)
+            for other, text in list(ranges.items())[:-1]:
+                for letter in sorted(set(text) & set(ranges[name])):
+                    wrong(f"letter {letter} is in the ranges {other} and {name}", "name it in one")
         else:
             wrong(f"range {name} is no list of letters", 'write {"o": ["i", "j"]}')
     taken = set("".join(ranges.values()))

@@ -24,7 +24,7 @@ from typing import Any
 from ..errors import Diagnostic, Span, SpecError
 from ..ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, Permutation, System, Term
-from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ..ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 from .assemble import assemble, find_cycle
 from .blocks import Family, family_of, permuted
 from .rewrite import resolve_deltas, to_letters
@@ -191,10 +191,12 @@ class _Reader:
         if len(set(left)) != len(left):
             self._wrong(f"{where}: its indices are not distinct", "use different letters")
         groups = data.get("antisymmetrize") or []
-        known = {i.name for i in left}
+        known = {i.name: i.space for i in left}
         for group in groups if isinstance(groups, list) else [groups]:
-            if not isinstance(group, list) or not {str(x) for x in group} <= known:
-                advice = f"write groups of the letters {sorted(known)}"
+            named = [str(x) for x in group] if isinstance(group, list) else ["?"]
+            spaces = {known.get(x) for x in named}
+            if None in spaces or len(spaces) > 1 or len(set(named)) < len(named):
+                advice = f"write groups of the letters {sorted(known)}, each of one range"
                 self._wrong(f"{where}: antisymmetrize {group} is not understood", advice)
                 return None
         found = tuple(tuple(str(x) for x in group) for group in groups)
@@ -287,13 +289,16 @@ class _Reader:
                 self._wrong(f"tensor {name}: axis {axis} is no range", "name it in ranges")
                 return None
             spaces = (*spaces, self._space(axis))
+        volatile = not (entry or {}).get("constant", False)
         try:
             symmetry = read_symmetry(entry or {}, len(spaces))
+            if any(permuted(spaces, s) != spaces for s in symmetry):
+                raise ValueError("a symmetry exchanges axes of different ranges")
+            self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
+            symmetry_group(self._inputs[name])  # which raises where it forces zero
         except ValueError as error:
             self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
             return None
-        volatile = not (entry or {}).get("constant", False)
-        self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
         return self._inputs[name]
 
     def _block(
@@ -332,14 +337,16 @@ class _Reader:
         return family
 
     def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> tuple[Permutation, ...]:
-        letters = [i.name for i in left]
+        letters, spaces = [i.name for i in left], {i.name: i.space for i in left}
         perms = []
         for entry in data if isinstance(data, list) else [data]:
             match entry:
-                case [1 | -1 as sign, [*images]] if sorted(map(str, images)) == sorted(letters):
+                case [1 | -1 as sign, [*images]] if sorted(map(str, images)) == sorted(
+                    letters
+                ) and [spaces[x] for x in images] == list(spaces.values()):
                     perms.append(Permutation(int(sign), tuple(letters.index(x) for x in images)))
                 case _:
-                    advice = f"each is [sign, indices], a permutation of {letters}"
+                    advice = f"each is [sign, indices], a permutation of {letters} within ranges"
                     self._wrong(f"{where}: perms entry {entry} is not understood", advice)
                     return ()
         identity = tuple(range(len(left)))
