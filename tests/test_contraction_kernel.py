@@ -160,6 +160,9 @@ def test_large_operands(labels: str) -> None:
         ("eba,ce->cba", {"a": 31, "b": 57, "c": 307, "e": 5}),  # runs of many panels
         ("aged,cbfg->fedcba", {"a": 23, "b": 9, "c": 8, "d": 11, "e": 7, "f": 5, "g": 3}),
         ("badg,cgfe->fedcba", {"a": 21, "b": 10, "c": 9, "d": 7, "e": 11, "f": 4, "g": 1}),
+        # Panels of several runs, the last one of fewer.
+        ("aged,cbfg->fedcba", {"a": 10, "b": 9, "c": 13, "d": 11, "e": 7, "f": 12, "g": 5}),
+        ("aged,cbfg->fedcba", {"a": 5, "b": 17, "c": 13, "d": 11, "e": 7, "f": 13, "g": 40}),
         ("dabe,ec->dcba", {"a": 30, "b": 29, "c": 13, "d": 53, "e": 17}),  # staged
     ],
 )

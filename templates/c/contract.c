@@ -14,24 +14,31 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     w.left = scheme & TC_PACK_LEFT || $parts == 2;
     w.right = scheme & TC_PACK_RIGHT || $parts == 2;
     if (!w.left) run = tc_min(run, tc_run(w.m.axes, w.m.length, w.m.x));
+    /* Past the caches go large targets of long stretches, or of whole lines. */
+    int64_t stretch = run;
+    for (int d = w.n.axes - 1; d >= 0 && w.n.y[d] == stretch; --d) stretch *= w.n.length[d];
+    const int past = !add && summed <= w.blocks.depth && (uintptr_t)c%sizeof($scalar) == 0
+        && (double)rows*columns*batches*sizeof($scalar) >= TC_STREAM_BYTES;
+    const int joined = past && stretch >= 6*lanes;
+    w.run = run;
+    w.together = joined && w.left ? tc_runs_together(rows, run, summed, lanes) : 1;
     const int64_t padded = (run + lanes - 1)/lanes*lanes;
     const int most = w.blocks.depth < TC_DEEP ? 5 : 25;  /* of which one part may be padding */
-    w.regular = most*run >= (most - 1)*padded || run == rows || (w.blocks.depth < 32 && run > 1);
+    w.regular = w.together > 1 || most*run >= (most - 1)*padded || run == rows
+        || (w.blocks.depth < 32 && run > 1);
     if (!w.regular) {
-        run = rows;
+        w.run = run = rows;
         w.left = 1;
     }
     if (w.left == 0 && w.right == 0) w.right = 1;
-    w.cut = tc_cut_rows(rows, run, lanes);
+    w.cut = tc_cut_rows(rows, w.together*run, lanes);
     w.steps = tc_steps_of(&w.k, w.blocks.depth);
-    /* Past the caches go targets of long stretches, or of whole vectors. */
-    int64_t stretch = run;
-    for (int d = w.n.axes - 1; d >= 0 && w.n.y[d] == stretch; --d) stretch *= w.n.length[d];
+    const int lines = run%lanes == 0 && tc_on_lines_$kind(&w);
     w.stream = TC_CACHED;
-    if (!add && summed <= w.blocks.depth && w.regular && (uintptr_t)c%sizeof($scalar) == 0
-        && (double)rows*columns*batches*sizeof($scalar) >= TC_STREAM_BYTES) {
-        if (run%lanes == 0 && tc_on_lines_$kind(&w)) w.stream = TC_DIRECT;
-        else if (stretch >= 6*lanes) w.stream = TC_BUFFERED;
+    if (past && w.regular) {
+        /* Tiles of half lines had better be joined, too. */
+        if (lines && w.together == 1 && (TC_VECTOR == 64 || !joined)) w.stream = TC_DIRECT;
+        else if (joined) w.stream = TC_BUFFERED;
     }
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;
     const int up = w.m.axes - 1;

@@ -89,44 +89,62 @@ static int64_t tc_tall_$kind(const tc_work_$kind *w, const tc_block_$kind *block
     return last;
 }
 
-/* Columns that go through the buffer with panels of one run, at least those of a tile. */
-static int64_t tc_broad_$kind(const tc_cut *cut)
+/* Columns that go through the buffer with panels of one run, or runs of one panel, at least those of
+ * a tile.
+ */
+static int64_t tc_broad_$kind(const tc_work_$kind *w)
 {
+    const tc_cut *const cut = &w->cut;
     const int64_t height = (cut->vectors + cut->pieces - 1)/cut->pieces;
-    return TC_LINES/(tc_min(cut->pieces, TC_TALLEST)*height + 1)/TC_COLUMNS*TC_COLUMNS;
+    const int64_t lines = w->together > 1
+        ? w->together*((w->run + cut->lanes - 1)/cut->lanes + 1)
+        : tc_min(cut->pieces, TC_TALLEST)*height + 1;
+    return (TC_LINES - w->together)/lines/TC_COLUMNS*TC_COLUMNS;
 }
 
-/* A chunk of a target that passes by the caches: panels q0 to q1, of one run, and columns
- * j0 to j1. It is written as the target lies, runs that follow each other joined,
- * so that whole lines are stored while the next chunk is computed.
+/* A chunk of a target that passes by the caches: panels q0 to q1, of one run, or one panel of several
+ * runs, and columns j0 to j1. It is written as the target lies, runs that follow each other joined,
+ * so that whole lines are stored while the next chunk is computed. Runs of one panel lie
+ * one behind the other in the buffer, each within its lines as in the target.
  */
 static void tc_chunk_$kind(
     const tc_work_$kind *w, const tc_block_$kind *block, int64_t q0, int64_t q1, int64_t j0, int64_t j1)
 {
     const int64_t across = w->cut.lanes, row = block->strips[q0].row;
-    const int64_t rows = block->strips[q1 - 1].row + block->strips[q1 - 1].rows - row;
+    const int64_t all = block->strips[q1 - 1].row + block->strips[q1 - 1].rows - row;
+    const int64_t runs = w->together > 1 ? all/w->run : 1, rows = all/runs;
+    const int64_t *const c_row = block->c_row + row, *const c_column = block->c_column;
     tc_stream_$kind *const stream = block->stream;
     stream->turn = !stream->turn;
     $scalar *const buffer = ($scalar *)stream->buffer[stream->turn];
-    $scalar *const c = block->c + block->c_row[row];
-    int64_t place[TC_LINES + TC_COLUMNS], first[TC_LINES + 1], end = 0, next = INT64_MIN;
+    $scalar *const c = block->c + c_row[0];
+    int64_t place[TC_LINES + TC_COLUMNS], first[TC_LINES + 1], end = 0;
     int stretches = 0;
-    for (int64_t j = j0; j < j1; ++j) {
-        if (block->c_column[j] != next) {
-            end = (end + across - 1)/across*across;
-            end += (int64_t)((uintptr_t)(c + block->c_column[j])%TC_VECTOR/sizeof($scalar));
-            first[stretches++] = j;
-            __builtin_prefetch(c + block->c_column[j], 1, 3);  /* the ends are not whole lines */
-        }
-        place[j - j0] = end;
-        end += rows;
-        next = rows == w->cut.run ? block->c_column[j] + rows : INT64_MIN;
-        if (j + 1 == j1 || block->c_column[j + 1] != next) {
-            __builtin_prefetch(c + block->c_column[j] + rows - 1, 1, 3);
-        }
+    for (int64_t j = j0; j < j1;) {
+        end = (end + across - 1)/across*across;
+        end += (int64_t)((uintptr_t)(c + c_column[j])%TC_VECTOR/sizeof($scalar));
+        first[stretches++] = j;
+        const int64_t apart = rows == w->run ? rows : 0;  /* from a run to one that joins it */
+        do {
+            place[j++ - j0] = end;
+            end += rows;
+        } while (j < j1 && apart && c_column[j] == c_column[j - 1] + apart);
     }
     first[stretches] = j1;
     for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*across;
+    const int64_t room = (end + across - 1)/across*across + across;
+    int64_t begin[TC_RUNS], here[3*TC_LANES];
+    tc_piece_$kind piece[3*TC_LANES];
+    for (int64_t r = 0; r < runs; ++r) {
+        begin[r] = r*room + ((c_row[r*rows] - c_row[0])%across + across)%across;
+        for (int64_t n = 0; n < stretches; ++n) {  /* the ends are not whole lines */
+            const $scalar *const to = c + (c_row[r*rows] - c_row[0]);
+            __builtin_prefetch(to + c_column[first[n]], 1, 3);
+            __builtin_prefetch(to + c_column[first[n + 1] - 1] + rows - 1, 1, 3);
+        }
+        for (int64_t n = 0; runs > 1 && n < rows; ++n) here[r*rows + n] = begin[r] + n;
+    }
+    const int pieces = runs > 1 ? tc_pieces_$kind(here, all, piece) : 0;
     const int64_t tiles = (j1 - j0 + TC_COLUMNS - 1)/TC_COLUMNS*(q1 - q0);
     int64_t waiting = 0;
     for (int64_t n = stream->first; n < stream->count; ++n) waiting += stream->stretch[n].lines;
@@ -141,13 +159,17 @@ static void tc_chunk_$kind(
             tile.add = tile.far = 0;
             tile.leave = 0;
             tc_share_lines_$kind(&tile, stream, share);
-            run(&tile);
+            if (runs > 1) tc_pieced_$kind(run, &tile, piece, pieces, tc_min(TC_COLUMNS, j1 - j));
+            else run(&tile);
         }
     }
     tc_drain_stream_$kind(stream);
-    for (int n = 0; n < stretches; ++n) {
-        tc_pass_$kind(stream, ($real *)(c + block->c_column[first[n]]),
-            ($real *)(buffer + place[first[n] - j0]), (first[n + 1] - first[n])*rows*$parts);
+    for (int64_t r = 0; r < runs; ++r) {
+        for (int n = 0; n < stretches; ++n) {
+            tc_pass_$kind(stream, ($real *)(c + (c_row[r*rows] - c_row[0]) + c_column[first[n]]),
+                ($real *)(buffer + begin[r] + place[first[n] - j0]),
+                (first[n + 1] - first[n])*rows*$parts);
+        }
     }
 }
 
@@ -155,7 +177,7 @@ static void tc_chunk_$kind(
 static void tc_tiles_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
 {
     const int64_t panels = block->panels, columns = block->columns;
-    const int64_t broad = tc_broad_$kind(&w->cut);
+    const int64_t broad = tc_broad_$kind(w);
     if (w->stream == TC_BUFFERED && w->inner_columns) {
         for (int64_t q = 0, next; q < panels; q = next) {
             next = tc_tall_$kind(w, block, q);

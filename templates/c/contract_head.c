@@ -62,6 +62,21 @@ $call
 #define TC_MASK_s(to, x, first, last, add) TC_MASKED(__builtin_ia32_loadups512_mask, \
     __builtin_ia32_storeups512_mask, unsigned short, to, x, first, last, add)
 #define TC_MASK_z TC_MASK_d
+#elif defined(__AVX__)
+#define TC_MASKED(load, store, pick, lanes, to, x, first, last, add)          \
+    do {                                                                      \
+        typedef pick tc_lane __attribute__((vector_size(TC_VECTOR)));         \
+        const tc_lane tc_n = lanes, tc_m = (tc_n >= (pick)(first)) & (tc_n < (pick)(last)); \
+        __typeof__(x) tc_x = x;                                               \
+        if (add) tc_x += load((const __typeof__(x) *)(to), tc_m);             \
+        store((__typeof__(x) *)(to), tc_m, tc_x);                             \
+    } while (0)
+#define TC_UP_TO(...) {__VA_ARGS__}
+#define TC_MASK_d(to, x, first, last, add) TC_MASKED(__builtin_ia32_maskloadpd256, \
+    __builtin_ia32_maskstorepd256, long long, TC_UP_TO(0, 1, 2, 3), to, x, first, last, add)
+#define TC_MASK_s(to, x, first, last, add) TC_MASKED(__builtin_ia32_maskloadps256, \
+    __builtin_ia32_maskstoreps256, int, TC_UP_TO(0, 1, 2, 3, 4, 5, 6, 7), to, x, first, last, add)
+#define TC_MASK_z TC_MASK_d
 #endif
 #define TC_STREAM_z TC_STREAM_d
 
@@ -71,6 +86,7 @@ $call
 #define TC_PENDING 64            /* lines of the target that wait for the next tile to store them, */
 #define TC_LINES 400             /* for the tiles that follow, */
 #define TC_STRETCHES 256         /* and the stretches that they form */
+#define TC_RUNS 16               /* most runs of the target in a panel */
 #define TC_TALLEST 16            /* panels that wait together, with all columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
@@ -165,18 +181,32 @@ static int64_t tc_run(int axes, const int64_t *length, const int64_t *stride)
     return run;
 }
 
-/* How rows are cut into panels of at most three vectors: whole runs, or all rows as one run. */
+/* How rows are cut into panels of at most three vectors: by runs, several short ones together, or all
+ * rows as one run.
+ */
 typedef struct {
-    int64_t run, vectors, pieces, panels;
+    int64_t rows, run, vectors, pieces, panels;
     int lanes;
 } tc_cut;
 
 static tc_cut tc_cut_rows(int64_t rows, int64_t run, int lanes)
 {
-    tc_cut cut = {run, (run + lanes - 1)/lanes, 0, 0, lanes};
+    tc_cut cut = {rows, run, (run + lanes - 1)/lanes, 0, 0, lanes};
     cut.pieces = (cut.vectors + 2)/3;
-    cut.panels = rows/run*cut.pieces;
+    cut.panels = (rows + run - 1)/run*cut.pieces;
     return cut;
+}
+
+/* How many runs a panel takes: a tile of several has fewer idle lanes, but is stored in pieces. In
+ * units of a vector's products at a summed point, a tile takes the time of 12, and a piece that of 4.
+ */
+static int64_t tc_runs_together(int64_t rows, int64_t run, int64_t depth, int lanes)
+{
+    const int64_t runs = tc_min(tc_min(3*lanes/run, rows/run), TC_RUNS);
+    if (runs < 2) return 1;
+    const int64_t vectors = (runs*run + lanes - 1)/lanes, pieces = runs + vectors - 1;
+    const int64_t alone = runs*((run + lanes - 1)/lanes*depth + 12);
+    return 20*(vectors*depth + 12 + 4*pieces) < 19*alone ? runs : 1;
 }
 
 /* First row of a panel; its vectors and rows. */
@@ -185,9 +215,12 @@ static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t 
     const int64_t piece = panel%cut->pieces, base = cut->vectors/cut->pieces;
     const int64_t extra = cut->vectors%cut->pieces;
     const int64_t skip = piece*base + tc_min(piece, extra);
+    const int64_t first = panel/cut->pieces*cut->run + skip*cut->lanes;
     *vectors = (int)(base + (piece < extra));
     *rows = tc_min((int64_t)*vectors*cut->lanes, cut->run - skip*cut->lanes);
-    return panel/cut->pieces*cut->run + skip*cut->lanes;
+    *rows = tc_min(*rows, cut->rows - first);  /* the last panel may hold fewer runs */
+    *vectors = (int)((*rows + cut->lanes - 1)/cut->lanes);
+    return first;
 }
 
 /* How summed points are cut into blocks: in their order, or, where two long axes have stride 1 in an

@@ -154,15 +154,35 @@ static int tc_pieces_$kind(const int64_t *c_row, int64_t rows, tc_piece_$kind *p
     return count;
 }
 
-/* A tile at an edge, or one whose rows are not consecutive: by way of a buffer. */
-static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
-    const tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
+/* A tile by way of a buffer, of which pieces are stored. */
+static __attribute__((noinline)) void tc_pieced_$kind(tc_run_tile_$kind *run, tc_tile_$kind *tile,
+    const tc_piece_$kind *piece, int pieces, int64_t columns)
 {
     tc_vec_$kind whole[TC_COLUMNS][3];
+    int64_t places[TC_COLUMNS];
+    $real *to[TC_COLUMNS];
+    for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
+    for (int64_t j = 0; j < columns; ++j) to[j] = ($real *)(tile->c + tile->c_column[j]);
+    const int add = tile->add;
+    tile->c = ($scalar *)whole[0];
+    tile->c_column = places;
+    tile->add = tile->far = 0;
+    tile->leave = 0;
+    run(tile);
+    for (int n = 0; n < pieces; ++n) {
+        const tc_piece_$kind p = piece[n];
+        for (int64_t j = 0; j < columns; ++j) {
+            tc_part_$kind(to[j] + p.shift, whole[j][p.vector], p.first, p.last, add);
+        }
+    }
+}
+
+/* A tile at an edge, or one whose rows are not consecutive. */
+static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
+    tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
+{
     tc_piece_$kind piece[3*TC_LANES];
     const int pieces = tc_pieces_$kind(c_row, rows, piece);
-    int64_t places[TC_COLUMNS];
-    for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
     for (int64_t j = 0; j < columns; ++j) {
         const $real *const to = ($real *)(tile->c + tile->c_column[j]);
         for (int n = 0; n < pieces; ++n) {
@@ -170,17 +190,5 @@ static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
             __builtin_prefetch(to + piece[n].shift + piece[n].last - 1, 1, 3);
         }
     }
-    tc_tile_$kind inner = *tile;
-    inner.c = ($scalar *)whole[0];
-    inner.c_column = places;
-    inner.add = inner.far = 0;
-    inner.leave = 0;
-    run(&inner);
-    for (int64_t j = 0; j < columns; ++j) {
-        $real *const to = ($real *)(tile->c + tile->c_column[j]);
-        for (int n = 0; n < pieces; ++n) {
-            tc_part_$kind(to + piece[n].shift, whole[j][piece[n].vector], piece[n].first,
-                piece[n].last, tile->add);
-        }
-    }
+    tc_pieced_$kind(run, tile, piece, pieces, columns);
 }
