@@ -230,11 +230,12 @@ def test_staged_programs_run_at_extents_that_no_stage_holds(labels: str) -> None
         np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
 
 
-def test_thin_products_leave_the_blas() -> None:
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_thin_products_leave_the_blas(dtype: str) -> None:
     """A product that lies right goes to the BLAS, unless it is large and one side is short."""
     found = {}
     for n in (72, 600):
-        _, module = program_for("ik,jk->ij", {"i": 9000, "j": n, "k": n}, "float64")
+        _, module = program_for("ik,jk->ij", {"i": 9000, "j": n, "k": n}, dtype)
         (product,) = module.kernels[0].body
         assert isinstance(product, Gemm)
         found[n] = product.scheme

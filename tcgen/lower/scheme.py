@@ -40,7 +40,7 @@ def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
     """
     sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
     enough = prod(sides) >= _WORTH and min(sides[:2]) >= _TILE
-    return product.dtype == "float64" and enough and min(sides) <= _THIN
+    return product.dtype != "complex128" and enough and min(sides) <= _THIN
 
 
 def as_contraction(
