@@ -13,7 +13,7 @@ from .config import Machine, Options, parse_bytes, parse_extents, parse_machine
 from .driver import Tracer, compile_system, read_system
 from .errors import ArgumentError, TcgenError
 from .ir.system import System
-from .runtime.build import find_compiler
+from .runtime.build import find_compiler, no_compiler
 from .runtime.program import Program
 
 
@@ -117,7 +117,7 @@ def default_target(*, warn: bool = False) -> str:
         return "cpu"
     if warn:
         warnings.warn(
-            "no C compiler found: using target numpy (install gcc or clang, or set TCGEN_CC)",
+            f"{no_compiler()}: using target numpy (install gcc or clang, or set TCGEN_CC)",
             stacklevel=3,
         )
     return "numpy"

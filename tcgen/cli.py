@@ -43,7 +43,7 @@ from .errors import ExtentError, SpecError, TcgenError
 from .ir.plan import FusionPlan
 from .ir.system import System, planning_extents
 from .plan_cache import plans_kept
-from .runtime.build import cache_clear, cache_info
+from .runtime.build import cache_clear, cache_info, no_compiler
 from .runtime.program import Program
 from .way_times import times_kept
 
@@ -350,7 +350,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
     elif target is None:
         target = default_target()
         if target == "numpy" and not ctx.obj["quiet"]:
-            click.echo("tcgen: no C compiler found, using target numpy", err=True)
+            click.echo(f"tcgen: {no_compiler()}, using target numpy", err=True)
     options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:

@@ -65,7 +65,9 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         raise ArgumentError(
             f"cannot read inputs from {path}: it is no .npz file, write it with numpy.savez"
         ) from error
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
+    except ValueError as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
     other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if other:

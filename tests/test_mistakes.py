@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -168,6 +169,7 @@ def spec(tmp_path: Path) -> Path:
         (("-e", "o=100000", "-e", f"v={10**18}"), 3, "no machine has memory for"),
         (("-e", f"v={10**30}"), 3, "no machine has memory for"),
         (("--inputs", "bytes.npz"), 2, "f.txt is no array"),
+        (("--inputs", "no.npz"), 2, "cannot read inputs from no.npz: No such file or directory\n"),
         (("--output", "x.npz", "--save-inputs", "x.npz"), 2, "give two files"),
     ],
 )
@@ -213,6 +215,20 @@ def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TCGEN_CC", "'")
     result = run("compile", path, "--target", "cpu")
     assert (result.exit_code, "No closing quotation" in result.output) == (3, True)
+    monkeypatch.setenv("TCGEN_CC", "no-such-cc")
+    result = run("run", path)
+    assert result.exit_code == 0
+    asked = "no C compiler found (TCGEN_CC or CC asks for 'no-such-cc')"
+    assert f"tcgen: {asked}, using target numpy" in result.output
+    with pytest.warns(UserWarning, match=re.escape(asked)):
+        tcgen.compile(SPEC)
+
+
+@pytest.mark.parametrize("command", ["compile", "report", "explain", "run"])
+def test_a_folder_of_anything_else(command: str, tmp_path: Path) -> None:
+    result = run(command, tmp_path)
+    assert result.exit_code == 2
+    assert "is a folder, but holds no compiled program (no manifest.json)" in result.output
 
 
 def test_what_is_interrupted_leaves_no_half_of_a_file(

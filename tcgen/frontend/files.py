@@ -33,6 +33,11 @@ def read(path: Path) -> System:
             return read_printed(read_text(path), str(path))
         case _ if not path.exists():
             raise TcgenError(f"cannot read {path}: No such file or directory; check the path")
+        case _ if path.is_dir():
+            raise TcgenError(
+                f"{path} is a folder, but holds no compiled program (no manifest.json): give the "
+                "folder that tcgen compile wrote, or a .spec file"
+            )
         case suffix:
             found = f"the suffix {suffix}" if suffix else "no suffix"
             raise TcgenError(

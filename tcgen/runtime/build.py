@@ -106,6 +106,13 @@ def find_compiler() -> tuple[str, ...] | None:
     return None
 
 
+def no_compiler() -> str:
+    """What to say where :func:`find_compiler` finds none."""
+    asked = compiler_command()
+    tried = f"TCGEN_CC or CC asks for {asked!r}" if asked else "tried cc, gcc and clang"
+    return f"no C compiler found ({tried})"
+
+
 def probe_compiler() -> Compiler:
     """The compiler, tried once in this process for each of the optional flags.
 
@@ -114,10 +121,8 @@ def probe_compiler() -> Compiler:
     """
     command = find_compiler()
     if command is None:
-        asked = compiler_command()
-        tried = f"TCGEN_CC or CC asks for {asked!r}" if asked else "tried cc, gcc and clang"
         raise BuildError(
-            f"no C compiler found ({tried}): install gcc or clang, set TCGEN_CC to one, "
+            f"{no_compiler()}: install gcc or clang, set TCGEN_CC to one, "
             f'or compile with target="numpy"'
         )
     return _probe(command)
