@@ -64,21 +64,24 @@ def time_ways(made: Alone, timer: Timer | None = None) -> Rounds:
 def fastest_way(rounds: Rounds) -> int:
     """Number of the way to take: the given one, the first, where no other is clearly faster.
 
-    Compared are times of the same round: the speed of a machine may change between rounds.
+    Compared are times of the same round: the speed of a machine may change between rounds. Another
+    way must have the better median, and win three rounds out of four.
 
     Example:
-        >>> fastest_way([[1.0, 2.0, 1.0], [0.9, 1.8, 0.7], [0.8]])
+        >>> fastest_way([[1.0, 2.0, 1.0, 1.0], [0.9, 1.8, 0.7, 0.9], [0.8]])
         1
-        >>> fastest_way([[1.0, 2.0, 1.0], [0.97, 1.9, 0.99], [0.98]])
+        >>> fastest_way([[1.0, 2.0, 1.0, 1.0], [0.97, 1.9, 0.99, 0.98], [0.98]])
         0
     """
     given = rounds[0]
-    ratios = [
-        median(s / t for s, t in zip(way, given, strict=True)) if len(way) == len(given) else 1.0
-        for way in rounds
-    ]
-    best = min(range(len(rounds)), key=lambda n: ratios[n])
-    return best if ratios[best] < _CLEAR else 0
+    best, least = 0, _CLEAR
+    for number, way in enumerate(rounds):
+        if len(way) < len(given):
+            continue  # it dropped out
+        ratios = sorted(s / t for s, t in zip(way, given, strict=True))
+        if median(ratios) < least and ratios[3 * len(ratios) // 4] < 1:
+            best, least = number, median(ratios)
+    return best
 
 
 def times_kept() -> tuple[Path, ...]:

@@ -262,9 +262,10 @@ def test_ways_take_turns_and_slow_ones_drop_out() -> None:
 
 
 def test_another_way_must_be_clearly_faster() -> None:
-    given = [1.0, 4.0, 1.0]
-    assert fastest_way([given, [0.96, 3.84, 0.96]]) == 0
-    assert fastest_way([given, [0.9, 3.6, 9.0], [0.8, 3.0, 0.8]]) == 2
+    given = [1.0, 4.0, 1.0, 2.0]
+    assert fastest_way([given, [0.96, 3.84, 0.96, 1.9]]) == 0
+    assert fastest_way([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
+    assert fastest_way([given, [0.9, 3.6, 0.9, 1.8], [0.8, 3.0, 0.8, 1.6]]) == 2
     assert fastest_way([given, [0.1, 0.1]]) == 0  # dropped out
 
 

@@ -99,7 +99,8 @@ def alone(ways: Sequence[Gemm], buffers: Mapping[str, Buffer], extents: Mapping[
     kept = {v.space for v in names.variables.values() if v.name in ends}
     walked = [v.space for v in names.variables.values()]
     arrays = [[axis.space.bases for axis in b.axes] for b in made]
-    shorter = _shortened(names.extents, walked, arrays, kept) | dict.fromkeys(again, 0)
+    flops = 8 if dtype == "complex128" else 2
+    shorter = _shortened(names.extents, walked, flops, arrays, kept) | dict.fromkeys(again, 0)
     sizes = tuple((space.name, extent) for space, extent in shorter.items())
     return Alone(module, tuple(map(format_way, renamed)), sizes)
 
@@ -197,6 +198,7 @@ def _buffer(tensor: Tensor, dtype: str) -> Buffer:
 def _shortened(
     extents: Mapping[Space, int],
     walked: Sequence[Space],
+    flops: int,
     arrays: Sequence[Sequence[tuple[Space, ...]]],
     kept: set[Space],
 ) -> dict[Space, int]:
@@ -205,6 +207,7 @@ def _shortened(
     Args:
         extents: of the base spaces.
         walked: space of each variable.
+        flops: of a multiply-add.
         arrays: base spaces of each axis of each array.
         kept: spaces with stride 1 somewhere, which are halved last: runs in memory stay as long.
     """
@@ -214,7 +217,7 @@ def _shortened(
         return sum(prod(sum(short[s] for s in axis) for axis in axes) for axes in arrays)
 
     while True:
-        if 2 * prod(short[s] for s in walked) > _FLOPS:
+        if flops * prod(short[s] for s in walked) > _FLOPS:
             pool = list(walked)
         elif elements() > _ELEMENTS:
             pool = list(short)
