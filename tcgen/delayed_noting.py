@@ -230,6 +230,9 @@ def _matmul(a: Any, b: Any) -> Noted | None:
     m, n = np.ndim(a), np.ndim(b)
     if not m or not n:
         raise EinsumError("@ needs operands with axes: use * for numbers")
+    summed = np.shape(a)[-1], np.shape(b)[-2 if n > 1 else 0]
+    if summed[0] != summed[1]:  # an extent of 1 does not broadcast here, as it does in einsum
+        raise ShapeError(f"@ sums over axes of extents {summed[0]} and {summed[1]}, which differ")
     left, right = ("j", "j") if n == 1 else ("j", "jk")
     left = left if m == 1 else f"i{left}"
     output = ("i" if m > 1 else "") + ("k" if n > 1 else "")
