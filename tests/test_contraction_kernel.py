@@ -187,6 +187,42 @@ def test_targets_that_pass_by_the_caches(labels: str, extents: dict[str, int], d
         assert not memory.any()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "aebd,ce->dcba",  # rows b, d in one run of the operand
+        "afbce,df->edcba",  # rows b, c, e in one run, in another order in the target
+        "dacfe,fb->edcba",  # rows d and c apart from e
+        "acd,db->cba",  # columns hold the target's fastest axis
+    ],
+)
+@pytest.mark.parametrize("even", [True, False])
+def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> None:
+    """Groups of rows that end within an axis, at its end, or go on in the next one."""
+    large, small = labels.split("->")[0].split(",")
+    sizes = {3: (48, 72, 40), 4: (16, 24, 16, 24), 5: (16, 24, 8, 16, 24)}[len(large)]
+    extents = {c: n if even else n + 1 + n % 3 for c, n in zip(large, sizes, strict=True)}
+    extents |= {c: 24 if even else 21 for c in small if c not in large}
+    program, module = program_for(labels, extents, "float64")
+    (product,) = module.kernels[0].body
+    assert isinstance(product, Gemm)
+    assert product.scheme is not None
+    assert product.scheme.stage
+    random = np.random.default_rng(3)
+    operands = [
+        random.standard_normal([extents[c] for c in text])
+        for text in labels.split("->")[0].split(",")
+    ]
+    expected = np.einsum(labels, *operands, optimize=True)
+    try:
+        tcgen.set_threads(threads)
+        got = program(x0=operands[0], x1=operands[1])["y"]
+    finally:
+        tcgen.set_threads(None)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+
+
 def test_schemes_follow_the_layout() -> None:
     chosen = {}
     for name, labels in LABELS.items():

@@ -81,41 +81,65 @@ static void tc_finish_$kind(tc_turning_$kind *t, tc_pending_$kind *pending)
     }
 }
 
-/* A staged contraction: the outer indices are those of the rows without the lanes and the target's
- * fastest axis, or those of the columns without the latter. A block of the target is ``width``
- * elements of its fastest axis, by ``together`` panels of rows, by all columns; with the outer group
- * of columns by all rows.
+/* A staged contraction: one axis is the target's fastest and not the operand's; it is taken out of
+ * its group. A block of the target is ``width`` elements of it, by ``together`` panels of the other
+ * rows, by all columns; or, where it is an axis of the columns, by all rows and one of the others.
  */
 typedef struct {
-    tc_walk outer;
-    int64_t width, together, pitch, fast, fast_step, row_step, groups, runs, blocks;
+    int64_t width, together, pitch, fast, fast_step, others, near, runs, blocks;
+    int of_columns, on_lines;
 } tc_stages_$kind;
 
-static tc_stages_$kind tc_stages_of_$kind(
-    const tc_work_$kind *w, int turned, int64_t width, int64_t together)
+/* First panel, first element of the fastest axis, and places in the operand and the target. ``near``
+ * groups of rows follow each other for the same elements.
+ */
+static void tc_stage_place_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t block,
+    int64_t *panel, int64_t *element, int64_t *from, int64_t *to)
 {
-    tc_stages_$kind s = {.outer = turned < 0 ? w->n : w->m, .width = width, .together = together};
-    const int last = s.outer.axes - 1, axis = turned < 0 ? last : turned;
-    s.pitch = together*3*TC_LANES;
-    s.fast = s.outer.length[axis];
-    s.fast_step = s.outer.x[axis];
-    s.row_step = turned < 0 ? 0 : s.outer.y[last];
-    s.outer.length[axis] = s.outer.length[last] = 1;
-    s.groups = (w->cut.panels + together - 1)/together;
-    s.runs = (s.fast + width - 1)/width;
-    s.blocks = tc_points(&s.outer)*s.runs*s.groups;
-    return s;
-}
-
-/* First panel, first element of the fastest axis, and places in the operand and the target. */
-static void tc_stage_place_$kind(const tc_stages_$kind *s, int64_t block, int64_t *panel,
-    int64_t *element, int64_t *from, int64_t *to)
-{
-    *panel = block%s->groups*s->together;
-    *element = block/s->groups%s->runs*s->width;
-    tc_places(&s->outer, block/s->groups/s->runs, 1, from, to);
+    const int64_t place = block/s->near/s->runs*s->near + block%s->near;
+    *panel = place/s->others*s->together;
+    *element = block/s->near%s->runs*s->width;
+    *from = *to = 0;
+    if (s->of_columns) tc_places(&w->n, place%s->others, 1, from, to);
     *from += *element*s->fast_step;
     *to += *element;
+}
+
+/* First row of a group of panels, and how many. */
+static int64_t tc_stage_first_$kind(
+    const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel, int64_t *rows)
+{
+    int height;
+    const int64_t first = tc_panel(&w->cut, panel, &height, rows);
+    const int64_t last = tc_min(panel + s->together, w->cut.panels) - 1;
+    const int64_t start = tc_panel(&w->cut, last, &height, rows);
+    *rows += start - first;
+    return first;
+}
+
+/* Places of rows of a group, one for each line of memory; how many. */
+static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel,
+    int64_t next, int64_t *line)
+{
+    const int64_t length = 64/(int64_t)sizeof($real);
+    int64_t x[TC_NEARBY], y[TC_NEARBY], rows, count = 0, last = 0, since = 0;
+    const int64_t first = tc_stage_first_$kind(w, s, panel, &rows);
+    for (int64_t n = 0; n < rows; n += TC_NEARBY) {
+        const int64_t many = tc_min(TC_NEARBY, rows - n);
+        tc_places(&w->m, first + n, many, x, y);
+        for (int64_t r = 0; r < many && count < TC_FETCHES - 2; last = x[r++]) {
+            if (n + r > 0 && x[r] == last + 1) {
+                if (++since%length == 0) line[count++] = x[r];
+                continue;
+            }
+            if (since%length) line[count++] = last;
+            line[count++] = x[r];
+            since = 0;
+        }
+    }
+    /* A run that starts within a line ends in one more, unless the next one follows it. */
+    if (since%length && next != rows) line[count++] = last;
+    return count;
 }
 
 /* The tiles of a block whose rows are read in place, by groups of panels: the first columns
@@ -123,38 +147,38 @@ static void tc_stage_place_$kind(const tc_stages_$kind *s, int64_t block, int64_
  * this one is stored.
  */
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
-    int64_t run, const $real *a, const $real *following, const $real *right, const int64_t *a_depth,
-    int64_t *a_row, $real *left, $real *buffer, tc_turning_$kind *before,
+    int64_t run, const $real *a, int64_t next, const $real *following, const $real *right,
+    const int64_t *a_depth, $real *left, $real *buffer, tc_turning_$kind *before,
     tc_pending_$kind *pending, tc_fetch_$kind *fetch)
 {
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
-    const int64_t line = 64/(int64_t)sizeof($real);
     const int64_t last = tc_min(first + s->together, w->cut.panels);
-    int height;
-    int64_t high;
-    const int64_t start = tc_panel(&w->cut, first, &height, &high);
-    const int64_t rows = tc_panel(&w->cut, last - 1, &height, &high) + high - start;
     const int64_t tiles = across*(last - first), squares = before->left;
-    int64_t here[TC_COLUMNS], stored = 0;
-    /* Rows start within a line, so that there is one more, unless they follow each other in memory. */
-    const int more = summed < 2 || a_depth[1] - a_depth[0] != rows;
-    const int64_t lines = tc_min(TC_FETCHES, (rows + line - 1)/line + more);
-    for (int64_t n = 0; n < lines; ++n) fetch->line_room[n] = tc_min(n*line, rows - 1);
+    const int64_t step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
+    int64_t here[TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS], rows, unused, stored = 0;
+    const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
+    for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
+    for (int64_t q = first; q < last; ++q) {
+        int height;
+        const int64_t row = tc_panel(&w->cut, q, &height, &rows);
+        tc_places(&w->m, row, 1, source + q - first, &unused);
+    }
+    int64_t lines = tc_stage_lines_$kind(w, s, first, step, fetch->line_room);
     for (int64_t f = 0; f < run; ++f) {
-        const $real *const next = f + 1 < run ? a + (f + 1)*s->fast_step : following;
-        tc_aim_$kind(fetch, next, fetch->line_room, lines, a_depth, summed);
+        if (f + 1 == run) lines = tc_stage_lines_$kind(w, s, next, step, fetch->line_room);
+        tc_aim_$kind(fetch, f + 1 < run ? a + (f + 1)*s->fast_step : following, fetch->line_room,
+            lines, a_depth, summed);
         const int64_t share_of_lines = fetch->left/tiles + 1;
         int64_t done = 0;
         for (int64_t q = first; q < last; ++q) {
+            int height;
+            int64_t high;
             const int64_t row = tc_panel(&w->cut, q, &height, &high) - start;
-            const $real *const source = a + row + f*s->fast_step;
+            const $real *const from = a + source[q - first] + f*s->fast_step;
             const int whole = high == height*TC_LANES;
-            if (!whole) {
-                for (int64_t n = 0; n < high; ++n) a_row[n] = n;
-                tc_pack_$kind(left, height*TC_LANES, high, summed, source, a_row, a_depth, 1);
-            }
+            if (!whole) tc_pack_$kind(left, height*TC_LANES, high, summed, from, each, a_depth, 1);
             for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
                 ++done;
                 const int64_t share = squares*(f*tiles + done)/(run*tiles);
@@ -163,7 +187,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 const int copy = whole && j == 0;
                 tc_tile_$kind tile = {
                     .depth = summed,
-                    .a = copy ? source : left,
+                    .a = copy ? from : left,
                     .a_column = a_depth,
                     .b = right + j*summed,
                     .c = buffer + (j*s->width + f)*s->pitch + row,
@@ -221,8 +245,8 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
 }
 
 /* The blocks of a staged contraction that fall to one thread of ``shares``. */
-static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, int64_t together,
-    int64_t share, int64_t shares, char *memory)
+static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t share,
+    int64_t shares, char *memory)
 {
     const int64_t summed = tc_points(&w->k), batches = tc_points(&w->batch);
     const int64_t slot = 3*TC_LANES*summed, columns = tc_points(&w->n);
@@ -234,65 +258,64 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
     int64_t *const b_column = a_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + summed;
     tc_places(&w->k, 0, summed, a_depth, b_depth);
-    const tc_stages_$kind s = tc_stages_of_$kind(w, turned, width, together);
-    const int cached = w->add || !tc_on_lines_$kind(w);
-    const int64_t room = s.pitch*width*(turned < 0 ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
-    $real *const buffers = turned < 0 ? right : left + slot;
+    const int cached = w->add || !s->on_lines;
+    const int64_t room = s->pitch*s->width
+        *(s->of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
+    $real *const buffers = s->of_columns ? right : left + slot;
     tc_pending_$kind pending;
     pending.count = 0;
     tc_fetch_$kind fetch;
-    int height;
-    int64_t high;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
         tc_places(&w->target, batch, 1, &c_start, &c_start);
         const $real *const a = w->a + a_start, *const b = w->b + b_start;
-        if (turned < 0) {
+        if (s->of_columns) {
             tc_places(&w->m, 0, tc_points(&w->m), a_row, c_row);
             c_column[0] = 0;
             const int64_t line = 64/(int64_t)sizeof($real);
             for (int64_t n = 0; n < summed; n += line) fetch.line_room[n/line] = b_depth[n];
             fetch.line_room[(summed + line - 1)/line] = b_depth[summed - 1];
             for (int64_t q = 0; q < w->cut.panels; ++q) {
+                int height;
+                int64_t high;
                 const int64_t row = tc_panel(&w->cut, q, &height, &high);
                 tc_pack_$kind(left + q*slot, height*TC_LANES, high, summed, a, a_row + row,
                     a_depth, w->alpha);
             }
         } else {
             tc_places(&w->n, 0, columns, b_column, c_column);
-            for (int64_t n = 0; n < together*3*TC_LANES; ++n) c_row[n] = n*s.row_step;
             for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
                 tc_pack_$kind(right + j*summed, TC_COLUMNS, tc_min(TC_COLUMNS, columns - j), summed,
                     b, b_column + j, b_depth, w->alpha);
             }
         }
         tc_turning_$kind before = {.left = 0};
-        const int64_t end = s.blocks*(share + 1)/shares;
-        for (int64_t block = s.blocks*share/shares; block < end; ++block) {
+        const int64_t end = s->blocks*(share + 1)/shares;
+        for (int64_t block = s->blocks*share/shares; block < end; ++block) {
             int64_t panel, element, from, to, next_panel, next_element, next, unused;
-            tc_stage_place_$kind(&s, block, &panel, &element, &from, &to);
-            tc_stage_place_$kind(&s, tc_min(block + 1, end - 1), &next_panel, &next_element, &next,
+            tc_stage_place_$kind(w, s, block, &panel, &element, &from, &to);
+            tc_stage_place_$kind(w, s, tc_min(block + 1, end - 1), &next_panel, &next_element, &next,
                 &unused);
             $real *const buffer = buffers + block%2*room;
+            int64_t *const places = s->of_columns || block%2 ? c_row : a_row;
             tc_turning_$kind now = {
-                .from = buffer, .pitch = s.pitch, .width = width, .columns = 1,
-                .run = tc_min(width, s.fast - element), .c = w->c + c_start + to,
-                .c_row = c_row, .c_column = c_column, .add = w->add, .cached = cached,
+                .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1,
+                .run = tc_min(s->width, s->fast - element), .c = w->c + c_start + to,
+                .c_row = places, .c_column = c_column, .add = w->add, .cached = cached,
             };
-            if (turned < 0) {
+            if (s->of_columns) {
                 now.rows = tc_points(&w->m);
-                tc_stage_columns_$kind(w, &s, now.run, b + from, b + next, left, b_depth, buffer,
+                tc_stage_columns_$kind(w, s, now.run, b + from, b + next, left, b_depth, buffer,
                     &before, &pending, &fetch);
             } else {
-                const int64_t last = tc_min(panel + together, w->cut.panels) - 1;
-                const int64_t start = tc_panel(&w->cut, panel, &height, &high);
-                now.rows = tc_panel(&w->cut, last, &height, &high) + high - start;
+                const int64_t start = tc_stage_first_$kind(w, s, panel, &now.rows);
+                for (int64_t n = 0, other[TC_NEARBY]; n < now.rows; n += TC_NEARBY) {
+                    tc_places(&w->m, start + n, tc_min(TC_NEARBY, now.rows - n), other, places + n);
+                }
                 now.columns = columns;
-                now.c += start*s.row_step;
-                const int64_t ahead = tc_panel(&w->cut, next_panel, &height, &high);
-                tc_stage_rows_$kind(w, &s, panel, now.run, a + from + start, a + next + ahead, right,
-                    a_depth, a_row, left, buffer, &before, &pending, &fetch);
+                tc_stage_rows_$kind(w, s, panel, now.run, a + from, next_panel, a + next, right,
+                    a_depth, left, buffer, &before, &pending, &fetch);
             }
             now.left = now.columns*((now.rows + TC_LANES - 1)/TC_LANES)
                 *((now.run + TC_LANES - 1)/TC_LANES);
@@ -305,33 +328,46 @@ static void tc_stage_$kind(const tc_work_$kind *w, int turned, int64_t width, in
     TC_FENCE();
 }
 
-/* Length of the runs that go through a buffer, or 0 where two buffers do not fit. */
-static int64_t tc_width_$kind(
-    const tc_work_$kind *w, int turned, int64_t summed, int64_t *together)
+/* Blocks of a contraction whose fastest axis is of ``fast`` elements, ``fast_step`` apart in the
+ * operand; none where two buffers do not fit.
+ */
+static tc_stages_$kind tc_stages_of_$kind(
+    const tc_work_$kind *w, int of_columns, int64_t fast, int64_t fast_step)
 {
-    const int64_t slot = 3*TC_LANES*summed, columns = tc_points(&w->n);
-    if (summed == 0 || summed > w->blocks.depth) return 0;
-    int64_t room, element, fast;
-    if (turned < 0) {
-        if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return 0;
-        room = w->blocks.right/2;
-        *together = w->cut.panels;
-        element = w->cut.panels*3*TC_LANES;
-        fast = w->n.length[w->n.axes - 1];
+    tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
+    s.on_lines = tc_on_lines_$kind(w);
+    const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
+    const int64_t slot = 3*TC_LANES*summed, step = tc_max(TC_LANES, TC_COLUMNS);
+    if (summed == 0 || summed > w->blocks.depth) return s;
+    int64_t room, element = 3*TC_LANES;
+    if (of_columns) {
+        if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
+        room = tc_min(TC_BUFFER/$bytes, w->blocks.right/2);
+        s.together = w->cut.panels;
     } else {
         const int64_t padded = (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
-        if (padded > w->blocks.columns || padded*summed > w->blocks.right) return 0;
-        room = (w->blocks.left - slot)/2;
-        element = padded*3*TC_LANES;
-        fast = w->m.length[turned];
+        if (padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
+        room = tc_min(TC_BUFFER/$bytes, (w->blocks.left - slot)/2);
+        element *= padded;
         const int64_t width = tc_min(3*TC_LANES, (fast + TC_LANES - 1)/TC_LANES*TC_LANES);
-        *together = tc_max(1, tc_min(TC_BUFFER/$bytes, room)/(element*width));
-        *together = tc_min(*together, w->cut.panels);
-        element *= *together;
+        s.together = tc_min(tc_min(tc_max(1, room/(element*width)), TC_STRIPS/2), w->cut.panels);
+        if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
-    const int64_t step = tc_max(TC_LANES, TC_COLUMNS);
-    const int64_t most = tc_min(tc_min(TC_BUFFER/$bytes, room)/element/step*step, 6*TC_LANES/step*step);
-    if (most < step) return 0;
+    element *= s.together;
+    const int64_t most = tc_min(room/element/step*step, 6*TC_LANES/step*step);
+    if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
-    return ((fast + pieces - 1)/pieces + step - 1)/step*step;
+    s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
+    s.pitch = s.together*3*TC_LANES;
+    s.others = of_columns ? columns : 1;
+    const int64_t groups = (w->cut.panels + s.together - 1)/s.together;
+    s.runs = (fast + s.width - 1)/s.width;
+    s.blocks = s.others*s.runs*groups;
+    /* Rows lie near to each other in the operand, and often in the target. But lines of the target
+     * that two blocks share are written soon after each other.
+     */
+    const int64_t across = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
+    const int64_t stretch = (across + s.pitch - 1)/s.pitch;
+    s.near = s.on_lines ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
+    return s;
 }

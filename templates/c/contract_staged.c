@@ -1,3 +1,22 @@
+/* A group without one of its axes; the others, if asked for, in the order of the operand. */
+static void tc_leave_$kind(tc_walk *g, int axis, int ordered)
+{
+    tc_walk rest = {.axes = 0};
+    for (int d = 0; d < g->axes; ++d) {
+        if (d == axis) continue;
+        int place = rest.axes++;
+        for (; ordered && place > 0 && rest.x[place - 1] < g->x[d]; --place) {
+            rest.length[place] = rest.length[place - 1];
+            rest.x[place] = rest.x[place - 1];
+            rest.y[place] = rest.y[place - 1];
+        }
+        rest.length[place] = g->length[d];
+        rest.x[place] = g->x[d];
+        rest.y[place] = g->y[d];
+    }
+    *g = rest;
+}
+
 /* The library's one function: a contraction by way of a buffer, if it fits; 0 where it does not. */
 int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *n,
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
@@ -8,19 +27,22 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     const double points = tc_begin_$kind(&w, m, n, k, batch, target, alpha, a, b, add, c);
     if (points == 0) return 1;
     if (!w.m.axes || !w.n.axes) return 0;
-    const int64_t rows = tc_points(&w.m), summed = tc_points(&w.k);
-    int turned = -1;
-    for (int d = 0; d < w.m.axes - 1; ++d) turned = w.m.y[d] == 1 ? d : turned;
-    const int lies = turned < 0 ? w.n.y[w.n.axes - 1] == 1 : w.m.x[w.m.axes - 1] == 1;
-    const int64_t run = turned < 0 ? rows : w.m.length[w.m.axes - 1];
-    w.cut = tc_cut_rows(run, run, TC_LANES);
-    int64_t together = 1;
-    const int64_t width = lies ? tc_width_$kind(&w, turned, summed, &together) : 0;
-    if (width == 0 || !(turned < 0 ? tc_right_$kind : tc_copied_$kind)[1]) return 0;
+    int fast = -1;
+    for (int d = 0; d < w.m.axes - 1; ++d) fast = w.m.y[d] == 1 ? d : fast;
+    const int of_columns = fast < 0;
+    if (of_columns ? w.n.y[w.n.axes - 1] != 1 : w.m.x[w.m.axes - 1] != 1) return 0;
+    tc_walk *const group = of_columns ? &w.n : &w.m;
+    if (of_columns) fast = w.n.axes - 1;
+    const int64_t length = group->length[fast], apart = group->x[fast];
+    tc_leave_$kind(group, fast, !of_columns);
+    const int64_t rows = tc_points(&w.m);
+    w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), TC_LANES);
+    const tc_stages_$kind s = tc_stages_of_$kind(&w, of_columns, length, apart);
+    if (s.blocks == 0 || !(of_columns ? tc_right_$kind : tc_copied_$kind)[1]) return 0;
     if (points < TC_THREAD_POINTS) threads = 1;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; ++part) {
-        tc_stage_$kind(&w, turned, width, together, part, threads, memory + part*memory_bytes);
+        tc_stage_$kind(&w, &s, part, threads, memory + part*memory_bytes);
     }
     return 1;
 }
