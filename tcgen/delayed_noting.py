@@ -197,6 +197,8 @@ def total_of(
         or options
     ):
         return None
+    if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
+        axis = None
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
     kept = [n for n in range(array.ndim) if n not in axes]
     total = noted(Total(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)

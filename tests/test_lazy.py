@@ -346,3 +346,11 @@ def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int
     found = run_work(steps, [tcgen.lazy(a) for a in arrays])
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_has_an_axis_to_sum_over_as_in_numpy(axis: int) -> None:
+    number = tcgen.lazy(np.array(3.0)) * 2
+    assert float(np.sum(number, axis=axis)) == np.sum(np.array(6.0), axis=axis)
+    with pytest.raises(ValueError, match="does not exist in an array of 0 axes"):
+        np.mean(number, axis=axis)
