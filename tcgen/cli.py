@@ -153,7 +153,8 @@ def report_command(
         report = _report_of(result)
     files: dict[Path, str] = {}
     if html is not None:
-        files[html] = report_html(system, plan, artifact.manifest, extents, report.get("pareto"))
+        asked = (report.get("pareto"), report.get("tuning"))
+        files[html] = report_html(system, plan, artifact.manifest, extents, *asked)
     if figures is not None:
         make_folder(figures)
         drawn = draw_figures(plan, artifact.manifest, extents)

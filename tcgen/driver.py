@@ -278,7 +278,7 @@ def _with_documents(
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
-        ("report.html", report_html(system, plan, manifest, extents, pareto)),
+        ("report.html", report_html(system, plan, manifest, extents, pareto, tuning)),
         ("explain.txt", explain_text(plan, extents, tuning)),
     )
     return artifact.with_files(documents)

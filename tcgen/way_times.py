@@ -24,7 +24,7 @@ from .artifact import Artifact
 from .config import cache_dir, openmp_threads
 from .emit import emit_artifact
 from .lower.alone import Alone
-from .runtime.allocation import Ledger
+from .runtime.allocation import Ledger, new_array
 from .runtime.blas import blas_library
 from .runtime.build import probe_compiler, processor
 from .runtime.memory import stored_shape
@@ -133,8 +133,12 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
         if tensor.role == "output":
             out[tensor.name] = Ledger(reuse=True).array(shape, tensor.dtype)
             out[tensor.name][...] = 0
-        else:
-            inputs[tensor.name] = np.resize(numbers.astype(tensor.dtype), shape)
+            continue
+        inputs[tensor.name] = new_array(shape, tensor.dtype)
+        flat = inputs[tensor.name].reshape(-1)
+        for start in range(0, flat.size, numbers.size):
+            part = flat[start : start + numbers.size]
+            part[...] = numbers[: part.size]
     return inputs, out
 
 

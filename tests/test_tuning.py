@@ -20,9 +20,11 @@ from tcgen.config import Options
 from tcgen.driver import Compilation, compile_system
 from tcgen.errors import ArgumentError, BuildError
 from tcgen.frontend.einsum import Kernel, einsum_system
+from tcgen.frontend.spec import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
+from tcgen.ir.loops_text import format_way
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
 from tcgen.lower.alone import alone
@@ -280,6 +282,7 @@ def test_tuning_takes_what_is_faster_and_says_so(measured: list[str], tmp_path: 
     assert dict(choice.seconds)["the BLAS"] < dict(choice.seconds)[choice.model]
     comments = " ".join(made.artifact.text("kernels.c").replace(" * ", " ").split())
     assert f"measured: {choice.product} by the BLAS".replace(" * ", " ") in comments
+    assert f"the BLAS (the model: {choice.model})" in made.artifact.text("report.html")
     assert "the BLAS: not rows of x1" in made.artifact.text("explain.txt")
     report = json.loads(made.artifact.text("report.json"))
     assert report["reproducible"] is False
@@ -315,6 +318,22 @@ input f[v,v], g[o,o], t[o,v]
 output r
 r[i,a] = f[a,c]*t[i,c] - t[k,a]*g[k,i] + t[i,a]
 """
+
+
+SQUARE = """
+space o = 9
+index i j k : o
+input x[o,o]
+output y
+y[i,j] = x[i,k]*x[k,j]
+"""
+
+
+def test_ways_to_square_an_array_have_names_of_their_own() -> None:
+    module = compile_system(read_spec(SQUARE), Options()).module
+    ways = ways_of(product_of(module), buffers_of(module), {"o": 9})
+    assert len(ways) > 5
+    assert len({format_way(way) for way in ways}) == len(ways)
 
 
 def test_equations_with_several_products(measured: list[str]) -> None:

@@ -108,7 +108,9 @@ def format_way(stmt: Gemm) -> str:
     """What computes a product: ``the BLAS`` or ``rows of v, packs v, t``."""
     if stmt.scheme is None:
         return "the BLAS"
-    return f"rows of {stmt.a.buffer}, {_scheme_text(stmt, stmt.scheme)}"
+    same = stmt.a.buffer == stmt.b.buffer
+    a, b = (str(x) if same else x.buffer for x in (stmt.a, stmt.b))
+    return f"rows of {a}, {_scheme_text(stmt.scheme, a, b)}"
 
 
 def _gemm_text(stmt: Gemm) -> str:
@@ -118,16 +120,12 @@ def _gemm_text(stmt: Gemm) -> str:
         if group:
             text += f" {name}({_band_text(group)})"
     if stmt.scheme is not None:
-        text += f"   {_scheme_text(stmt, stmt.scheme)}"
+        text += f"   {_scheme_text(stmt.scheme, stmt.a.buffer, stmt.b.buffer)}"
     return text + ("   parallel" if stmt.parallel else "")
 
 
-def _scheme_text(stmt: Gemm, scheme: Scheme) -> str:
-    packed = [
-        access.buffer
-        for access, packs in ((stmt.a, scheme.pack_a), (stmt.b, scheme.pack_b))
-        if packs
-    ]
+def _scheme_text(scheme: Scheme, a: str, b: str) -> str:
+    packed = [name for name, packs in ((a, scheme.pack_a), (b, scheme.pack_b)) if packs]
     return f"packs {', '.join(packed) or 'nothing'}" + (" staged" if scheme.stage else "")
 
 

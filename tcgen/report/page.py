@@ -54,6 +54,7 @@ def report_html(
     manifest: Manifest,
     extents: Mapping[str, int],
     pareto: list[dict[str, Any]] | None = None,
+    tuning: list[dict[str, Any]] | None = None,
 ) -> str:
     """The page.
 
@@ -63,6 +64,7 @@ def report_html(
         manifest: of the artifact.
         extents: of the base spaces, at which the page opens.
         pareto: points of time against memory, where they were asked for.
+        tuning: products with the ways that measurement chose, where that was asked for.
     """
     report = report_json(plan, manifest, extents)
     numbers = _Numbers()
@@ -81,7 +83,7 @@ def report_html(
         "memory": _memory(plan, manifest, report, numbers),
         "equations": escape(system.pretty().rstrip()),
         "steps": _steps(plan, report, numbers),
-        "notes": _notes(report),
+        "notes": _notes(report) + _measured(tuning or []),
         "graph": graph or "",
         "graph_note": escape(note),
         "fusion": escape(_fusion(report)),
@@ -263,6 +265,20 @@ def _notes(report: dict[str, Any]) -> str:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
     return f'<p class="soft">Left as written:</p><ul class="soft">{items}</ul>'
+
+
+def _measured(tuning: list[dict[str, Any]]) -> str:
+    """Ways to compute matrix products that were measured; nothing where none was."""
+    if not tuning:
+        return ""
+    items = "".join(
+        f"<li>{escape(row['product'])}: {escape(row['taken'])}"
+        + ("" if row["taken"] == row["model"] else f" (the model: {escape(row['model'])})")
+        + "</li>"
+        for row in tuning
+    )
+    title = "Matrix products, by what was measured where this was compiled:"
+    return f'<p class="soft">{title}</p><ul class="soft">{items}</ul>'
 
 
 def _powers(text: str) -> str:
