@@ -145,8 +145,15 @@ class Options:
             (self.objective, "objective", OBJECTIVES),
             (self.cost, "cost", COSTS),
         ):
-            if value not in legal:
+            if not isinstance(value, str) or value not in legal:  # NumPy's types equal their names
                 raise ArgumentError(f"{name} {value!r} is not one of {', '.join(legal)}")
+        for switch, name in (
+            (self.optimize, "optimize"),
+            (self.pareto, "pareto"),
+            (self.tune, "tune"),
+        ):
+            if not isinstance(switch, bool):
+                raise ArgumentError(f"{name}={switch!r} is neither True nor False")
         for space, extent in self.extents:
             if extent <= 0:
                 raise ExtentError(
