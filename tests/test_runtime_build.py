@@ -160,3 +160,14 @@ def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(blocked))
     with pytest.raises(UnavailableError, match="set TCGEN_CACHE_DIR to a folder"):
         build.build_library(SOURCE)
+
+
+@pytest.mark.usefixtures("folder")
+def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+
+    def refused(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(build.tempfile, "TemporaryDirectory", refused)
+    with pytest.raises(UnavailableError, match=r"No space left on device\): set TMPDIR"):
+        build.build_library("int tc_no_room(void) { return 0; }\n")

@@ -24,7 +24,7 @@ import subprocess
 import tempfile
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -167,10 +167,23 @@ def _accepted(command: tuple[str, ...], version: str) -> tuple[tuple[str, ...], 
     return flags, skipped
 
 
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A folder for what the compiler reads and writes."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="tcgen-build-") as folder:
+            yield Path(folder)
+    except OSError as error:
+        raise UnavailableError(
+            f"the compiler's temporary files cannot be written ({error.strerror or error}): "
+            f"set TMPDIR to a folder with room"
+        ) from error
+
+
 def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
     """True where the compiler takes the flags, quietly, and its library can be loaded."""
-    with tempfile.TemporaryDirectory(prefix="tcgen-probe-") as folder:
-        source, library = Path(folder) / "probe.c", Path(folder) / "probe.so"
+    with _scratch() as folder:
+        source, library = folder / "probe.c", folder / "probe.so"
         source.write_text(_PROBE)
         result = subprocess.run(
             [*command, *REQUIRED, "-Werror", *flags, str(source), "-o", str(library), "-lm"],
@@ -306,8 +319,8 @@ def processor() -> str:
 
 
 def _compile(command: tuple[str, ...], flags: tuple[str, ...], source: str, key: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="tcgen-build-") as folder:
-        file, library = Path(folder) / "kernels.c", Path(folder) / "kernels.so"
+    with _scratch() as folder:
+        file, library = folder / "kernels.c", folder / "kernels.so"
         file.write_text(source, encoding="utf-8")
         arguments = [*command, *REQUIRED, *flags, file.name, "-o", library.name, "-lm"]
         result = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
