@@ -15,6 +15,7 @@ typedef struct {
     int add;
     tc_fetch_$kind *fetch;
     int64_t fetches;  /* for each tile */
+    int64_t ahead;    /* lines of packed columns, fetched before their turn */
     tc_stream_$kind *stream;
 } tc_block_$kind;
 
@@ -197,7 +198,13 @@ static void tc_tiles_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
             for (int64_t j = 0; j < columns; j += TC_COLUMNS) tc_one_$kind(w, block, q, j);
         }
     } else {
+        const int64_t here = 0;
         for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
+            if (block->ahead && j + TC_COLUMNS < columns) {
+                const $real *const next = block->packed_b + (j + TC_COLUMNS)*block->depth*$parts;
+                tc_aim_$kind(block->fetch, (const $scalar *)next, block->fetch->line_room,
+                    block->ahead, &here, 1);
+            }
             for (int64_t q = 0; q < panels; ++q) tc_one_$kind(w, block, q, j);
         }
     }
@@ -304,6 +311,12 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                             tc_min(most_depth, summed), 1);
                     }
                     const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
+                    int64_t ahead = 0;
+                    if (fetch.left == 0 && w->right && columns*depth*$parts*$bytes > TC_NEAR) {
+                        for (; ahead < TC_COLUMNS*depth*$parts*$bytes/64; ++ahead) {
+                            fetch.line_room[ahead] = ahead*64/(int64_t)sizeof($scalar);
+                        }
+                    }
                     const tc_block_$kind block = {
                         .strips = strips, .row = r0, .panels = panels, .columns = columns, .depth = depth,
                         .slot = slot, .packed_a = packed_a, .packed_b = packed_b,
@@ -311,7 +324,8 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
                         .add = w->add || step > 0, .stream = &stream,
-                        .fetch = &fetch, .fetches = fetch.left/tiles + 1,
+                        .fetch = &fetch, .ahead = ahead,
+                        .fetches = (ahead ? ahead/panels : fetch.left/tiles) + 1,
                     };
                     tc_tiles_$kind(w, &block);
                 }
