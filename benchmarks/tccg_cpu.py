@@ -15,12 +15,15 @@ OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE, which some machine images set and which 
 are removed before NumPy is loaded. TBLIS does not know all recent processors: BLIS_ARCH_TYPE is set
 to ``skx`` where the processor has AVX-512, unless it is set already. ``--avx2``: generated code and
 dgemm without AVX-512 (TCGEN_CC with -mno-avx512f, OPENBLAS_CORETYPE=Haswell). ``--tune``: also the
-same contractions in the ways that measurement chose, as the program ``tuned``.
+same contractions in the ways that measurement chose, as the program ``tuned``. ``--threads N``:
+also on one thread, in the same rounds. OPENBLAS_THREAD_TIMEOUT is set to 4: threads of OpenBLAS
+would keep the processors busy for a tenth of a second after each dgemm, while others are timed.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import math
 import operator
@@ -49,7 +52,9 @@ if "--avx2" in sys.argv:
 SUITE = json.loads(Path(__file__).with_name("tccg48.json").read_text())
 YARDSTICKS = ("dgemm", "copy")  # the bound is the lesser of dgemm and of each byte moved once
 COPIED = 2**28  # bytes read and written by the copy that measures the memory
-PEERS = ("numpy", "opt_einsum", "pytblis", "torch")
+NOTED = ("BLIS_ARCH_TYPE", "OMP_NUM_THREADS", "OPENBLAS_THREAD_TIMEOUT")
+OURS = ("tuned", "one thread")  # the same contractions, computed otherwise by tcgen
+PEERS = ("numpy", "opt_einsum", "pytblis", "torch", "jax")
 
 
 def extents_of(case: dict, reduce: float | None, minus_one: bool) -> dict[str, int]:
@@ -82,9 +87,16 @@ def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str
         tcgen.einsum(labels, a, b, out=out)
         del os.environ["TCGEN_EINSUM_TUNE"]
 
+    def one_thread() -> None:
+        tcgen.set_threads(1)
+        tcgen.einsum(labels, a, b, out=out)
+        tcgen.set_threads(threads)
+
     found: dict[str, Callable] = {"tcgen": lambda: tcgen.einsum(labels, a, b, out=out)}
     if "tuned" in names:
         found["tuned"] = tuned
+    if "one thread" in names:
+        found["one thread"] = one_thread
     if "numpy" in names:
         found["numpy"] = lambda: np.copyto(out, np.einsum(labels, a, b, optimize=True))
     if "opt_einsum" in names:
@@ -102,6 +114,13 @@ def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str
         torch.set_num_threads(threads)
         x, y, z = (torch.from_numpy(t) for t in (a, b, out))
         found["torch"] = lambda: z.copy_(torch.einsum(labels, x, y))
+    if "jax" in names:
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        left, right = jax.device_put(a), jax.device_put(b)
+        product = jax.jit(functools.partial(jax.numpy.einsum, labels))
+        found["jax"] = lambda: np.copyto(out, product(left, right))
     return found
 
 
@@ -127,7 +146,7 @@ def measure(case: dict, options: argparse.Namespace) -> dict:
     weights = random.standard_normal(out.shape[-1])
     names = list(timed)
     for _ in range(options.repeat + 1):  # the first round compiles and warms up
-        if "tuned" in timed:  # before it and tcgen came something else, in turn
+        if names[0] in OURS or names[1] in OURS:  # before it and tcgen came something else, in turn
             names[:2] = reversed(names[:2])
         for name in names:
             start = clock()
@@ -158,18 +177,18 @@ def rates(row: dict) -> dict[str, float]:
     return of | {"dgemm": 16 / medians["dgemm"], "copy": row["gflop"] * bandwidth / row["bytes"]}
 
 
-def tuned_factor(rows: list[dict]) -> float:
-    """Geometric mean of how much faster the measured ways are, by times of the same round."""
+def factor(rows: list[dict], slow: str, fast: str) -> float:
+    """Geometric mean of how much faster a program is, by times of the same round."""
     return statistics.geometric_mean(
-        statistics.median(map(operator.truediv, r["seconds"]["tcgen"], r["seconds"]["tuned"]))
+        statistics.median(map(operator.truediv, r["seconds"][slow], r["seconds"][fast]))
         for r in rows
     )
 
 
 def table(rows: list[dict]) -> str:
     """The rows as Markdown."""
-    names = [n for n in rows[0]["seconds"] if n not in ("tcgen", "tuned", *YARDSTICKS)]
-    others = ["tuned"] * ("tuned" in rows[0]["seconds"]) + names
+    names = [n for n in rows[0]["seconds"] if n not in ("tcgen", *OURS, *YARDSTICKS)]
+    others = [n for n in OURS if n in rows[0]["seconds"]] + names
     heads = ["case", "GFlop", "tcgen GF/s", "% of dgemm", "% of bound", *others, "x best peer"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     fractions, factors = [], []
@@ -190,8 +209,10 @@ def table(rows: list[dict]) -> str:
         + f"; least {100 * min(fractions):.0f} %"
         + (f" and {min(factors):.2f}" if names else "")
     )
-    if others != names:
-        lines[-1] += f"; tuned {tuned_factor(rows):.3f} times as fast"
+    if "tuned" in others:
+        lines[-1] += f"; tuned {factor(rows, 'tcgen', 'tuned'):.3f} times as fast"
+    if "one thread" in others:
+        lines[-1] += f"; {factor(rows, 'one thread', 'tcgen'):.2f} times one thread"
     return "\n".join(lines)
 
 
@@ -209,9 +230,11 @@ def main() -> None:
     parser.add_argument("--cpu-time", action="store_true", help="on a shared machine")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    options.peers = ["tuned"] * options.tune + [p for p in options.peers.split(",") if p]
+    options.peers = [p for p in options.peers.split(",") if p]
+    options.peers += ["tuned"] * options.tune + ["one thread"] * (options.threads > 1)
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = str(options.threads)
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # its threads rest at once, and disturb nobody
     wanted = {int(n) for n in options.cases.split(",")} if options.cases else None
     rows = []
     for case in SUITE:
@@ -226,7 +249,7 @@ def main() -> None:
         "clock": "CPU time" if options.cpu_time else "wall time",
         "removed": REMOVED,
         "avx512": "avx512f" in CPUINFO and not options.avx2,
-        "environment": {n: os.environ.get(n) for n in ("BLIS_ARCH_TYPE", "OMP_NUM_THREADS")},
+        "environment": {n: os.environ.get(n) for n in NOTED},
         "load": os.getloadavg(),
     }
     print(table(rows))
