@@ -13,7 +13,14 @@ from .text import fill
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
 _TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_tile.c")
 _CALLERS = {
-    "blocks": ("c/contract_work.c", "c/contract_stream.c", "c/contract_blocks.c", "c/contract.c"),
+    "blocks": (
+        "c/contract_work.c",
+        "c/contract_stream.c",
+        "c/contract_block.c",
+        "c/contract_chunk.c",
+        "c/contract_blocks.c",
+        "c/contract.c",
+    ),
     "staged": ("c/contract_work.c", "c/contract_stage.c", "c/contract_staged.c"),
 }
 _CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has

@@ -40,6 +40,16 @@ static int64_t tc_take_$kind(tc_fetch_$kind *f, int64_t count)
     return count;
 }
 
+/* Addresses for several tiles, ``each`` for every one of them; at the end the last one is repeated. How
+ * many there are for each.
+ */
+static int64_t tc_take_evenly_$kind(tc_fetch_$kind *f, int64_t each, int64_t tiles)
+{
+    const int64_t all = tc_min(each*tiles, TC_FETCHES), count = tc_take_$kind(f, all);
+    for (int64_t n = tc_max(count, 1); n < all; ++n) f->list[n] = f->list[n - 1];
+    return count > 0 ? all/tiles : 0;
+}
+
 /* Places of every ``step``-th of ``count`` points of a group, the last of each step; in the second
  * operand where ``second``. At most ``room`` of them; how many there are.
  */

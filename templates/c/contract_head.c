@@ -224,7 +224,7 @@ static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t 
     return first;
 }
 
-/* How summed points are cut into blocks: in their order, or, where two long axes have stride 1 in an
+/* How summed points are cut into blocks: equal ones in their order, or, where two long axes have stride 1 in an
  * operand each, in rectangles of both. Whole cache lines of both operands are then used at once.
  */
 typedef struct {
@@ -244,11 +244,13 @@ static tc_steps tc_steps_of(const tc_walk *k, int64_t depth)
     }
     const int64_t points = tc_points(k);
     s.count = tc_max(1, (points + depth - 1)/depth);
+    s.depth = tc_max(1, tc_min(depth, ((points + s.count - 1)/s.count + 7)/8*8));
     if (one < 0 || two < 0 || one == two || points <= depth
         || k->length[one] < TC_TALL || k->length[two] <= 2*TC_WIDE || depth < TC_TALL*TC_WIDE) {
         return s;
     }
     s.crossed = 1;
+    s.depth = depth;
     for (int n = 0; n < 3; ++n) {
         s.first[n] = (n == 0 ? k->length : n == 1 ? k->x : k->y)[one];
         s.second[n] = (n == 0 ? k->length : n == 1 ? k->x : k->y)[two];

@@ -53,8 +53,8 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
             for (int n = 0; n < TC_LANES; ++n) {
                 $real *const to = c + t->c_row[i + n];
                 if ((uintptr_t)to%TC_VECTOR == 0) {
-                    pending->to[pending->count] = to;
-                    pending->line[pending->count++] = x[n];
+                    pending->line[pending->count].to = to;
+                    pending->value[pending->count++] = x[n];
                 } else {
                     *(tc_any_$kind *)to = x[n];
                 }
@@ -156,6 +156,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t last = tc_min(first + s->together, w->cut.panels);
     const int64_t tiles = across*(last - first), squares = before->left;
     const int64_t step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
+    const tc_origin origin = {0};
     int64_t here[TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS], rows, unused, stored = 0;
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
@@ -185,8 +186,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 tc_store_$kind(before, share - stored, pending);
                 stored = share;
                 const int copy = whole && j == 0;
-                tc_tile_$kind tile = {
-                    .depth = summed,
+                tc_tiles_$kind tile = {
+                    .tiles = 1, .depth = summed, .origin = &origin,
                     .a = copy ? from : left,
                     .a_column = a_depth,
                     .b = right + j*summed,
@@ -194,8 +195,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .c_column = here,
                     .copy = left,
                     .fetch = fetch->list,
-                    .fetches = tc_take_$kind(fetch, share_of_lines),
                 };
+                tile.fetches = tc_take_$kind(fetch, share_of_lines);
                 tc_give_$kind(&tile, pending);
                 (copy ? tc_copied_$kind : tc_packed_$kind)[height](&tile);
             }
@@ -213,6 +214,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const int64_t line = 64/(int64_t)sizeof($real);
     /* Columns start within a line, so that there is one more, unless they follow each other. */
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
+    const tc_origin origin = {0};
     int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0, stored = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) {
         here[n] = n*s->pitch;
@@ -233,11 +235,12 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             const int64_t share = squares*++done/tiles;
             tc_store_$kind(before, share - stored, pending);
             stored = share;
-            tc_tile_$kind tile = {
-                .depth = summed, .a = left + q*slot, .b = b, .b_column = places, .b_row = b_depth,
-                .fetch = fetch->list, .fetches = tc_take_$kind(fetch, share_of_lines),
-                .c = buffer + f*s->pitch + row, .c_column = here,
+            tc_tiles_$kind tile = {
+                .tiles = 1, .depth = summed, .origin = &origin,
+                .a = left + q*slot, .b = b, .b_column = places, .b_row = b_depth,
+                .fetch = fetch->list, .c = buffer + f*s->pitch + row, .c_column = here,
             };
+            tile.fetches = tc_take_$kind(fetch, share_of_lines);
             tc_give_$kind(&tile, pending);
             tc_right_$kind[height](&tile);
         }
@@ -263,7 +266,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
         *(s->of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
     $real *const buffers = s->of_columns ? right : left + slot;
     tc_pending_$kind pending;
-    pending.count = 0;
+    tc_await_$kind(&pending);
     tc_fetch_$kind fetch;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;

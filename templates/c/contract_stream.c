@@ -10,6 +10,7 @@ typedef struct {
 typedef struct {
     int turn;
     int64_t first, count;
+    tc_line_$kind line;  /* the next one of a stretch */
     tc_stretch_$kind stretch[TC_STRETCHES];
     tc_pending_$kind pending;
     tc_vec_$kind buffer[2][TC_LINES + 3*TC_TALLEST];
@@ -33,20 +34,25 @@ static void tc_pass_$kind(tc_stream_$kind *stream, $real *to, const $real *from,
     if (whole > 0) stream->stretch[stream->count++] = (tc_stretch_$kind){to, source, whole};
 }
 
-/* Let a tile store up to ``most`` lines, of one stretch. */
-static void tc_share_lines_$kind(tc_tile_$kind *tile, tc_stream_$kind *stream, int64_t most)
+/* Let tiles store up to ``most`` lines each, of one stretch; how many tiles find that many. */
+static int64_t tc_share_lines_$kind(
+    tc_tiles_$kind *t, tc_stream_$kind *stream, int64_t most, int64_t tiles)
 {
-    tile->stores = 0;
-    if (stream->first == stream->count) return;
+    t->stores = 0;
+    if (stream->first == stream->count || most == 0) return tiles;
     tc_stretch_$kind *const s = stream->stretch + stream->first;
-    tile->stores = tc_min(tc_min(most, TC_PENDING), s->lines);
-    tile->store_to = stream->pending.to;
-    tile->store = s->from;
-    for (int64_t n = 0; n < tile->stores; ++n) stream->pending.to[n] = s->to + n*TC_LANES;
-    s->to += tile->stores*TC_LANES;
-    s->from += tile->stores;
-    s->lines -= tile->stores;
+    tiles = tc_max(1, tc_min(tiles, s->lines/most));
+    t->stores = tc_min(most, s->lines);
+    stream->line = (tc_line_$kind){s->to, (const $real *)s->from};
+    t->store = &stream->line;
+    t->next_line = 0;
+    t->next_along = TC_LANES;
+    const int64_t lines = tiles*t->stores;
+    s->to += lines*TC_LANES;
+    s->from += lines;
+    s->lines -= lines;
     stream->first += s->lines == 0;
+    return tiles;
 }
 
 static void tc_drain_stream_$kind(tc_stream_$kind *stream)

@@ -12,123 +12,175 @@ static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t first, int64
  * follow each other, so that tiles leave their lines here and the next tile stores one at each step.
  */
 typedef struct {
+    $real *to;
+    const $real *from;
+} tc_line_$kind;
+
+typedef struct {
     int64_t count;
-    $real *to[TC_PENDING];
-    tc_vec_$kind line[TC_PENDING];
+    tc_line_$kind line[TC_PENDING];
+    tc_vec_$kind value[TC_PENDING];
 } tc_pending_$kind;
+
+static void tc_await_$kind(tc_pending_$kind *pending)
+{
+    pending->count = 0;
+    for (int n = 0; n < TC_PENDING; ++n) pending->line[n].from = (const $real *)(pending->value + n);
+}
+
+/* Store the line ``along`` reals behind the one that is given. */
+static inline void tc_pass_line_$kind(const tc_line_$kind *line, int64_t along)
+{
+    TC_STREAM_$kind((tc_vec_$kind *)(line->to + along), *(const tc_vec_$kind *)(line->from + along));
+}
 
 static void tc_drain_$kind(tc_pending_$kind *pending)
 {
-    for (int64_t n = 0; n < pending->count; ++n) {
-        TC_STREAM_$kind((tc_vec_$kind *)pending->to[n], pending->line[n]);
-    }
+    for (int64_t n = 0; n < pending->count; ++n) tc_pass_line_$kind(pending->line + n, 0);
     pending->count = 0;
 }
 
-/* One tile of the target: its panel of the left operand and its columns of the right one, each
- * packed or, with the places of its columns and rows, where it lies.
+/* Where the first row of a panel lies: in an operand that is read in place, and in the target. */
+typedef struct {
+    int64_t a, c;
+} tc_origin;
+
+/* Tiles of the target that follow each other, along panels or along columns. Each has a panel of the
+ * left operand and columns of the right one, packed or, with the places of its columns and rows, where
+ * it lies.
  */
 typedef struct {
-    int64_t depth;
+    int64_t tiles, depth, slot;  /* slot: reals from one packed panel to the next */
+    int along_panels;
     const $real *a, *b;
     const int64_t *a_column, *b_column, *b_row;
     $scalar *c;
+    const tc_origin *origin;
     const int64_t *c_column;
     $real *copy;  /* where the panel is packed as it is read */
-    const void *const *fetch;  /* lines that are read later, one a step */
+    const void *const *fetch;  /* lines that are read later, so many for each tile, one a step */
+    const tc_line_$kind *store;    /* lines of other tiles that are stored, too: */
+    int64_t next_line, next_along;  /* the next of the list, or those that follow the first one */
     int64_t fetches, stores;
-    $real *const *store_to;  /* lines of other tiles that are stored, one a step */
-    const tc_vec_$kind *store;
     tc_pending_$kind *leave;  /* where lines are left that the next tile stores, or not */
     int add, far;  /* to what is there; out of the caches */
-} tc_tile_$kind;
+} tc_tiles_$kind;
 
-/* Let a tile store what waits. */
-static inline void tc_give_$kind(tc_tile_$kind *tile, tc_pending_$kind *pending)
+/* Let the first tile store what waits. */
+static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
 {
-    tile->stores = pending->count;
-    tile->store_to = pending->to;
-    tile->store = pending->line;
+    t->store = pending->line;
+    t->next_line = 1;
+    t->next_along = 0;
+    t->stores = pending->count;
     pending->count = 0;
 }
 
 static inline __attribute__((always_inline)) void tc_multiply_$kind(
-    const tc_tile_$kind *tile, const int height, const int left, const int right)
+    const tc_tiles_$kind *t, const int height, const int left, const int right)
 {
-    tc_vec_$kind sum[TC_COLUMNS][3];
-    _Pragma("GCC unroll 8")
-    for (int j = 0; j < TC_COLUMNS; ++j) {
-        _Pragma("GCC unroll 3")
-        for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
-    }
-    const $real *a = tile->a, *b = tile->b;
-    const int64_t *const a_column = tile->a_column, *const b_row = tile->b_row;
-    const int64_t depth = tile->depth;
-    const void *const *const fetch = tile->fetch;
-    const int64_t fetches = tile->fetches;
-    $real *copy = tile->copy;
-    const int add = tile->add;
-    const $real *column[TC_COLUMNS];
-    _Pragma("GCC unroll 8")
-    for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + tile->b_column[j];
-    const int64_t stores = tile->stores;
-    $real *const *const store_to = tile->store_to;
-    const tc_vec_$kind *const store = tile->store;
-    tc_pending_$kind *const leave = tile->leave;
-    if (tile->far) {  /* the target arrives while the tile is computed */
+    const int64_t depth = t->depth;
+    const int64_t *b_column = t->b_column, *c_column = t->c_column;
+    const tc_origin *origin = t->origin;
+    const $real *panel = t->a, *columns = t->b;
+    $real *copy = t->copy;
+    const void *const *fetch = t->fetch;
+    const tc_line_$kind *store = t->store;
+    int64_t stores = t->stores, next_line = t->next_line, next_along = t->next_along, along = 0;
+    for (int64_t tile = t->tiles; tile > 0; --tile) {
+        tc_vec_$kind sum[TC_COLUMNS][3];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
-            const $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
             _Pragma("GCC unroll 3")
-            for (int v = 0; v < height; ++v) __builtin_prefetch(to + v*TC_LANES, 1, 3);
-            __builtin_prefetch(to + height*TC_LANES - 1, 1, 3);
+            for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
         }
-    }
-    _Pragma("GCC unroll 1")
-    for (int64_t p = 0; p < depth; ++p) {
-        if (__builtin_expect(p < stores, 0)) TC_STREAM_$kind((tc_vec_$kind *)store_to[p], store[p]);
-        if (__builtin_expect(p < fetches, 0)) __builtin_prefetch(fetch[p], 0, 2);
-        const $real *from = left == TC_PACKED ? a : a + a_column[p];
-        tc_vec_$kind x[3];
-        _Pragma("GCC unroll 3")
-        for (int v = 0; v < height; ++v) x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
-        if (left == TC_COPIED) {
-            _Pragma("GCC unroll 3")
-            for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];
-            copy += height*TC_LANES;
-        }
-        _Pragma("GCC unroll 8")
-        for (int j = 0; j < TC_COLUMNS; ++j) {
-            const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
-            _Pragma("GCC unroll 3")
-            for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
-        }
-        if (left == TC_PACKED) a += height*TC_LANES;
-        if (right == TC_PACKED) b += TC_COLUMNS;
-    }
-    for (int64_t n = depth; n < stores; ++n) TC_STREAM_$kind((tc_vec_$kind *)store_to[n], store[n]);
-    for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch[n], 0, 2);
-    if (leave) leave->count = TC_COLUMNS*height;
-    _Pragma("GCC unroll 8")
-    for (int j = 0; j < TC_COLUMNS; ++j) {
-        $real *const to = ($real *)tile->c + $parts*tile->c_column[j];
-        _Pragma("GCC unroll 3")
-        for (int v = 0; v < height; ++v) {
-            tc_any_$kind *const here = (tc_any_$kind *)(to + v*TC_LANES);
-            if (leave) {
-                leave->to[j*height + v] = ($real *)here;
-                leave->line[j*height + v] = sum[j][v];
-            } else if (add) {
-                *here += sum[j][v];
-            } else {
-                *here = sum[j][v];
+        $real *const c = ($real *)(t->c + origin->c);
+        if (t->far) {  /* the target arrives while the tile is computed */
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                const $real *const to = c + $parts*c_column[j];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) __builtin_prefetch(to + v*TC_LANES, 1, 3);
+                __builtin_prefetch(to + height*TC_LANES - 1, 1, 3);
             }
+        }
+        const int64_t fetches = t->fetches;
+        const int64_t *const a_column = t->a_column, *const b_row = t->b_row;
+        const $real *a = left == TC_PACKED ? panel : panel + origin->a, *b = columns;
+        const $real *column[TC_COLUMNS];
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + b_column[j];
+        _Pragma("GCC unroll 1")
+        for (int64_t p = 0; p < depth; ++p) {
+            if (p < stores) {
+                tc_pass_line_$kind(store, along);
+                store += next_line;
+                along += next_along;
+            }
+            if (p < fetches) __builtin_prefetch(fetch[p], 0, 2);
+            const $real *from = left == TC_PACKED ? a : a + a_column[p];
+            tc_vec_$kind x[3];
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
+            if (left == TC_COPIED) {
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];
+                copy += height*TC_LANES;
+            }
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
+            }
+            if (left == TC_PACKED) a += height*TC_LANES;
+            if (right == TC_PACKED) b += TC_COLUMNS;
+        }
+        for (int64_t n = depth; n < stores; ++n, store += next_line, along += next_along) {
+            tc_pass_line_$kind(store, along);
+        }
+        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch[n], 0, 2);
+        fetch += fetches;
+        tc_pending_$kind *const leave = t->leave;
+        if (leave) {
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                $real *const to = c + $parts*c_column[j];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) {
+                    leave->line[j*height + v].to = to + v*TC_LANES;
+                    leave->value[j*height + v] = sum[j][v];
+                }
+            }
+            store = leave->line;
+            next_line = 1;
+            next_along = along = 0;
+            stores = leave->count = TC_COLUMNS*height;
+        } else {
+            const int add = t->add;
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                $real *const to = c + $parts*c_column[j];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) {
+                    tc_any_$kind *const here = (tc_any_$kind *)(to + v*TC_LANES);
+                    if (add) sum[j][v] += *here;
+                    *here = sum[j][v];
+                }
+            }
+        }
+        if (t->along_panels) {
+            ++origin;
+            panel += left == TC_PACKED ? t->slot : 0;
+        } else {
+            c_column += TC_COLUMNS;
+            b_column += right == TC_PACKED ? 0 : TC_COLUMNS;
+            columns += right == TC_PACKED ? depth*TC_COLUMNS : 0;
         }
     }
 }
 
-typedef void tc_run_tile_$kind(const tc_tile_$kind *);
-typedef tc_run_tile_$kind *tc_heights_$kind[4];  /* of one, two and three vectors; none of 0 */
+typedef void tc_run_$kind(const tc_tiles_$kind *);
+typedef tc_run_$kind *tc_heights_$kind[4];  /* of one, two and three vectors; none of 0 */
 
 /* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
  * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.
@@ -155,15 +207,18 @@ static int tc_pieces_$kind(const int64_t *c_row, int64_t rows, tc_piece_$kind *p
 }
 
 /* A tile by way of a buffer, of which pieces are stored. */
-static __attribute__((noinline)) void tc_pieced_$kind(tc_run_tile_$kind *run, tc_tile_$kind *tile,
+static __attribute__((noinline)) void tc_pieced_$kind(tc_run_$kind *run, tc_tiles_$kind *tile,
     const tc_piece_$kind *piece, int pieces, int64_t columns)
 {
     tc_vec_$kind whole[TC_COLUMNS][3];
+    const tc_origin here = {tile->origin->a, 0};
+    $scalar *const c = tile->c + tile->origin->c;
     int64_t places[TC_COLUMNS];
     $real *to[TC_COLUMNS];
     for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
-    for (int64_t j = 0; j < columns; ++j) to[j] = ($real *)(tile->c + tile->c_column[j]);
+    for (int64_t j = 0; j < columns; ++j) to[j] = ($real *)(c + tile->c_column[j]);
     const int add = tile->add;
+    tile->origin = &here;
     tile->c = ($scalar *)whole[0];
     tile->c_column = places;
     tile->add = tile->far = 0;
@@ -178,13 +233,13 @@ static __attribute__((noinline)) void tc_pieced_$kind(tc_run_tile_$kind *run, tc
 }
 
 /* A tile at an edge, or one whose rows are not consecutive. */
-static __attribute__((noinline)) void tc_edge_$kind(tc_run_tile_$kind *run,
-    tc_tile_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
+static __attribute__((noinline)) void tc_edge_$kind(tc_run_$kind *run,
+    tc_tiles_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
 {
     tc_piece_$kind piece[3*TC_LANES];
     const int pieces = tc_pieces_$kind(c_row, rows, piece);
     for (int64_t j = 0; j < columns; ++j) {
-        const $real *const to = ($real *)(tile->c + tile->c_column[j]);
+        const $real *const to = ($real *)(tile->c + tile->origin->c + tile->c_column[j]);
         for (int n = 0; n < pieces; ++n) {
             __builtin_prefetch(to + piece[n].shift + piece[n].first, 1, 3);
             __builtin_prefetch(to + piece[n].shift + piece[n].last - 1, 1, 3);

@@ -1,8 +1,8 @@
 /* The library's one object: tiles of one, two and three vectors, of operands that lie as it says. */
 #define TC_TILE(height)                                                                 \
-    static __attribute__((noinline)) void tc_tile_${kind}_##height(const tc_tile_$kind *tile) \
+    static __attribute__((noinline)) void tc_tile_${kind}_##height(const tc_tiles_$kind *t)  \
     {                                                                                   \
-        tc_multiply_$kind(tile, height, $left, $right);                                 \
+        tc_multiply_$kind(t, height, $left, $right);                                 \
     }
 TC_TILE(1)
 TC_TILE(2)

@@ -2,7 +2,8 @@
 tc_heights_$kind tc_packed_$kind, tc_left_$kind, tc_right_$kind, tc_copied_$kind;
 
 /* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
- * and the length of a run of the target and how many of them are in a panel, how summed points are cut, which operands are packed, and the places of the batch.
+ * the length of a run of the target and how many of them are in a panel, how summed points are cut,
+ * which operands are packed, and the places of the batch.
  */
 typedef struct {
     tc_walk m, n, k, batch, target;
