@@ -94,8 +94,8 @@ static inline int64_t tc_some_$kind(
     t.c = block->c;
     t.c_column = block->c_column + j;
     t.add = block->add;
-    tc_give_$kind(&t, &block->stream->pending);
     t.leave = whole && w->stream == TC_DIRECT ? &block->stream->pending : 0;
+    tc_give_$kind(&t, &block->stream->pending);
     t.far = !t.leave;
     if (whole) {
         run(&t);

@@ -83,11 +83,12 @@ $call
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */
-#define TC_PENDING 64            /* lines of the target that wait for the next tile to store them, */
-#define TC_LINES 400             /* for the tiles that follow, */
-#define TC_STRETCHES 256         /* and the stretches that they form */
+#define TC_PENDING (4096/TC_VECTOR)  /* vectors of the target that wait for the next tiles to store them, */
+#define TC_LINES (25600/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
+#define TC_STRETCHES TC_LINES        /* and the stretches that they form */
+#define TC_SOME (2048/TC_VECTOR/(3*TC_COLUMNS))  /* staged tiles that are computed together */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_TALLEST 16            /* panels that wait together, with all columns of a tile */
+#define TC_TALLEST (1024/TC_VECTOR)  /* panels that wait together, with all columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */

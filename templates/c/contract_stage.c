@@ -157,9 +157,9 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t tiles = across*(last - first), squares = before->left;
     const int64_t step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
     const tc_origin origin = {0};
-    int64_t here[TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS], rows, unused, stored = 0;
+    int64_t here[TC_SOME*TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS], rows, unused, stored = 0;
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
-    for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
+    for (int n = 0; n < TC_SOME*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
     for (int64_t q = first; q < last; ++q) {
         int height;
@@ -180,14 +180,15 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             const $real *const from = a + source[q - first] + f*s->fast_step;
             const int whole = high == height*TC_LANES;
             if (!whole) tc_pack_$kind(left, height*TC_LANES, high, summed, from, each, a_depth, 1);
-            for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
-                ++done;
+            for (int64_t j = 0, some; j < columns; j += some*TC_COLUMNS) {
+                const int copy = whole && j == 0;
+                some = copy ? 1 : tc_min(TC_SOME, (columns - j + TC_COLUMNS - 1)/TC_COLUMNS);
+                done += some;
                 const int64_t share = squares*(f*tiles + done)/(run*tiles);
                 tc_store_$kind(before, share - stored, pending);
                 stored = share;
-                const int copy = whole && j == 0;
                 tc_tiles_$kind tile = {
-                    .tiles = 1, .depth = summed, .origin = &origin,
+                    .tiles = some, .depth = summed, .origin = &origin,
                     .a = copy ? from : left,
                     .a_column = a_depth,
                     .b = right + j*summed,
@@ -196,7 +197,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .copy = left,
                     .fetch = fetch->list,
                 };
-                tile.fetches = tc_take_$kind(fetch, share_of_lines);
+                tile.fetches = tc_take_evenly_$kind(fetch, share_of_lines, some);
                 tc_give_$kind(&tile, pending);
                 (copy ? tc_copied_$kind : tc_packed_$kind)[height](&tile);
             }
@@ -340,7 +341,8 @@ static tc_stages_$kind tc_stages_of_$kind(
     tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
     s.on_lines = tc_on_lines_$kind(w);
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
-    const int64_t slot = 3*TC_LANES*summed, step = tc_max(TC_LANES, TC_COLUMNS);
+    const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
+    const int64_t slot = 3*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
     int64_t room, element = 3*TC_LANES;
     if (of_columns) {
@@ -352,12 +354,12 @@ static tc_stages_$kind tc_stages_of_$kind(
         if (padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
         room = tc_min(TC_BUFFER/$bytes, (w->blocks.left - slot)/2);
         element *= padded;
-        const int64_t width = tc_min(3*TC_LANES, (fast + TC_LANES - 1)/TC_LANES*TC_LANES);
+        const int64_t width = tc_min(3*line, (fast + line - 1)/line*line);
         s.together = tc_min(tc_min(tc_max(1, room/(element*width)), TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
     element *= s.together;
-    const int64_t most = tc_min(room/element/step*step, 6*TC_LANES/step*step);
+    const int64_t most = tc_min(room/element/step*step, 6*line/step*step);
     if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
     s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;

@@ -66,13 +66,17 @@ typedef struct {
     int add, far;  /* to what is there; out of the caches */
 } tc_tiles_$kind;
 
-/* Let the first tile store what waits. */
+/* Let tiles store what waits, or the first one if others leave lines. */
 static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
 {
+    const int64_t tiles = t->leave ? 1 : t->tiles, rest = pending->count%tiles;
+    for (int64_t n = pending->count - rest; n < pending->count; ++n) {
+        tc_pass_line_$kind(pending->line + n, 0);
+    }
     t->store = pending->line;
     t->next_line = 1;
     t->next_along = 0;
-    t->stores = pending->count;
+    t->stores = pending->count/tiles;
     pending->count = 0;
 }
 
