@@ -286,12 +286,17 @@ static int64_t tc_step(const tc_steps *s, int64_t step, int64_t *x, int64_t *y, 
     return tall*wide;
 }
 
+/* How many of ``count`` places follow each other from the first one on. */
+static int64_t tc_run_of(const int64_t *places, int64_t count)
+{
+    int64_t run = 1;
+    while (run < count && places[run] == places[run - 1] + 1) ++run;
+    return run;
+}
+
 static int tc_consecutive(const int64_t *places, int64_t count)
 {
-    for (int64_t n = 1; n < count; ++n) {
-        if (places[n] != places[n - 1] + 1) return 0;
-    }
-    return 1;
+    return count <= 1 || tc_run_of(places, count) == count;
 }
 
 #define TC_BELOW(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))

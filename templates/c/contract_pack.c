@@ -81,9 +81,7 @@ static inline __attribute__((always_inline)) void tc_turn_rows_$kind(tc_row_$kin
 /* How many of the first panels of columns are consecutive, up to eight: they are read together. */
 static int64_t tc_together_$kind(const int64_t *place, int64_t columns)
 {
-    int64_t run = 1;
-    while (run < tc_min(columns, 8*TC_COLUMNS) && place[run] == place[run - 1] + 1) ++run;
-    return run/TC_COLUMNS;
+    return tc_run_of(place, tc_min(columns, 8*TC_COLUMNS))/TC_COLUMNS;
 }
 
 /* Pack whole panels whose columns are consecutive; rows are read from their first to their last. */
@@ -121,32 +119,45 @@ static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64
         }
         return;
     }
-    for (int64_t p = 0; p < depth; p += TC_SIDE) {
-        /* Squares at both ends lie over those before them. */
-        const int64_t start = tc_max(0, tc_min(p, depth - TC_SIDE));
-        const int64_t end = tc_min(start + TC_SIDE, depth);
-        if (end - start == TC_SIDE && rows >= TC_SIDE && tc_consecutive(column + start, TC_SIDE)) {
-            for (int64_t n = 0; n < rows; n += TC_SIDE) {
-                const int64_t first = tc_min(n, rows - TC_SIDE);
-                $real *const here = to + start*width + first;
-                tc_row_$kind x[TC_SIDE];
-                _Pragma("GCC unroll 8")
-                for (int r = 0; r < TC_SIDE; ++r) {
-                    x[r] = alpha**(const tc_any_row_$kind *)(from + row[first + r] + column[start]);
+    for (int64_t p = 0, end; p < depth; p = end) {
+        end = p + tc_run_of(column + p, depth - p);
+        if (end - p >= TC_SIDE && rows >= TC_SIDE) {
+            for (int64_t q = p; q < end; q += TC_SIDE) {
+                const int64_t start = tc_min(q, end - TC_SIDE);  /* the last square lies over others */
+                for (int64_t n = 0; n < rows; n += TC_SIDE) {
+                    const int64_t first = tc_min(n, rows - TC_SIDE);
+                    $real *const here = to + start*width + first;
+                    tc_row_$kind x[TC_SIDE];
+                    _Pragma("GCC unroll 8")
+                    for (int r = 0; r < TC_SIDE; ++r) {
+                        x[r] = alpha**(const tc_any_row_$kind *)(from + row[first + r] + column[start]);
+                    }
+                    tc_turn_rows_$kind(x);
+                    _Pragma("GCC unroll 8")
+                    for (int r = 0; r < TC_SIDE; ++r) *(tc_any_row_$kind *)(here + r*width) = x[r];
                 }
-                tc_turn_rows_$kind(x);
-                _Pragma("GCC unroll 8")
-                for (int r = 0; r < TC_SIDE; ++r) *(tc_any_row_$kind *)(here + r*width) = x[r];
             }
-        } else {
-            for (int64_t q = start; q < end; ++q) {
-                const $real *source = from + column[q];
-                for (int64_t r = 0; r < rows; ++r) to[q*width + r] = alpha*source[row[r]];
+            continue;
+        }
+        for (int64_t run; end < depth; end += run) {
+            run = tc_run_of(column + end, depth - end);
+            if (run >= TC_SIDE && rows >= TC_SIDE) break;
+        }
+        for (int64_t n = 0, last; n < rows; n = last) {
+            last = n + tc_run_of(row + n, rows - n);
+            for (int64_t q = p; q < end; ++q) {
+                const $real *const source = from + row[n] + column[q];
+                $real *const here = to + q*width + n;
+                int64_t r = 0;
+                for (; r + TC_SIDE <= last - n; r += TC_SIDE) {
+                    *(tc_any_row_$kind *)(here + r) = alpha**(const tc_any_row_$kind *)(source + r);
+                }
+                for (; r < last - n; ++r) here[r] = alpha*source[r];
             }
         }
-        for (int64_t q = start; q < end; ++q) {
-            for (int64_t r = rows; r < width; ++r) to[q*width + r] = 0;
-        }
+    }
+    for (int64_t q = 0; q < depth; ++q) {
+        for (int64_t r = rows; r < width; ++r) to[q*width + r] = 0;
     }
 }
 /* Pack whole columns whose consecutive elements belong to points that are ``leap`` apart. */
