@@ -181,7 +181,7 @@ class Options:
         for weight, name in ((self.add_weight, "add_weight"), (self.byte_weight, "byte_weight")):
             if not isinstance(weight, int | float) or not 0 <= weight < inf:
                 raise ArgumentError(f"{name} {weight!r} is not a number of at least 0")
-        if not isinstance(self.effort, int) or self.effort < 1:
+        if not isinstance(self.effort, int) or isinstance(self.effort, bool) or self.effort < 1:
             raise ArgumentError(f"effort {self.effort!r} is not a whole number of at least 1")
 
     @property
@@ -203,6 +203,8 @@ def parse_extents(extents: Mapping[str, SupportsIndex] | None) -> tuple[tuple[st
         if not isinstance(space, str):
             raise ExtentError(f"extents must be by the names of spaces, found {space!r}")
         try:
+            if isinstance(extent, bool):
+                raise TypeError
             found.append((space, index(extent)))
         except TypeError:
             raise ExtentError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+from collections import OrderedDict
 from collections.abc import Generator
 from types import ModuleType
 from typing import Any
@@ -117,6 +118,18 @@ def hand_plans() -> ModuleType:
     import hand_plans as plans
 
     return plans
+
+
+@pytest.fixture
+def generated_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated code for every call of einsum that it can run, from an empty cache and report."""
+    import tcgen
+    import tcgen.einsum_kernels
+
+    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", OrderedDict())
+    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+    tcgen.einsum_report(reset=True)
 
 
 @pytest.fixture

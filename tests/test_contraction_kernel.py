@@ -187,6 +187,26 @@ def test_targets_that_pass_by_the_caches(labels: str, extents: dict[str, int], d
         assert not memory.any()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("labels", ["fbea,cedf->dcba", "bfae,ecfd->dcba", "afbe,fced->dcba"])
+def test_sums_of_several_blocks(labels: str, dtype: str) -> None:
+    """Rows, columns and summed points whose runs end within panels, squares and blocks."""
+    extents = {"a": 13, "b": 11, "c": 7, "d": 10, "e": 21, "f": 37}
+    program, _ = program_for(labels, extents, dtype)
+    random = np.random.default_rng(8)
+    for shift in (0, -1, 3):
+        operands = [
+            random.standard_normal([extents[c] + shift for c in text]).astype(dtype)
+            for text in labels.split("->")[0].split(",")
+        ]
+        if dtype == "complex128":
+            operands = [x + 1j * x[::-1] for x in operands]
+        expected = np.einsum(labels, *operands, optimize=True)
+        tolerance = 1e-3 if dtype == "float32" else 1e-11
+        found = program(x0=operands[0], x1=operands[1])["y"]
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=30 * tolerance)
+
+
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
     "labels",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.einsum_kernels
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -24,17 +22,10 @@ from tcgen.errors import (
     ShapeError,
 )
 
+pytestmark = pytest.mark.usefixtures("generated_einsum")
+
 A = np.arange(6.0).reshape(2, 3)
 B = np.arange(12.0).reshape(3, 4)
-
-
-@pytest.fixture(autouse=True)
-def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generated code for every call that it can run, from an empty cache."""
-    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", OrderedDict())
-    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
-    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
-    tcgen.einsum_report(reset=True)
 
 
 def routes() -> list[tuple[str, str]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tcgen
-import tcgen.einsum_kernels
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -20,16 +18,10 @@ from tcgen.errors import (
     TcgenError,
 )
 
+pytestmark = pytest.mark.usefixtures("generated_einsum")
+
 A = np.arange(6.0).reshape(2, 3)
 B = np.arange(12.0).reshape(3, 4)
-
-
-@pytest.fixture(autouse=True)
-def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Generated code for every call that it can run, from an empty cache."""
-    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", OrderedDict())
-    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
-    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
 
 
 # ---- options

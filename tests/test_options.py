@@ -33,6 +33,8 @@ def test_integers_of_numpy_are_extents_and_bytes() -> None:
         ({"memory_limit": "8 parsec"}, TypeError, "'8 parsec' is not an amount of memory"),
         ({"effort": 0}, TypeError, "effort 0 is not a whole number of at least 1"),
         ({"effort": "much"}, TypeError, "effort 'much' is not"),
+        ({"effort": True}, TypeError, "effort True is not a whole number"),
+        ({"extents": {"o": True}}, ValueError, "extent o=True is not a whole number"),
         ({"dtype": float}, TypeError, "dtype <class 'float'> is not one of float64"),
         ({"dtype": np.dtype("f4")}, TypeError, r"dtype dtype\('float32'\) is not one of float64"),
         ({"optimize": "no"}, TypeError, "optimize='no' is neither True nor False"),

@@ -20,7 +20,7 @@ static int64_t tc_broad_$kind(const tc_work_$kind *w)
     const int64_t lines = w->together > 1
         ? w->together*((w->run + cut->lanes - 1)/cut->lanes + 1)
         : tc_min(cut->pieces, TC_TALLEST)*height + 1;
-    return (TC_LINES - w->together)/lines/TC_COLUMNS*TC_COLUMNS;
+    return tc_min(TC_BROAD/$bytes, (TC_LINES - w->together)/lines/TC_COLUMNS*TC_COLUMNS);
 }
 
 /* Tiles on their way through the buffer: its rows and columns from those of the block on, pieces where

@@ -88,7 +88,8 @@ $call
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
 #define TC_SOME (2048/TC_VECTOR/(3*TC_COLUMNS))  /* staged tiles that are computed together */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_TALLEST (1024/TC_VECTOR)  /* panels that wait together, with all columns of a tile */
+#define TC_BROAD 384             /* bytes of a row of the columns that wait together, with one panel, */
+#define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
