@@ -69,13 +69,23 @@ def standing_in(table: Any, later: Mapping[int, Later]) -> Iterator[Any]:
         yield table
         return
     errors: list[BaseException] = []
+    asking = threading.Lock()
+
+    def address_of(function: Later) -> int | None:
+        with asking:  # threads of a loop ask at once: what fails for one is not tried by the others
+            if errors:
+                return None
+            try:
+                return function.made()
+            except BaseException as error:
+                errors.append(error)
+                return None
 
     def stand_in(function: Later) -> Any:
         def call(*given: Any) -> int:
-            if errors:
-                return 0
             try:
-                return int(_CONTRACTION(function.made())(*given))
+                address = address_of(function)
+                return 0 if address is None else int(_CONTRACTION(address)(*given))
             except BaseException as error:  # no exception passes through C: raised below
                 errors.append(error)
                 return 0
