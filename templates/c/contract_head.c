@@ -83,10 +83,10 @@ $call
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */
-#define TC_PENDING (4096/TC_VECTOR)  /* vectors of the target that wait for the next tiles to store them, */
+#define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (25600/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
-#define TC_SOME (2048/TC_VECTOR/(3*TC_COLUMNS))  /* staged tiles that are computed together */
+#define TC_STAGED_TILES (2048/TC_VECTOR/(3*TC_COLUMNS))  /* computed together at most */
 #define TC_RUNS 16               /* most runs of the target in a panel */
 #define TC_BROAD 384             /* bytes of a row of the columns that wait together, with one panel, */
 #define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
@@ -226,8 +226,9 @@ static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t 
     return first;
 }
 
-/* How summed points are cut into blocks: equal ones in their order, or, where two long axes have stride 1 in an
- * operand each, in rectangles of both. Whole cache lines of both operands are then used at once.
+/* How summed points are cut into blocks: equal ones in their order, or, where two long axes have
+ * stride 1 in an operand each, rectangles of both. Whole cache lines of both operands are then used at
+ * once.
  */
 typedef struct {
     tc_walk walk;  /* of all points; in rectangles, without the two axes */

@@ -157,9 +157,10 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t tiles = across*(last - first), squares = before->left;
     const int64_t step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
     const tc_origin origin = {0};
-    int64_t here[TC_SOME*TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS], rows, unused, stored = 0;
+    int64_t here[TC_STAGED_TILES*TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS];
+    int64_t rows, unused, stored = 0;
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
-    for (int n = 0; n < TC_SOME*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
+    for (int n = 0; n < TC_STAGED_TILES*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
     for (int64_t q = first; q < last; ++q) {
         int height;
@@ -182,7 +183,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             if (!whole) tc_pack_$kind(left, height*TC_LANES, high, summed, from, each, a_depth, 1);
             for (int64_t j = 0, some; j < columns; j += some*TC_COLUMNS) {
                 const int copy = whole && j == 0;
-                some = copy ? 1 : tc_min(TC_SOME, (columns - j + TC_COLUMNS - 1)/TC_COLUMNS);
+                some = copy ? 1 : tc_min(TC_STAGED_TILES, (columns - j + TC_COLUMNS - 1)/TC_COLUMNS);
                 done += some;
                 const int64_t share = squares*(f*tiles + done)/(run*tiles);
                 tc_store_$kind(before, share - stored, pending);
