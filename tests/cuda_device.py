@@ -46,7 +46,9 @@ class Compiling:
 
 
 class DeviceArray(np.ndarray[Any, Any]):
-    """Stands for an array of CuPy."""
+    """Stands for an array of CuPy. ``place``: of one on another GPU than the current one."""
+
+    place: str | None = None
 
 
 class EmulatedDevice:
@@ -61,6 +63,7 @@ class EmulatedDevice:
         self.arch = arch
         self.put_bytes = 0
         self.got_bytes = 0
+        self.waits = 0
 
     def describe(self) -> str:
         return "emulator"
@@ -72,6 +75,12 @@ class EmulatedDevice:
 
     def holds(self, array: object) -> bool:
         return isinstance(array, DeviceArray)
+
+    def elsewhere(self, array: Any) -> str | None:
+        return getattr(array, "place", None)
+
+    def direct(self, array: Any) -> bool:
+        return bool(array.flags.c_contiguous)
 
     def contiguous(self, array: Any) -> Any:
         return array if array.flags.c_contiguous else self.put(array)
@@ -92,6 +101,9 @@ class EmulatedDevice:
 
     def overlap(self, one: Any, other: Any) -> bool:
         return bool(np.may_share_memory(one, other))
+
+    def wait(self) -> None:
+        self.waits += 1
 
 
 class CountedDevice:

@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-import copy
 import os
-import pickle
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import cuda_compile
 import hand_modules as hand
 import numpy as np
 import pytest
-from cuda_device import DEVICES, device_named
+from cuda_device import DEVICES, Compiling, device_named
 
 import tcgen
 from tcgen.config import Options
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
-    ArgumentError,
-    DtypeError,
-    MemoryLimitError,
-    ShapeError,
-    UnavailableError,
     VerifyError,
 )
 from tcgen.interp import evaluate_program
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Prod
-from tcgen.ir.loops import Assign, BandVar, Module
+from tcgen.ir.loops import Assign, BandVar, Loop, LoopVar, Module, Zero
 from tcgen.ir.share import Nest, Points, Sums, Tiles, Turned
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower import lower_plan
 from tcgen.lower.bind_gpu import bind_gpu
-from tcgen.runtime.device import open_device
 from tcgen.runtime.memory import stored_shape
 from tcgen.runtime.program import Program
 
@@ -229,6 +221,29 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     np.testing.assert_allclose(program(**arrays)["X"], arrays["A"] @ arrays["B"] @ arrays["C"])
 
 
+@pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
+    """Private buffers may take all shared memory but 2 KiB, however many sums a nest has."""
+    a, i = LoopVar("a", hand.V), BandVar("i", hand.O)
+    square = Prod((hand.at("x", "i", "a"), hand.at("x", "i", "a")))
+    total = Assign(hand.at("n"), square, accumulate=True, band=(i,))
+    body = (Zero("n"), *(total for _ in range(40)), Assign(hand.at("y", "a"), hand.at("n")))
+    module = hand.module(
+        "sums",
+        (hand.tensor("x", hand.O, hand.V), hand.output("y", hand.V)),
+        (Loop(a, body, parallel=True),),
+        buffers=(hand.local("n", place="register"),),
+        dtype=dtype,
+    )
+    bound, program = on_gpu(module, {"o": 40, "v": 400})
+    assert isinstance(bound.kernels[0].share, Nest)
+    for arch in Compiling.architectures:
+        (use,) = cuda_compile.compile_cuda(program.source, arch)
+        assert 0 < use.shared <= 2048
+    compare(module, bound, program, {"o": 40, "v": 3})
+
+
 def test_small_results_of_long_sums() -> None:
     """Elements that many blocks add up, in an order that does not depend on who is first."""
     i, a, b = BandVar("i", hand.O), BandVar("a", hand.V), BandVar("b", hand.V)
@@ -390,121 +405,6 @@ def test_shares_are_checked() -> None:
         replace(bound, kernels=(replace(kernel, share=Points(128)),)).verify()
     with pytest.raises(VerifyError, match="does not say how a GPU shares its work"):
         emit_artifact(permuted(), target="cuda")
-
-
-SPEC = """
-space o
-space v
-index i j : o
-index a b : v
-input k[o,v,v] constant
-input t[o,v]
-input g[o,o,v] generated
-output r, e
-r[i,a] = k[i,a,b]*t[i,b] + g[i,j,a]*t[j,a]
-e = r[i,a]*t[i,a]
-"""
-
-
-def arrays_of(extents: dict[str, int]) -> dict[str, Any]:
-    random = np.random.default_rng(3)
-    o, v = extents["o"], extents["v"]
-    return {
-        "k": random.random((o, v, v)),
-        "t": random.random((o, v)),
-        "g": random.random((o, o, v)),
-    }
-
-
-def compiled(**options: Any) -> Program:
-    return tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="cuda", **options)
-
-
-def test_numpy_in_numpy_out_and_device_in_device_out(device: Any) -> None:
-    program = compiled()
-    arrays = arrays_of({"o": 3, "v": 4})
-    wanted = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")(**arrays)
-    found = program(**arrays)
-    assert all(type(a) is np.ndarray for a in found.values())
-    there = {n: device.put(a) for n, a in arrays.items()}
-    device.put_bytes = device.got_bytes = 0
-    result = program(**{**there, "g": lambda out, ranges: np.copyto(out, arrays["g"][ranges])})
-    tiles = device.put_bytes
-    assert tiles == arrays["g"].nbytes  # of the generated input, nothing else is copied
-    assert device.got_bytes == 0
-    again = program(**there)
-    out = {"r": device.empty((3, 4), "float64"), "e": np.empty(())}
-    given = program(**there, out=out)
-    assert given["r"] is out["r"]
-    for name, value in wanted.items():
-        for some in (found, result, again, given):
-            array = device.get(some[name]) if device.holds(some[name]) else some[name]
-            np.testing.assert_allclose(array, value, rtol=1e-12)
-    assert all(device.holds(a) for a in result.values())
-    # What a kernel writes may not be what it reads.
-    over = program(**there, out={"r": there["t"]})
-    for name, value in wanted.items():
-        np.testing.assert_allclose(device.get(over[name]), value, rtol=1e-12)
-
-
-def test_constants_stay_on_the_device(device: Any) -> None:
-    program = compiled()
-    arrays = arrays_of({"o": 3, "v": 4})
-    bound = program.bind(k=arrays["k"])
-    assert device.put_bytes == arrays["k"].nbytes
-    device.put_bytes = 0
-    found = bound(t=arrays["t"], g=arrays["g"])
-    assert device.put_bytes == arrays["t"].nbytes + arrays["g"].nbytes
-    np.testing.assert_allclose(found["r"], program(**arrays)["r"], rtol=1e-13)
-    assert program.allocated_bytes > 0
-    copied = pickle.loads(pickle.dumps(program))
-    np.testing.assert_array_equal(copied(**arrays)["e"], program(**arrays)["e"])
-
-
-def test_wrong_arrays_are_refused(device: Any) -> None:
-    program = compiled()
-    arrays = arrays_of({"o": 3, "v": 4})
-    with pytest.raises(DtypeError, match=r't must be float64.*astype\("float64"\)'):
-        program(**{**arrays, "t": device.put(arrays["t"].astype("float32"))})
-    with pytest.raises(ShapeError, match="found an array of 1 axes"):
-        program(**{**arrays, "t": device.put(np.ones(3))})
-    with pytest.raises(ShapeError, match=r'out\["r"\] for .* must have shape \(3, 4\)'):
-        program(**arrays, out={"r": device.put(np.ones((4, 4)))})
-    with pytest.raises(ArgumentError, match="must be a NumPy or CuPy array, found list"):
-        program(**arrays, out={"r": [1.0]})
-    with pytest.raises(MemoryLimitError, match="memory limit is 2,000"):
-        compiled(memory_limit=2000)(**arrays_of({"o": 3, "v": 30}))
-
-
-class CudaArray:
-    """Looks like an array of CuPy."""
-
-    def __init__(self) -> None:
-        self.__cuda_array_interface__: dict[str, Any] = {}
-        self.shape, self.dtype = (3, 4), np.dtype("float64")
-
-
-CudaArray.__module__ = "cupy"
-
-
-def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
-    program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")
-    with pytest.raises(ArgumentError, match=r"t is a cupy array.*pass cupy.asnumpy\(t\)"):
-        program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
-
-
-def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The source can be looked at; running says what to install."""
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", open_device)
-    monkeypatch.setitem(sys.modules, "cupy", None)
-    program = compiled()
-    assert 'extern "C" __global__' in program.source
-    assert program.peak_bytes() > 0
-    with pytest.raises(
-        UnavailableError, match=r"CuPy cannot be imported .*pip install 'tcgen-chem"
-    ):
-        program(**arrays_of({"o": 3, "v": 4}))
-    assert copy.copy(UnavailableError("x")).exit_code == 3
 
 
 @pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])

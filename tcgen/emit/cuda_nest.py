@@ -135,12 +135,11 @@ def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
         [store(stmt, scope, total(stmt.coeff, dtype))],
     )
     lines = [
-        f"__shared__ {kind} tc_warps[{share.threads // 32}];",
         f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
         f"{_shared_loop(points(summed, scope), share)} {{",
         *indented([*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]),
         "}",
-        "tc_sum = tc_block_sum(tc_sum, tc_warps);",
+        "tc_sum = tc_block_sum(tc_sum);",
         *final,
     ]
     return ["{", *indented(lines), "}"]

@@ -96,8 +96,7 @@ def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
         f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)}; tc_n += {step}) {{",
         *indented([*values(summed, "tc_rest", scope, "tc_n"), *term]),
         "}",
-        f"__shared__ {kind} tc_warps[{share.threads // 32}];",
-        "tc_sum = tc_block_sum(tc_sum, tc_warps);",
+        "tc_sum = tc_block_sum(tc_sum);",
     ]
     if share.splits > 1:
         part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
@@ -115,8 +114,7 @@ def sums_finish(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str
         f"for (int tc_n = threadIdx.x; tc_n < {share.splits}; tc_n += {share.threads}) {{",
         f"    tc_sum += ((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x];",
         "}",
-        f"__shared__ {kind} tc_warps[{share.threads // 32}];",
-        "tc_sum = tc_block_sum(tc_sum, tc_warps);",
+        "tc_sum = tc_block_sum(tc_sum);",
         _final(stmt, scope, dtype),
     ]
 

@@ -49,8 +49,7 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
     for number, stmt in enumerate(totals):
         kind = sum_type(stmt, printer.scope, dtype)
         lines += [
-            f"__shared__ {kind} tc_warps{number}[{printer.threads // 32}];",
-            f"tc_total{number} = tc_block_sum(tc_total{number}, tc_warps{number});",
+            f"tc_total{number} = tc_block_sum(tc_total{number});",
             f"if (threadIdx.x == 0) *({kind} *)(tc_scratch + "
             f"({number}*(tc_int)gridDim.x + blockIdx.x)*{PART}) = tc_total{number};",
         ]
@@ -82,8 +81,7 @@ def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
             f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
             f"for (tc_int tc_n = threadIdx.x; tc_n < tc_blocks; tc_n += {printer.threads})",
             f"    tc_sum += *(const {kind} *)(tc_scratch + ({number}*tc_blocks + tc_n)*{PART});",
-            f"__shared__ {kind} tc_warps[{printer.threads // 32}];",
-            "tc_sum = tc_block_sum(tc_sum, tc_warps);",
+            "tc_sum = tc_block_sum(tc_sum);",
             f"if (threadIdx.x == 0) {store(stmt, printer.scope, total(stmt.coeff, dtype))}",
         ]
         lines += ["{", *indented(add), "}"]

@@ -48,7 +48,8 @@ class BoundProgram:
         self._copied = 0
         backend = program._ready() if program.manifest.target == "cuda" else None
         if isinstance(backend, GpuBackend):
-            self._constants = constants = backend.settle(constants)
+            constants, self._copied = backend.hold(constants)
+            self._constants = constants
         for name in misplaced(constants):
             copies = Ledger()
             constants[name] = copies.copy(constants[name])

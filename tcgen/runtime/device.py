@@ -5,12 +5,15 @@ CuPy is the only one that ships; tests put an emulator in its place.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import BuildError, UnavailableError
+from ..errors import BuildError, MemoryLimitError, UnavailableError
 
 Array = npt.NDArray[Any]
 _ADVICE = (
@@ -51,8 +54,14 @@ class Device(Protocol):
     def holds(self, array: object) -> bool:
         """True for an array in the memory of the device."""
 
+    def elsewhere(self, array: Any) -> str | None:
+        """Which other device holds an array, and which one is current; None where it is here."""
+
+    def direct(self, array: Any) -> bool:
+        """True where kernels can take an array of the device: in C order, on whole elements."""
+
     def contiguous(self, array: Any) -> Any:
-        """An array of the device in C order; the same one where it is."""
+        """An array of the device that kernels can take; the same one where it is one."""
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """A new array on the device, in C order, of unknown values."""
@@ -65,6 +74,9 @@ class Device(Protocol):
 
     def overlap(self, one: Any, other: Any) -> bool:
         """True where two arrays of the device may share memory."""
+
+    def wait(self) -> None:
+        """Wait for what is queued on the current stream."""
 
 
 class CupyDevice:
@@ -85,13 +97,18 @@ class CupyDevice:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
 
         Raises:
-            BuildError: NVRTC refuses the source, with its log.
+            BuildError: NVRTC refuses the source, with its log, or cannot be loaded.
         """
         try:
             module = self._cupy.RawModule(code=code, options=("--std=c++17",))
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
+        except (RuntimeError, ImportError, OSError) as error:  # of its library, or of the driver
+            raise BuildError(
+                f"the kernels cannot be compiled here ({error}): NVRTC and the driver must be of "
+                f"the CUDA that CuPy was made for: {_ADVICE}"
+            ) from error
         compiled: CompiledModule = module
         return compiled
 
@@ -99,17 +116,29 @@ class CupyDevice:
         """True for a CuPy array."""
         return isinstance(array, self._cupy.ndarray)
 
+    def elsewhere(self, array: Any) -> str | None:
+        """Compares the array's device with the current one."""
+        held, current = int(array.device.id), int(self._cupy.cuda.runtime.getDevice())
+        return None if held == current else f"GPU {held}, but the current one is GPU {current}"
+
+    def direct(self, array: Any) -> bool:
+        """CuPy lets a view of other types begin anywhere: ``x[1:].view("complex128")``."""
+        return bool(array.flags.c_contiguous) and array.data.ptr % array.dtype.itemsize == 0
+
     def contiguous(self, array: Any) -> Any:
-        """The array in C order, on a boundary of its elements."""
-        return self._cupy.ascontiguousarray(array)
+        """The array, or a copy from CuPy's memory pool."""
+        with self._room(array.nbytes):
+            return array if self.direct(array) else array.copy(order="C")
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         """From CuPy's memory pool."""
-        return self._cupy.empty(shape, dtype)
+        with self._room(prod(shape) * np.dtype(dtype).itemsize):
+            return self._cupy.empty(shape, dtype)
 
     def put(self, array: Array) -> Any:
         """Copy to the device."""
-        return self._cupy.asarray(array, order="C")
+        with self._room(array.nbytes):
+            return self._cupy.asarray(array, order="C")
 
     def get(self, array: Any) -> Array:
         """Copy to the CPU; waits for the kernels of the current stream."""
@@ -119,6 +148,22 @@ class CupyDevice:
     def overlap(self, one: Any, other: Any) -> bool:
         """Compares the bounds of their memory."""
         return bool(self._cupy.may_share_memory(one, other))
+
+    def wait(self) -> None:
+        """Wait for CuPy's current stream."""
+        self._cupy.cuda.get_current_stream().synchronize()
+
+    @contextmanager
+    def _room(self, count: int) -> Iterator[None]:
+        """What CuPy says of too little memory, in the words of the house."""
+        try:
+            yield
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise MemoryLimitError(
+                f"this GPU has no memory for {count:,} bytes more ({error}): run with smaller "
+                f"extents, free arrays and CuPy's pool, or compile with a memory limit and the "
+                f"objective time"
+            ) from error
 
 
 def open_device() -> Device:

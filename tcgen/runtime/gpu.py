@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ..arena import Layout
 from ..artifact import Artifact
-from ..errors import ArgumentError, ShapeError
-from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry
+from ..errors import ArgumentError, ExtentError, ShapeError
+from ..grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEntry
 from ..manifest import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from .arguments import Source, check_dtype, describe
 from .device import CompiledModule, Device, Function, open_device, view
@@ -50,11 +50,21 @@ class GpuBackend:
         """Inputs with every whole array on the device, in C order; generated ones stay as is."""
         whole = {t.name for t in self.manifest.tensors if t.role == "input"}
 
-        def there(array: Any) -> Any:
+        def there(name: str, array: Any) -> Any:
             device = self.device
-            return device.contiguous(array) if device.holds(array) else device.put(array)
+            if not device.holds(array):
+                return device.put(array)
+            _check_here(name, array, device)
+            return device.contiguous(array)
 
-        return {n: there(a) if n in whole else a for n, a in sources.items()}
+        return {n: there(n, a) if n in whole else a for n, a in sources.items()}
+
+    def hold(self, constants: Mapping[str, Source]) -> tuple[dict[str, Source], int]:
+        """Constants on the device for calls on any stream, and the bytes that were copied."""
+        settled = self.settle(constants)
+        self.device.wait()
+        copies = (a for n, a in settled.items() if self.device.holds(a) and a is not constants[n])
+        return settled, sum(a.nbytes for a in copies)
 
     def call(
         self,
@@ -80,8 +90,7 @@ class GpuBackend:
         copies = sum(
             a.nbytes
             for t in manifest.tensors
-            if t.role == "input"
-            and not (device.holds(a := sources[t.name]) and a.flags.c_contiguous)
+            if t.role == "input" and not (device.holds(a := sources[t.name]) and device.direct(a))
         )
         held = 0 if kept is None else kept.held_bytes
         needed = use.peak + copies + held
@@ -94,6 +103,7 @@ class GpuBackend:
             self.phase(0, use, sources, extents, callers, memory)
         else:
             memory = kept.memory
+            _check_here("what the bound constants left", memory, device)
             for name, array in kept.outputs.items():
                 results.working[name][...] = array
         self.phase(1, use, sources, extents, callers, memory)
@@ -106,7 +116,10 @@ class GpuBackend:
         extents: Mapping[str, int],
         outputs: tuple[TensorEntry, ...],
     ) -> tuple[Any, dict[str, Any]]:
-        """Run the constant phase; its arena and results, which stay on the device."""
+        """Run the constant phase; its arena and results, which stay on the device.
+
+        They are there when this returns: the calls that follow may be on other streams.
+        """
         made = {
             t.name: self.device.empty(stored_shape(t, self.manifest, extents), t.dtype)
             for t in outputs
@@ -114,6 +127,7 @@ class GpuBackend:
         memory = self.device.empty((use.kept.total,), "uint8")
         callers = {**self.settle(constants), **made}
         self.phase(0, use, constants, extents, callers, memory)
+        self.device.wait()
         return memory, made
 
     def phase(
@@ -246,6 +260,12 @@ def _prepare(
     blocks = grid.blocks(extent)
     own = block_bytes(kernel, manifest, extents)
     fits = own <= SHARED_BYTES
+    if blocks * grid.splits > LARGEST_GRID:
+        here = ", ".join(f"{space}={extents.get(space, 0)}" for space in manifest.bases)
+        raise ExtentError(
+            f"kernel {kernel.name} takes {blocks * grid.splits:,} blocks at {here}, a GPU runs "
+            f"{LARGEST_GRID:,} at most: compile for extents close to these, which chooses others"
+        )
     numbers = [np.int64(fits)] if kernel.private else []
     return _Launch(
         kernel=kernel,
@@ -324,7 +344,7 @@ class _DeviceResults:
                 _check_target(tensor, target, shape, device)
                 # Kernels assume that nothing they write to is also an input or another result.
                 taken = [a for a in (*inputs.values(), *self.working.values()) if device.holds(a)]
-                direct = device.holds(target) and target.flags.c_contiguous
+                direct = device.holds(target) and device.direct(target)
                 if direct and not any(device.overlap(target, a) for a in taken):
                     self.working[tensor.name] = target
                     continue
@@ -351,11 +371,23 @@ class _DeviceResults:
         return out
 
 
+def _check_here(name: str, array: Any, device: Device) -> None:
+    """Kernels run on the current device and would read another one's memory at their peril."""
+    where = device.elsewhere(array)
+    if where is not None:
+        raise ArgumentError(
+            f"{name} is on {where}: call the program where its arrays are "
+            f"(with cupy.cuda.Device(...):), or copy them to the current GPU"
+        )
+
+
 def _check_target(tensor: TensorEntry, target: Any, shape: tuple[int, ...], device: Device) -> None:
     if not isinstance(target, np.ndarray) and not device.holds(target):
         raise ArgumentError(
             f'out["{tensor.name}"] must be a NumPy or CuPy array, found {type(target).__name__}'
         )
+    if device.holds(target):
+        _check_here(f'out["{tensor.name}"]', target, device)
     check_dtype(tensor, np.dtype(target.dtype))
     if tuple(target.shape) != shape:
         raise ShapeError(

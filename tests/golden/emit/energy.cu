@@ -155,12 +155,14 @@ __device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
     return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
 }
 
-/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. `parts` has
- * one place for each warp. All threads of the block must call it.
+/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. All threads of
+ * the block must call it. The parts of the warps, of which a block has 32 at most, lie here: arrays
+ * of the callers would lie side by side, however many sums a kernel has.
  */
 template <typename T>
-__device__ __forceinline__ T tc_block_sum(T value, T *parts)
+__device__ __forceinline__ T tc_block_sum(T value)
 {
+    __shared__ T parts[32];
     for (int lanes = 16; lanes > 0; lanes >>= 1) value += tc_down(value, lanes);
     if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
     __syncthreads();
@@ -221,8 +223,7 @@ tcgen_energy_0_2(
         const tc_int i = tc_rest;
         tc_sum += t[i*N_v + a]*g[i*N_v + a];
     }
-    __shared__ double tc_warps[8];
-    tc_sum = tc_block_sum(tc_sum, tc_warps);
+    tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) e[0] = 0.3333333333333333*tc_sum;
 }
 
@@ -332,7 +333,6 @@ tcgen_energy_3(
         const tc_int i = tc_rest;
         tc_sum += t[i*N_v + a]*(t[i*N_v + a]);
     }
-    __shared__ double tc_warps[8];
-    tc_sum = tc_block_sum(tc_sum, tc_warps);
+    tc_sum = tc_block_sum(tc_sum);
     if (threadIdx.x == 0) norm_[0] = tc_sum;
 }

@@ -155,12 +155,14 @@ __device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
     return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
 }
 
-/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. `parts` has
- * one place for each warp. All threads of the block must call it.
+/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. All threads of
+ * the block must call it. The parts of the warps, of which a block has 32 at most, lie here: arrays
+ * of the callers would lie side by side, however many sums a kernel has.
  */
 template <typename T>
-__device__ __forceinline__ T tc_block_sum(T value, T *parts)
+__device__ __forceinline__ T tc_block_sum(T value)
 {
+    __shared__ T parts[32];
     for (int lanes = 16; lanes > 0; lanes >>= 1) value += tc_down(value, lanes);
     if (threadIdx.x%32 == 0) parts[threadIdx.x/32] = value;
     __syncthreads();
