@@ -93,6 +93,15 @@ def test_file_is_finished(path: Path) -> None:
             assert not re.search(banned, line), f"{path.name}:{number}: {line.strip()}"
 
 
+def test_the_design_names_every_file_of_the_packages() -> None:
+    text = (ROOT / "docs" / "design.md").read_text()
+    shown = dict(re.findall(r"^\*\*(\w+)\*\*: (.*?)\n\n", text, re.DOTALL | re.MULTILINE))
+    assert set(shown) == {"frontend", "algebra", "fusion", "lower", "emit", "ir", "runtime"}
+    for name, paragraph in shown.items():
+        said = {n for n in re.findall(r"`([^`]+)`", paragraph) if "." not in n}
+        assert said == {p.stem for p in (PACKAGE / name).glob("*.py")} - {"__init__"}, name
+
+
 def test_environment_is_read_in_one_place() -> None:
     readers = [p.name for p in SOURCES if re.search(r"os\.environ|os\.getenv", p.read_text())]
     assert readers == ["config.py"]

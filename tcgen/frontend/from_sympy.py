@@ -127,7 +127,6 @@ class _Reader:
         self._spaces: dict[str, Space] = {}
         self._letters = {letter: name for name, text in spaces.items() for letter in text.split()}
         self._tensors: dict[str, Tensor] = {}
-        self._defined: set[str] = set()
         self._bound: list[dict[Any, Index]] = []
         self._fresh: set[str] = set()
 
@@ -141,7 +140,6 @@ class _Reader:
             if str(x.base.label if isinstance(x, sympy.Indexed) else x) != n
         }
         equations: dict[str, Equation] = {}
-        self._defined = set(names)
         for own, left in zip(names, lefts, strict=True):
             role = Role.TEMP if own in read else Role.OUTPUT
             indices = self._left(left)
