@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from unittest import mock
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from flat_programs import (
+    LETTERS,
+    O,
+    P,
+    V,
+    a,
+    b,
+    c,
+    check,
+    check_plan_values,
+    contraction,
+    i,
+    j,
+    k,
+    p,
+    program_of,
+    source,
+    statements,
+    step,
+    unfused,
+)
 
 from tcgen.config import Options
 from tcgen.errors import PlanError
-from tcgen.interp import evaluate_program, run_module
-from tcgen.interp.storage import caller_shape
 from tcgen.ir.expr import Call, Const, Delta, Expr, Prod, Quot, Sum
-from tcgen.ir.loops import Assign, Gemm, Module
-from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Visit
-from tcgen.ir.program import Add, Contract, Map, Operation, Phase, Produce, Program, Step
+from tcgen.ir.loops import Assign, Gemm
+from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, Place, Visit
+from tcgen.ir.program import Add, Contract, Map, Phase, Produce, Program, Step
 from tcgen.ir.tensor import (
     Index,
     Packing,
@@ -28,101 +43,8 @@ from tcgen.ir.tensor import (
     Space,
     Storage,
     Tensor,
-    distinct,
-    element_type,
 )
 from tcgen.lower import layout, lower_plan
-
-O, V = Space("o"), Space("v")
-P = Space("p", parts=(O, V))
-EXTENTS = {"o": 3, "v": 4}
-LETTERS = {
-    name: Index(name, space) for name, space in zip("ijkabcp", (O, O, O, V, V, V, P), strict=True)
-}
-i, j, k, a, b, c, p = LETTERS.values()
-
-
-def source(name: str, *spaces: Space, **fields: object) -> Tensor:
-    return Tensor(name, spaces, Role.INPUT, **fields)  # type: ignore[arg-type]
-
-
-def step(n: int, out: Ref, op: Operation, **fields: object) -> Step:
-    refs = Step(n, out, op).operands
-    indices = [x for r in refs for x in r.indices]
-    sums = tuple(x for x in distinct(tuple(indices)) if x not in out.indices)
-    return Step(n, out, op, **{"sums": sums, **fields})  # type: ignore[arg-type]
-
-
-def program_of(*steps: Step) -> Program:
-    tensors = dict.fromkeys(
-        t.tensor for s in steps for t in s.operands if t.tensor.role is Role.INPUT
-    )
-    for s in steps:
-        tensors.setdefault(s.out.tensor)
-    result = Program("test", (O, V, P), tuple(tensors), steps)
-    result.verify()
-    return result
-
-
-def unfused(program: Program) -> FusionPlan:
-    arrays = []
-    for tensor in program.tensors:
-        uses = [
-            s.id for s in program.steps if tensor in (s.out.tensor, *(r.tensor for r in s.operands))
-        ]
-        if tensor.role is not Role.INPUT:
-            place = Place.CALLER if tensor.role is Role.OUTPUT else Place.ARENA
-            arrays.append(ArrayPlan(tensor, place=place, live=(uses[0], uses[-1])))
-    kinds = {Contract: GroupKind.LIBRARY}
-    groups = tuple(
-        KernelGroup(f"step_{s.id}", kinds.get(type(s.op), GroupKind.MAP), (s.id,))
-        for s in program.steps
-    )
-    visits = tuple(Visit(s.id) for s in program.steps)
-    plan = FusionPlan(program, tuple(sorted(EXTENTS.items())), (), visits, tuple(arrays), groups)
-    plan.verify()
-    return plan
-
-
-def values(tensor: Tensor, extents: Mapping[str, int], dtype: str) -> np.ndarray:
-    rng = np.random.default_rng(len(tensor.name) + 3 * ord(tensor.name[-1]))
-    array = rng.random(caller_shape(tensor, extents)) + 0.5
-    if element_type(tensor, dtype) == "complex128":
-        array = array + 1j * rng.random(array.shape)
-    return np.asarray(array, element_type(tensor, dtype))
-
-
-def check(program: Program, dtype: str = "float64", target: str = "cpu") -> Module:
-    return check_plan_values(unfused(program), dtype, target)
-
-
-def check_plan_values(plan: FusionPlan, dtype: str, target: str = "cpu") -> Module:
-    program = plan.program
-    module = lower_plan(plan, Options(dtype=dtype, target=target))
-    module.verify()
-    for extents in (EXTENTS, {"o": 1, "v": 2}, {"o": 0, "v": 2}):
-        arrays = {t.name: values(t, extents, dtype) for t in program.inputs}
-        start = {t.name: values(t, extents, dtype) for t in program.outputs if t.accumulate}
-        wanted = evaluate_program(program, arrays, extents, start, dtype)
-        found = run_module(module, arrays, extents, start)
-        for name, value in wanted.items():
-            assert found[name].dtype == value.dtype
-            np.testing.assert_allclose(found[name], value, atol=1e-10, err_msg=module.pretty())
-    return module
-
-
-def statements(module: Module) -> list[Assign | Gemm]:
-    return [s for kernel in module.kernels for s in kernel.body]  # type: ignore[misc]
-
-
-def contraction(out: str, one: str, two: str, **fields: object) -> Program:
-    """A contraction of plain inputs from letters."""
-    x, y = (
-        Ref(source(name, *(LETTERS[l].space for l in text)), tuple(LETTERS[l] for l in text))
-        for name, text in (("x", one), ("y", two))
-    )
-    r = Tensor("r", tuple(LETTERS[l].space for l in out), Role.OUTPUT)
-    return program_of(step(0, Ref(r, tuple(LETTERS[l] for l in out)), Contract(x, y), **fields))
 
 
 @pytest.mark.parametrize(
@@ -351,112 +273,3 @@ def test_a_generated_input_that_is_not_fused_is_fetched_whole() -> None:
     module = check(program)
     assert module.buffer("g").keep
     assert "fetch g[:,:]" in module.pretty()
-
-
-@st.composite
-def operands(draw: st.DrawFn, name: str, letters: str) -> Ref:
-    """An input with random axes, some of them joined, packed or stored in another order."""
-    text = draw(st.text(alphabet=letters, min_size=0, max_size=3))
-    indices = tuple(LETTERS[l] for l in text)
-    spaces = [P if draw(st.integers(0, 3)) == 0 else x.space for x in indices]
-    order = tuple(draw(st.permutations(range(len(spaces)))))
-    packed: tuple[Packing, ...] = ()
-    for first in range(len(spaces) - 1):
-        places = sorted((order.index(first), order.index(first + 1)))
-        near = places[1] == places[0] + 1
-        if near and not packed and spaces[first] == spaces[first + 1] and draw(st.booleans()):
-            packed = (Packing(first, draw(st.booleans())),)
-    storage = Storage(order, packed)
-    real = draw(st.booleans())
-    return Ref(Tensor(name, tuple(spaces), Role.INPUT, storage=storage, real=real), indices)
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> Program:
-    """t = x y, r (+)= t z: an intermediate of free order between two contractions."""
-    x, y = draw(operands("x", "ijak")), draw(operands("y", "ijka"))
-    inner = distinct(x.indices + y.indices)
-    kept = tuple(draw(st.permutations([n for n in inner if draw(st.booleans())])))
-    t = Ref(Tensor("t", tuple(n.space for n in kept), Role.TEMP), kept)
-    z = draw(operands("z", "ijab"))
-    outer = distinct(kept + z.indices)
-    left = tuple(draw(st.permutations([n for n in outer if draw(st.booleans())])))
-    if draw(st.integers(0, 4)) == 0 and b not in outer:
-        left = (*left, b)  # broadcast
-    accumulate = draw(st.booleans())
-    spaces = tuple(P if draw(st.integers(0, 4)) == 0 else n.space for n in left)
-    storage = Storage(tuple(draw(st.permutations(range(len(left))))))
-    r = Ref(Tensor("r", spaces, Role.OUTPUT, storage=storage, accumulate=accumulate), left)
-    return program_of(
-        step(0, t, Contract(x, y), coeff=Fraction(-1, 2)),
-        step(1, r, Contract(t, z), accumulate=accumulate),
-    )
-
-
-@st.composite
-def nests(draw: st.DrawFn) -> FusionPlan:
-    """A chain whose steps share loops over some indices of t: elements or tiles, host or not."""
-    program = draw(chains())
-    plan = unfused(program)
-    t = program.steps[0].out
-    taken = draw(st.permutations(t.indices))[: draw(st.integers(1, 3))]
-    loops = tuple(
-        LoopId(n, index.space, draw(st.sampled_from([None, 2, 3]))) for n, index in enumerate(taken)
-    )
-    if not loops:
-        return plan
-    bind = tuple(zip(taken, loops, strict=True))
-    contracted = tuple((t.indices.index(index), loop) for index, loop in bind)
-    visits = tuple(replace(v, bind=bind, loops=loops) for v in plan.visits)
-    arrays = (
-        ArrayPlan(t.tensor, contracted, loops[-1], Place.ARENA, (0, 1)),
-        *(array for array in plan.arrays if array.tensor != t.tensor),
-    )
-    host = loops[: draw(st.integers(0, len(loops)))]
-    groups = (KernelGroup("nest_0", GroupKind.NEST, (0, 1), host),)
-    if host == loops:
-        groups = tuple(KernelGroup(f"part_{n}", GroupKind.NEST, (n,), host) for n in (0, 1))
-    fused = replace(plan, loops=loops, visits=visits, arrays=arrays, groups=groups)
-    fused.verify()
-    return fused
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_random_nests(plan: FusionPlan, dtype: str) -> None:
-    check_plan_values(plan, dtype)
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests(plan: FusionPlan, dtype: str) -> None:
-    check_plan_values(plan, dtype)
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
-@given(chains(), st.sampled_from(["float64", "complex128"]))
-def test_random_chains(program: Program, dtype: str) -> None:
-    check(program, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(chains(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_chains(program: Program, dtype: str) -> None:
-    check(program, dtype)

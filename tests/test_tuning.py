@@ -11,11 +11,10 @@ from typing import Any
 import hand_modules as hand
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from command_line import invoke
 
 import tcgen
 from tcgen import way_times
-from tcgen.cli import main
 from tcgen.config import Options
 from tcgen.driver import Compilation, compile_system
 from tcgen.errors import ArgumentError, BuildError
@@ -48,10 +47,6 @@ LABELS = {
 def _times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds the times that another one has measured."""
     monkeypatch.setattr(way_times, "_folder", lambda: tmp_path / "times")
-
-
-def invoke(*args: object) -> Result:
-    return CliRunner().invoke(main, [str(a) for a in args], catch_exceptions=False)
 
 
 def system_of(labels: str) -> tuple[System, list[str]]:
