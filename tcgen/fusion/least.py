@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
@@ -13,16 +14,69 @@ from .exact import solve_exact, solve_static
 from .graph import FusionGraph
 from .grow import least_by_parts
 from .memory import counted_lives, once_elements, peak_of
+from .model import Found
 from .nest import Placed, arrangement_of, place_arrangement
 from .offsets import Interval, pack
 from .plan import build_plan, shared_axes
-from .sharing import sharing
+from .sharing import Arrangement, Sharing, sharing
 from .tree_peak import least_tree_peak
 
 _WORK = 12.0  # deterministic seconds at effort 1
 _DIRECT = 10_000  # rules: up to so many all arrays are searched over at once
 _LARGEST_STATIC = 1_000_000  # rules: the same for a search without an order of the statements
 _LARGEST = 50_000  # rules: beyond, a search over all arrays comes to no end in reasonable time
+
+
+@dataclass(slots=True)
+class _Known:
+    """What the searches of one program have found so far.
+
+    Attributes:
+        found: what the program allows.
+        weights: by position in ``found.instances``, what one element counts.
+        extents: of the base spaces.
+        work: deterministic seconds of all searches.
+        placements: the latest one first.
+        hint: the latest arrangement, from which the next search goes on.
+        bound: proven lower bound.
+        proven: the last search left nothing out, so that the least placement is the least of all.
+    """
+
+    found: Sharing
+    weights: Mapping[int, int]
+    extents: Mapping[str, int]
+    work: float
+    placements: list[tuple[Placed, ...]]
+    hint: Arrangement
+    bound: int = 0
+    proven: bool = True
+
+    def take(self, arrangement: Arrangement | None) -> None:
+        """Add what a search has found, if it has."""
+        if arrangement is not None:
+            self.placements.insert(0, place_arrangement(self.found, arrangement))
+            self.hint = arrangement
+
+    def by_parts(self) -> Found:
+        """What a search over some of the arrays at a time finds: a bound, and no proof."""
+        parts = least_by_parts(self.found, self.weights, self.extents, (self.hint,), self.work / 2)
+        self.proven, self.bound = False, max(self.bound, parts.bound)
+        self.take(parts.arrangement)
+        return parts
+
+    def exactly(self, *, peak: bool) -> None:
+        """What the search over all arrays and the order of all statements finds."""
+        exact = solve_exact(
+            self.found,
+            self.weights,
+            self.extents,
+            self.work / 2,
+            self.hint,
+            peak=peak,
+            at_least=self.bound,
+        )
+        self.proven, self.bound = exact.proven, max(self.bound, exact.bound)
+        self.take(exact.arrangement)
 
 
 def least_memory(
@@ -49,8 +103,8 @@ def least_memory(
     weights = {
         n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(found.instances)
     }
-    work, sizes = _WORK * options.effort, dict(extents)
-    candidates, hint = [start], arrangement_of(start)
+    work = _WORK * options.effort
+    known = _Known(found, weights, dict(extents), work, [start], arrangement_of(start))
 
     def plan_of(placed: tuple[Placed, ...], *, once: bool = False) -> FusionPlan:
         axes = shared_axes(found, placed)
@@ -60,50 +114,14 @@ def least_memory(
         """As if every generated input were produced once, where the placement has it."""
         return least_value(plan_of(placed, once=peak), dtype, peak=peak)
 
-    proven, bound, arrangement = True, 0, None if peak else hint
-    large, done = peak and rules(found) > _DIRECT, False
-    if peak and not graph.restricted:
-        tree = least_tree_peak(found, weights, sizes, hint, options.effort)
-        if tree is not None:
-            proven, bound = tree.proven, tree.bound
-            if tree.arrangement is not None:
-                candidates.insert(0, place_arrangement(found, tree.arrangement))
-                hint, done = tree.arrangement, tree.proven or large
-    if large and not done:
-        parts = least_by_parts(found, weights, sizes, (hint,), work / 2)
-        proven, bound = False, max(bound, parts.bound)
-        done = parts.proven or rules(found) > _LARGEST
-        if parts.arrangement is not None:
-            candidates.insert(0, place_arrangement(found, parts.arrangement))
-            hint = parts.arrangement
-    elif not peak and rules(found) > _LARGEST_STATIC:
-        # The solver comes to no end here. All arrays together take no less than those of one time.
-        parts = least_by_parts(found, weights, sizes, (hint,), work / 2)
-        proven, bound, done = False, parts.bound, True
-        if parts.arrangement is not None:
-            candidates.insert(0, place_arrangement(found, parts.arrangement))
-            descent = Descent(found, weights, sizes)
-            small = descent.of(parts.arrangement)
-            if small is not None:
-                candidates.insert(0, place_arrangement(found, descent.shrink(small).arrangement))
-    elif not done and not static_is_least:
-        # The least static sum is soon found without an order of the statements. If there is an
-        # order, it is the answer for ``memory``, and for ``peak`` a good start.
-        static = solve_static(found, sizes, work / 2, hint)
-        proven, bound = static.proven, bound if peak else static.bound
-        arrangement = static.arrangement
-        if arrangement is not None:
-            candidates.insert(0, place_arrangement(found, arrangement))
-            hint = arrangement
-    if not done and (peak or arrangement is None):
-        exact = solve_exact(found, weights, sizes, work / 2, hint, peak=peak, at_least=bound)
-        proven, bound = exact.proven, max(bound, exact.bound)
-        if exact.arrangement is not None:
-            candidates.insert(0, place_arrangement(found, exact.arrangement))
-    values = [value_of(placed) for placed in candidates]
+    if peak:
+        _search_peak(known, options.effort, tree=not graph.restricted, static=not static_is_least)
+    elif not static_is_least:
+        _search_static(known)
+    values = [value_of(placed) for placed in known.placements]
     value = min(values)
-    plan = plan_of(candidates[values.index(value)])
-    bound = value if proven else min(bound, value)
+    plan = plan_of(known.placements[values.index(value)])
+    bound = value if known.proven else min(known.bound, value)
     solve = Solve(
         options.objective,
         "dag" if graph.restricted else "tree",
@@ -113,6 +131,52 @@ def least_memory(
         "bytes" if peak else "elements",
     )
     return replace(packed(plan) if peak else plan, solve=solve)
+
+
+def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> None:
+    """Least bytes at one time: trees by prefixes, large programs by parts, the rest exactly.
+
+    Args:
+        known: is added to.
+        effort: multiplies the work on trees.
+        tree: the graph is one.
+        static: the least static sum is still to be found; it is a good start.
+    """
+    found, large = known.found, rules(known.found) > _DIRECT
+    if tree:
+        ways = least_tree_peak(found, known.weights, known.extents, known.hint, effort)
+        if ways is not None:
+            known.proven, known.bound = ways.proven, ways.bound
+            known.take(ways.arrangement)
+            if ways.arrangement is not None and (ways.proven or large):
+                return
+    if large:
+        parts = known.by_parts()
+        if parts.proven or rules(found) > _LARGEST:
+            return
+    elif static:
+        least = solve_static(found, known.extents, known.work / 2, known.hint)
+        known.proven = least.proven
+        known.take(least.arrangement)
+    known.exactly(peak=True)
+
+
+def _search_static(known: _Known) -> None:
+    """Fewest elements in all: loops first, and an order for them where there is one."""
+    if rules(known.found) > _LARGEST_STATIC:
+        # The solver comes to no end here. All arrays together take no less than those of one time.
+        parts = known.by_parts()
+        if parts.arrangement is not None:
+            descent = Descent(known.found, known.weights, known.extents)
+            small = descent.of(parts.arrangement)
+            known.take(None if small is None else descent.shrink(small).arrangement)
+        return
+    # The least sum is soon found without an order; if there is one, it is the answer.
+    least = solve_static(known.found, known.extents, known.work / 2, known.hint)
+    known.proven, known.bound = least.proven, least.bound
+    known.take(least.arrangement)
+    if least.arrangement is None:
+        known.exactly(peak=False)
 
 
 def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:

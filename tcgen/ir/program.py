@@ -284,52 +284,85 @@ def _verify_step(
     read: set[Tensor],
     constant: set[Tensor],
 ) -> None:
+    """Check one step.
+
+    Args:
+        step: in question.
+        position: in the program.
+        known: all tensors of the program.
+        written: by the steps before.
+        read: by the steps before.
+        constant: arrays that do not change from call to call.
+    """
     if step.id != position:
         raise VerifyError(f"its id is {step.id}")
-    out = step.out
-    for ref in (out, *step.operands):
-        if ref.tensor not in known:
-            raise VerifyError(f"{ref.tensor.name} is not a tensor of the program")
-        if len(ref.indices) != ref.tensor.rank:
-            raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
-        for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
-            if not fits_axis(index, space):
-                raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")
+    for ref in (step.out, *step.operands):
+        _verify_ref(ref, known)
+    _verify_role(step)
+    _verify_indices(step)
+    _verify_order(step, written, read)
+    if step.phase is Phase.CONSTANT and not _may_be_constant(step, constant):
+        raise VerifyError("a constant step reads something volatile")
+
+
+def _verify_ref(ref: Ref, known: set[Tensor]) -> None:
+    """A tensor of the program, with an index of its own space on each axis."""
+    if ref.tensor not in known:
+        raise VerifyError(f"{ref.tensor.name} is not a tensor of the program")
+    if len(ref.indices) != ref.tensor.rank:
+        raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
+    for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
+        if not fits_axis(index, space):
+            raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")
+
+
+def _verify_role(step: Step) -> None:
+    """Inputs are not written, but for generated ones, which are produced."""
+    tensor = step.out.tensor
     match step.op:
-        case Produce(tensor):
-            if tensor.role is not Role.GENERATED or out.tensor != tensor:
+        case Produce(produced):
+            if produced.role is not Role.GENERATED or tensor != produced:
                 raise VerifyError("a generated input is produced into itself")
         case Map() | Contract() | Add():
-            if out.tensor.is_input:
-                raise VerifyError(f"{out.tensor.name} is an input")
+            if tensor.is_input:
+                raise VerifyError(f"{tensor.name} is an input")
         case _:
             assert_never(step.op)
-    if len(set(out.indices)) != len(out.indices):
+
+
+def _verify_indices(step: Step) -> None:
+    """Every index is of the output or summed, and not both."""
+    out, sums = step.out.indices, step.sums
+    if len(set(out)) != len(out):
         raise VerifyError("indices of the output are not distinct")
-    if set(step.sums) & set(out.indices) or len(set(step.sums)) != len(step.sums):
+    if set(sums) & set(out) or len(set(sums)) != len(sums):
         raise VerifyError("a summed index repeats or is in the output")
-    operand_indices = {i for r in step.operands for i in r.indices}
+    used = {i for r in step.operands for i in r.indices}
     if isinstance(step.op, Map):
-        operand_indices |= set(expr_indices(step.op.expr))
-    if not operand_indices <= set(step.indices):
+        used |= set(expr_indices(step.op.expr))
+    if not used <= set(step.indices):
         raise VerifyError("an operand has an index that is neither summed nor in the output")
-    if not set(step.sums) <= operand_indices:
+    if not set(sums) <= used:
         raise VerifyError("a summed index is in no operand")
+
+
+def _verify_order(step: Step, written: set[Tensor], read: set[Tensor]) -> None:
+    """Arrays are written before they are read; the first producer zeroes, the others add."""
+    tensor = step.out.tensor
     for ref in step.operands:
         if ref.tensor.role is not Role.INPUT and ref.tensor not in written:
             raise VerifyError(f"{ref.tensor.name} is read before it is written")
-    if out.tensor in read:
-        raise VerifyError(f"{out.tensor.name} is written after it was read")
-    first = out.tensor not in written
-    if first and step.accumulate and not out.tensor.accumulate:
+    if tensor in read:
+        raise VerifyError(f"{tensor.name} is written after it was read")
+    first = tensor not in written
+    if first and step.accumulate and not tensor.accumulate:
         raise VerifyError("the first producer of an array must not accumulate")
-    if not step.accumulate and (not first or out.tensor.accumulate):
+    if not step.accumulate and (not first or tensor.accumulate):
         raise VerifyError("a later producer of an array must accumulate")
-    is_constant = isinstance(step.op, Produce) and not step.op.tensor.volatile
-    is_constant = is_constant or (
-        not isinstance(step.op, Produce)
-        and not out.tensor.accumulate
-        and all(r.tensor in constant for r in step.operands)
-    )
-    if step.phase is Phase.CONSTANT and not is_constant:
-        raise VerifyError("a constant step reads something volatile")
+
+
+def _may_be_constant(step: Step, constant: set[Tensor]) -> bool:
+    """True where nothing that the step reads, or adds to, changes from call to call."""
+    if isinstance(step.op, Produce):
+        return not step.op.tensor.volatile
+    return not step.out.tensor.accumulate and all(r.tensor in constant for r in step.operands)
