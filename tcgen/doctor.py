@@ -94,5 +94,5 @@ def _gpu() -> Finding:
     try:
         return _finding("GPU (optional)", True, open_device().describe())
     except UnavailableError as error:
-        why, _, advice = str(error).partition(": ")
+        why, _, advice = str(error).rpartition(": ")  # what CuPy says may hold colons
         return _finding("GPU (optional)", False, why, f"for target cuda: {advice}")

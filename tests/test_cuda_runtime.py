@@ -17,6 +17,7 @@ import pytest
 from cuda_device import DEVICES, device_named
 
 import tcgen
+from tcgen.doctor import examine
 from tcgen.errors import (
     ArgumentError,
     BuildError,
@@ -274,6 +275,29 @@ def test_too_little_memory_on_the_gpu() -> None:
         cupy.empty((1000, 1000), "float64")
     with pytest.raises(MemoryLimitError, match=r"no memory for 80 bytes more"):
         cupy.put(np.zeros(10))
+
+
+def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's wheels come without it: said before anything is copied to the GPU."""
+
+    def version() -> tuple[int, int]:
+        raise RuntimeError("No such file: libnvrtc.so.13,\n  libnvrtc.so.12")
+
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
+    cuda = SimpleNamespace(runtime=runtime, nvrtc=SimpleNamespace(getVersion=version))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    with pytest.raises(
+        UnavailableError, match=r"no NVRTC .*\(No such file: libnvrtc.*\): install a"
+    ):
+        open_device()
+    (found,) = [f for f in examine() if f["what"] == "GPU (optional)"]
+    assert found["details"].endswith("(No such file: libnvrtc.so.13, libnvrtc.so.12)")
+    assert found["advice"].startswith("for target cuda: install a driver and CuPy")
+    cuda.nvrtc = SimpleNamespace(getVersion=lambda: (13, 5))
+    assert isinstance(open_device(), CupyDevice)
 
 
 def test_kernels_that_cannot_be_compiled() -> None:

@@ -86,12 +86,13 @@ class CupyDevice:
         self._cupy = cupy
 
     def describe(self) -> str:
-        """Name, architecture, memory, and the version of CuPy."""
+        """Name, architecture, memory, and the versions of CuPy and NVRTC."""
         number = self._cupy.cuda.runtime.getDevice()
         found = self._cupy.cuda.runtime.getDeviceProperties(number)
         name = found["name"].decode()
         arch, memory = f"sm_{found['major']}{found['minor']}", found["totalGlobalMem"] / 2**30
-        return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}"
+        nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
+        return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}, NVRTC {nvrtc}"
 
     def module(self, code: str) -> CompiledModule:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
@@ -170,7 +171,7 @@ def open_device() -> Device:
     """The GPU of this process.
 
     Raises:
-        UnavailableError: CuPy is missing, or it finds no device or no driver.
+        UnavailableError: CuPy is missing, or it finds no device, no driver or no NVRTC.
     """
     try:
         import cupy  # noqa: PLC0415  (only where a program for a GPU runs)
@@ -186,6 +187,13 @@ def open_device() -> Device:
         ) from error
     if found == 0:
         raise UnavailableError(f"target cuda cannot run here, CuPy finds no GPU: {_ADVICE}")
+    try:
+        cupy.cuda.nvrtc.getVersion()
+    except (RuntimeError, ImportError, OSError) as error:  # a RuntimeError of CuPy 14
+        why = " ".join(str(error).split())
+        raise UnavailableError(
+            f"target cuda cannot run here, CuPy finds no NVRTC to compile with ({why}): {_ADVICE}"
+        ) from error
     return CupyDevice(cupy)
 
 
