@@ -1,7 +1,9 @@
-/* A panel of a block: its first row, vectors and rows. */
+/* A panel of a block: its first row, rows and vectors. It is full if it fills its vectors, and its rows
+ * are not scattered in the target.
+ */
 typedef struct {
     int64_t row, rows;
-    int height;
+    int height, scattered, full;
 } tc_strip_$kind;
 
 /* A block of the target: panels and columns, with the operands for some summed points. */
@@ -54,24 +56,16 @@ static inline __attribute__((always_inline)) tc_run_$kind *tc_operands_$kind(
     return tc_packed_$kind[strip.height];
 }
 
-/* True if a panel fills its vectors, and its rows follow each other in the target. */
-static inline int tc_full_$kind(const tc_work_$kind *w, const tc_block_$kind *block, int64_t q)
-{
-    const tc_strip_$kind strip = block->strips[q];
-    return strip.rows == strip.height*w->cut.lanes
-        && (w->regular || tc_consecutive(block->c_row + strip.row, strip.rows));
-}
-
 /* Tiles that are computed together from panel q and column j on: along panels that are alike up to
  * panel ``last``, or along columns up to that one.
  */
-static inline int64_t tc_alike_$kind(const tc_work_$kind *w, const tc_block_$kind *block,
-    int64_t q, int64_t j, int along_panels, int64_t last)
+static inline int64_t tc_alike_$kind(
+    const tc_block_$kind *block, int64_t q, int64_t j, int along_panels, int64_t last)
 {
     const int64_t most = tc_max(1, TC_FETCHES/block->fetches);
     if (!along_panels) return tc_max(1, tc_min(most, (last - j)/TC_COLUMNS));
     int64_t count = 1;
-    while (count < most && q + count < last && tc_full_$kind(w, block, q + count)
+    while (count < most && q + count < last && block->strips[q + count].full
         && block->strips[q + count].height == block->strips[q].height) {
         ++count;
     }
@@ -84,10 +78,10 @@ static inline int64_t tc_some_$kind(
 {
     const tc_strip_$kind strip = block->strips[q];
     const int64_t across = tc_min(TC_COLUMNS, block->columns - j);
-    const int full = tc_full_$kind(w, block, q), whole = full && across == TC_COLUMNS;
+    const int whole = strip.full && across == TC_COLUMNS;
     const int up = !w->inner_columns;
     const int64_t last = up ? block->panels : block->columns;
-    const int64_t tiles = whole ? tc_alike_$kind(w, block, q, j, up, last) : 1;
+    const int64_t tiles = whole ? tc_alike_$kind(block, q, j, up, last) : 1;
     tc_tiles_$kind t;
     tc_run_$kind *const run = tc_operands_$kind(w, block, q, j, tiles, &t);
     t.along_panels = up;
@@ -100,9 +94,7 @@ static inline int64_t tc_some_$kind(
     if (whole) {
         run(&t);
     } else {
-        const int64_t *const rows = block->c_row + strip.row;
-        const int scattered = !w->regular && !tc_consecutive(rows, strip.rows);
-        tc_edge_$kind(run, &t, strip.rows, across, scattered ? rows : 0);
+        tc_edge_$kind(run, &t, strip.rows, across, strip.scattered ? block->c_row + strip.row : 0);
     }
     return tiles;
 }

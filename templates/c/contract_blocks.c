@@ -115,8 +115,12 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                     for (int64_t q = 0; q < panels; ++q) {
                         tc_strip_$kind *const strip = strips + q;
                         strip->row = tc_panel(&w->cut, q0 + q, &strip->height, &strip->rows) - r0;
+                        const int filled = strip->rows == strip->height*w->cut.lanes;
+                        strip->scattered = !w->regular
+                            && !tc_consecutive(c_row + strip->row, strip->rows);
+                        strip->full = filled && !strip->scattered;
                         origins[q] = (tc_origin){a_row[strip->row], c_row[strip->row]};
-                        if (!w->left && strip->rows == strip->height*w->cut.lanes) continue;
+                        if (!w->left && filled) continue;
                         if (once && j0 > first_column) continue;
                         TC_PACK_LEFT_$kind(packed_a + q*slot, strip->height*TC_LANES, strip->rows,
                             depth, a, a_row + strip->row, a_depth, scale);

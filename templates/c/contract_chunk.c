@@ -45,7 +45,7 @@ static void tc_buffer_$kind(const tc_work_$kind *w, const tc_block_$kind *block,
     for (int64_t q = q0, j = chunk->j; q < q1 && j < chunk->last_column;) {
         tc_tiles_$kind t;
         const int64_t tiles = tc_share_lines_$kind(&t, block->stream, chunk->stores,
-            chunk->pieces ? 1 : tc_alike_$kind(w, block, q, j, along_panels, last));
+            chunk->pieces ? 1 : tc_alike_$kind(block, q, j, along_panels, last));
         tc_run_$kind *const run = tc_operands_$kind(w, block, q, j, tiles, &t);
         t.along_panels = along_panels;
         t.origin = chunk->origin + (q - chunk->q);

@@ -1,3 +1,4 @@
+typedef int64_t tc_addresses_$kind __attribute__((vector_size(TC_VECTOR), aligned(8), may_alias));
 
 /* What is read next, fetched line by line while tiles are computed: a memory that is busy at
  * all times delivers several times what it delivers on demand. The elements ``line`` of each
@@ -7,8 +8,8 @@ typedef struct {
     const $scalar *from;
     const int64_t *line, *place;
     int64_t lines, places, next_line, next_place, left;
-    int64_t line_room[TC_FETCHES], place_room[2*TC_FETCHES];
-    const void *list[TC_FETCHES];
+    int64_t line_room[TC_FETCHES + TC_ADDRESSES], place_room[2*TC_FETCHES];
+    const void *list[TC_FETCHES + TC_ADDRESSES];
 } tc_fetch_$kind;
 
 static void tc_aim_$kind(tc_fetch_$kind *f, const $scalar *from, const int64_t *line,
@@ -30,8 +31,12 @@ static int64_t tc_take_$kind(tc_fetch_$kind *f, int64_t count)
     f->left -= count;
     for (int64_t n = 0; n < count;) {
         const int64_t run = tc_min(count - n, f->lines - f->next_line);
-        const $scalar *const from = f->from + f->place[f->next_place];
-        for (int64_t r = 0; r < run; ++r) f->list[n + r] = from + f->line[f->next_line + r];
+        const int64_t from = (int64_t)(uintptr_t)(f->from + f->place[f->next_place]);
+        const int64_t *const line = f->line + f->next_line, size = sizeof($scalar);
+        for (int64_t r = 0; r < run; r += TC_ADDRESSES) {  /* those beyond it are written over */
+            const tc_addresses_$kind along = *(const tc_addresses_$kind *)(line + r);
+            *(tc_addresses_$kind *)(f->list + n + r) = from + along*size;
+        }
         n += run;
         if ((f->next_line += run) < f->lines) continue;
         f->next_line = 0;

@@ -97,6 +97,7 @@ $call
 #define TC_WIDE 24               /* by how many */
 #define TC_AHEAD 4               /* squares between fetching the target and storing it */
 #define TC_FETCHES 512           /* lines that a tile fetches */
+#define TC_ADDRESSES (TC_VECTOR/8)  /* of lines, computed at a time */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_NEARBY 64             /* places that are computed at a time */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */

@@ -1,3 +1,9 @@
+/* Elements of a cache line, and the squares next to each other that they are turned in. */
+#undef TC_LINE
+#undef TC_SQUARES
+#define TC_LINE (64/$bytes)
+#define TC_SQUARES (64/TC_VECTOR)
+
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square and stored
  * while the next block is computed. Squares go along ``run`` elements of a row of the target, then
  * along ``rows`` rows (places c_row), then along the columns.
@@ -15,9 +21,9 @@ typedef struct {
 static inline void tc_fetch_square_$kind(const tc_turning_$kind *t)
 {
     int64_t column = t->column, i = t->row, f = t->element;
-    f += TC_AHEAD*TC_LANES;
+    f += TC_AHEAD*TC_LINE;
     while (f >= t->run) {
-        f -= (t->run + TC_LANES - 1)/TC_LANES*TC_LANES;
+        f -= (t->run + TC_LINE - 1)/TC_LINE*TC_LINE;
         i += TC_LANES;
         if (i >= t->rows) {
             i = 0;
@@ -26,7 +32,7 @@ static inline void tc_fetch_square_$kind(const tc_turning_$kind *t)
     }
     if (column >= t->columns) return;
     const $real *const c = t->c + t->c_column[column] + f;
-    const int64_t last = tc_min(TC_LANES, t->run - f) - 1;
+    const int64_t last = tc_min(TC_LINE, t->run - f) - 1;
     for (int64_t n = 0; n < tc_min(TC_LANES, t->rows - i); ++n) {
         __builtin_prefetch(c + t->c_row[i + n] + last, 1, 3);
     }
@@ -38,34 +44,37 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
     for (count = tc_min(count, t->left); count > 0; --count, --t->left) {
         const int64_t i = t->row, f = t->element;
         if (t->cached) tc_fetch_square_$kind(t);
-        const int64_t high = tc_min(TC_LANES, t->rows - i), wide = tc_min(TC_LANES, t->run - f);
+        const int64_t high = tc_min(TC_LANES, t->rows - i), wide = tc_min(TC_LINE, t->run - f);
         const $real *const from = t->from + (t->column*t->width + f)*t->pitch + i;
         $real *const c = t->c + t->c_column[t->column] + f;
-        tc_vec_$kind x[TC_LANES];
+        const int whole = high == TC_LANES && wide == TC_LINE && !t->add;
+        const int wait = whole && pending->count + TC_LANES*TC_SQUARES <= TC_PENDING;
+        tc_vec_$kind x[TC_SQUARES][TC_LANES];
+        _Pragma("GCC unroll 4")
+        for (int s = 0; s < TC_SQUARES; ++s) {
+            _Pragma("GCC unroll 16")
+            for (int n = 0; n < TC_LANES; ++n) {
+                x[s][n] = *(const tc_any_$kind *)(from + tc_min(s*TC_LANES + n, wide - 1)*t->pitch);
+            }
+            tc_turn_$kind(x[s]);
+        }
         _Pragma("GCC unroll 16")
         for (int n = 0; n < TC_LANES; ++n) {
-            x[n] = *(const tc_any_$kind *)(from + tc_min(n, wide - 1)*t->pitch);
-        }
-        tc_turn_$kind(x);
-        const int whole = high == TC_LANES && wide == TC_LANES && !t->add;
-        if (whole && pending->count + TC_LANES <= TC_PENDING) {
-            _Pragma("GCC unroll 16")
-            for (int n = 0; n < TC_LANES; ++n) {
-                $real *const to = c + t->c_row[i + n];
-                if ((uintptr_t)to%TC_VECTOR == 0) {
+            $real *const row = c + t->c_row[tc_min(i + n, t->rows - 1)];
+            _Pragma("GCC unroll 4")
+            for (int s = 0; s < TC_SQUARES; ++s) {
+                $real *const to = row + s*TC_LANES;
+                if (wait && (uintptr_t)to%TC_VECTOR == 0) {
                     pending->line[pending->count].to = to;
-                    pending->value[pending->count++] = x[n];
-                } else {
-                    *(tc_any_$kind *)to = x[n];
+                    pending->value[pending->count++] = x[s][n];
+                } else if (whole) {
+                    *(tc_any_$kind *)to = x[s][n];
+                } else if (n < high && s*TC_LANES < wide) {
+                    tc_part_$kind(to, x[s][n], 0, tc_min(TC_LANES, wide - s*TC_LANES), t->add);
                 }
             }
-        } else {
-            _Pragma("GCC unroll 16")
-            for (int n = 0; n < TC_LANES; ++n) {
-                if (n < high) tc_part_$kind(c + t->c_row[i + n], x[n], 0, wide, t->add);
-            }
         }
-        if ((t->element += TC_LANES) < t->run) continue;
+        if ((t->element += TC_LINE) < t->run) continue;
         t->element = 0;
         if ((t->row += TC_LANES) < t->rows) continue;
         t->row = 0;
@@ -76,7 +85,7 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
 static void tc_finish_$kind(tc_turning_$kind *t, tc_pending_$kind *pending)
 {
     while (t->left > 0) {
-        tc_store_$kind(t, TC_PENDING/TC_LANES, pending);
+        tc_store_$kind(t, TC_PENDING/(TC_LANES*TC_SQUARES), pending);
         tc_drain_$kind(pending);
     }
 }
@@ -323,7 +332,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                     a_depth, left, buffer, &before, &pending, &fetch);
             }
             now.left = now.columns*((now.rows + TC_LANES - 1)/TC_LANES)
-                *((now.run + TC_LANES - 1)/TC_LANES);
+                *((now.run + TC_LINE - 1)/TC_LINE);
             tc_finish_$kind(&before, &pending);
             before = now;
         }
