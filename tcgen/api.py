@@ -108,7 +108,11 @@ def compile(
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:
         warnings.warn(message, stacklevel=2)
-    return Program(compile_system(system, options, Tracer()).artifact)
+    result = compile_system(system, options, Tracer())
+    typed = not isinstance(source, System)  # a program that makes equations may mean a zero
+    for message in result.warnings if typed else ():
+        warnings.warn(message, stacklevel=2)
+    return Program(result.artifact)
 
 
 def default_target(*, warn: bool = False) -> str:

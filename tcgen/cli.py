@@ -259,6 +259,12 @@ def run_command(
         if inputs is not None
         else trial.random_inputs(system, dict(planning_extents(system, given)), dtype, seed or 0)
     )
+    for name, extent in planning["extents"]:
+        if case.extents.get(name, extent) != extent:
+            raise ExtentError(
+                f"-e {name}={extent} contradicts the arrays in {inputs}, where space {name} has "
+                f"extent {case.extents[name]}: leave it out, extents come from the arrays"
+            )
     if artifact is None:
         result = _compile(ctx, system, {**planning, "extents": tuple(case.extents.items())})
         artifact, seconds = result.artifact, result.seconds
@@ -360,6 +366,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         with console.status("reading") as status:
             tracer = Tracer(progress=lambda text: status.update(escape(text)))
             result = compile_system(system, options, tracer)
+    print_warnings(ctx, result)
     if ctx.obj["verbose"]:
         for stage, seconds in result.seconds:
             click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)

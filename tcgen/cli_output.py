@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -13,6 +13,9 @@ from rich.console import Console
 from .errors import UnavailableError
 from .ir.system import System
 from .whole_file import whole_file
+
+if TYPE_CHECKING:
+    from .driver import Compilation
 
 
 def output_console() -> Console:
@@ -26,10 +29,10 @@ def show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
         click.echo(f"tcgen: warning: {message}", err=True)
 
 
-def print_warnings(ctx: click.Context, system: System) -> None:
-    """What the front end has to say about equations that it accepted."""
+def print_warnings(ctx: click.Context, source: System | Compilation) -> None:
+    """What there is to say about equations that were accepted, or that were compiled."""
     if not ctx.obj["quiet"]:
-        for message in system.warnings:
+        for message in source.warnings:
             click.echo(f"tcgen: warning: {message}", err=True)
 
 

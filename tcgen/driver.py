@@ -105,6 +105,16 @@ class Compilation:
     seconds: tuple[tuple[str, float], ...]
     choices: tuple[Choice, ...] = ()
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What compiling showed that the author of the equations may not have meant."""
+        return tuple(
+            f"output {t.name} is zero for all inputs: its terms cancel, or vanish by the "
+            f"symmetries declared for what they read"
+            for t in self.program.zero_outputs
+            if not t.accumulate
+        )
+
 
 def compile_system(
     system: System, options: Options, tracer: Tracer | None = None, *, documents: bool = True

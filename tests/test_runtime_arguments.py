@@ -117,7 +117,7 @@ def test_foreign_and_strange_arrays(energy: Program) -> None:
     with pytest.raises(ArgumentError, match="not a generated input"):
         energy(**{**inputs, "g": lambda out, ranges: None})
     for nothing in (None, "g", [None] * O):
-        with pytest.raises(DtypeError, match=r"g must be float64, found .*: pass numbers"):
+        with pytest.raises(DtypeError, match=r"g must be float64, found .*: pass (numbers|an array)"):
             energy(**{**inputs, "g": nothing})
     with pytest.raises(ArgumentError, match="masked"):
         energy(**{**inputs, "g": np.ma.masked_array(inputs["g"])})
@@ -182,7 +182,7 @@ def test_wrong_out(tiles: Program) -> None:
         ([], ArgumentError, "out must be a dict"),
         ({"r": [1.0]}, ArgumentError, "must be a NumPy array"),
         ({"r": np.zeros((V, O + 1))}, ShapeError, r"must have shape \(7, 5\), found \(7, 6\)"),
-        ({"r": np.zeros((V, O), "f4")}, DtypeError, "r must be float64"),
+        ({"r": np.zeros((V, O), "f4")}, DtypeError, r'out\["r"\] must be float64'),
         ({"r": np.broadcast_to(0.0, (V, O))}, ArgumentError, "read-only"),
     ):
         with pytest.raises(error, match=message):

@@ -66,6 +66,8 @@ class Names:
             return Index(name, self._indices[numbered[1]].space)
         else:
             advice = self._nearest(name, self._indices, f"declare it: index {name} : SPACE")
+            if len(name) > 1 and all(letter in self._indices for letter in name):
+                advice = f"separate indices by commas: {','.join(name)}"
             self._unknown(word, f"index {name} is not declared", advice)
         return None
 
@@ -196,7 +198,9 @@ class Names:
             declared = self._declared(line, first.get(name))
             if name in seen:
                 earlier, before = seen[name]
-                if declared and before and not _same(declared, before, line, earlier):
+                if line.output != earlier.output:
+                    self._both(line.name)
+                elif declared and before and not _same(declared, before, line, earlier):
                     self._twice("output" if line.output else "input", line.name, earlier.name)
                 continue
             seen[name] = (line, declared)
@@ -287,6 +291,12 @@ class Names:
     def _reserved(self, word: Word) -> None:
         advice = f"reserved: {' '.join(RESERVED)}"
         self._problems.add(word.span, f"the name {word.text} is reserved", advice)
+
+    def _both(self, word: Word) -> None:
+        name = f"{word.text}_new"
+        message = f"{word.text} is an input and an output"
+        advice = f"inputs stay as they are: give the result another name, such as {name}"
+        self._problems.add(word.span, message, advice)
 
     def _twice(self, what: str, second: Word, first: Word) -> None:
         for word, other in ((first, second), (second, first)):

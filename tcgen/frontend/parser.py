@@ -1,4 +1,4 @@
-"""Statements to syntax trees, and messages for statements that are no sentence of the language.
+"""Statements to syntax trees.
 
 lark is imported when the first statement is parsed, so that importing tcgen stays cheap.
 """
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Span
 from .literal import OUTSIDE, literal, why_not
+from .misread import explain_misread
 from .source import Problems, Statement
 from .syntax import (
     Attribute,
@@ -47,21 +48,8 @@ _STARTS = {
     "include": "include_line",
     None: "equation",
 }
-_SHAPES = {
-    "space": "space o occupied    space o = 10    space p = o + v",
-    "index": "index i j k : o",
-    "input": "input t2[o,o,v,v] antisymmetric (0,1) (2,3), e_o[o]",
-    "output": "output e, r2[o,o,v,v]",
-    "include": 'include "other.spec"',
-    None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
-}
-_ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, packed, stored, blocks, real, constant, "
-    "volatile, generated, accumulate"
-)
 TOO_DEEP = "this expression is nested too deeply"
 _LARGEST_EXPONENT = 1000
-_FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"
 
 
 def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...]:
@@ -113,7 +101,7 @@ def _parse(statement: Statement, problems: Problems) -> Tree[Token] | None:
     try:
         tree: Tree[Token] = _grammar().parse(statement.text, start=_STARTS[statement.keyword])
     except lark.UnexpectedInput as error:
-        _explain(statement, error, problems)
+        explain_misread(statement, error, problems)
         _doubt(statement, problems)
         return None
     return tree
@@ -123,49 +111,6 @@ def _doubt(statement: Statement, problems: Problems) -> None:
     """What the statement was to declare or define gets no second message."""
     names = re.findall(r"[A-Za-z_]\w*", statement.text)
     problems.doubtful.update(names if statement.keyword else names[:1])
-
-
-def _explain(statement: Statement, error: Any, problems: Problems) -> None:
-    """Add the message for a statement that does not parse."""
-    shape = f"for example: {_SHAPES[statement.keyword]}"
-    lines = statement.text.split("\n")
-    token = getattr(error, "token", None)
-    if token is not None and token.type == "$END":
-        end = len(lines[-1].rstrip())
-        span = statement.span(len(lines), end + 1, 1)
-        problems.add(span, "the statement ends too early", shape)
-        return
-    rest = lines[error.line - 1][error.column - 1 :]
-    found = re.match(r"[A-Za-z_]\w*|[0-9.]+|\*\*|[+\-]=|.", rest)
-    text = found[0] if found else rest
-    span = statement.span(error.line, error.column, len(text))
-    if text[0] not in '_.+-*/=()[],:<>"' and not (text[0].isascii() and text[0].isalnum()):
-        advice = "write ** for a power" if text == "^" else "names, numbers and + - * / ** ( ) [ ]"
-        problems.add(span, f"{text!r} is no character of the language", advice)
-        return
-    expected = set(getattr(error, "accepts", None) or getattr(error, "expected", None) or ())
-    before = lines[error.line - 1][: error.column - 1].rstrip()
-    operand = text[0].isalnum() or text[0] in "_("
-    message, advice = f"unexpected {text!r}", shape
-    if statement.keyword is None and operand and "TIMES" in expected:
-        name = re.search(r"[A-Za-z_]\w*$", before)
-        if text == "(" and name and name[0] in ("P", "S", "sum"):
-            message = f"{name[0]} stands inside a product or denominator"
-            advice = "P, S and sum stand at the start of a term, after sign and number"
-        elif text == "(" and name:
-            message = f"{name[0]} is no function and no operator"
-            advice = f"functions: {_FUNCTIONS}; operators: P S sum; a product needs *"
-        else:
-            message, advice = f"an operator is missing before {text!r}", "write * between factors"
-    elif statement.keyword in ("input", "output") and "FLAG" in expected and operand:
-        message, advice = f"{text!r} is no attribute", f"attributes: {_ATTRIBUTES}"
-    elif statement.keyword is None and text == "=" and "EQUALS" not in expected:
-        message, advice = "a second = in one statement", "one equation a line"
-    elif statement.keyword is None and "ASSIGN" in expected:
-        message, advice = f"expected = += or -= before {text!r}", shape
-    elif statement.keyword is None and before.endswith("**"):
-        message, advice = f"the exponent {text!r} is no integer", "write sqrt(..), exp(..) or x**2"
-    problems.add(span, message, advice)
 
 
 class _Builder:

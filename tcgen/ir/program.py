@@ -16,7 +16,7 @@ from typing import TypeAlias, assert_never
 
 from ..errors import Span, VerifyError
 from .cost import ZERO, Poly, iteration_space
-from .expr import Expr, expr_indices, format_expr, operation_count, refs
+from .expr import Const, Expr, expr_indices, format_expr, operation_count, refs
 from .orbits import equal_points
 from .system import fits_axis
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
@@ -190,6 +190,12 @@ class Program:
     def intermediates(self) -> tuple[Tensor, ...]:
         """Arrays that are neither input nor output."""
         return tuple(t for t in self.tensors if t.role is Role.TEMP)
+
+    @property
+    def zero_outputs(self) -> tuple[Tensor, ...]:
+        """Outputs that only zeros are written to, whatever the inputs are."""
+        zero = Map(Const(Fraction(0)))
+        return tuple(t for t in self.outputs if all(s.op == zero for s in self.producers(t)))
 
     def producers(self, tensor: Tensor) -> tuple[Step, ...]:
         """Steps that write ``tensor``, in order."""

@@ -81,6 +81,8 @@ def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Devic
         check_dtype(tensor, np.dtype(given.dtype))
         check_rank(tensor, tuple(given.shape))
         return given
+    if given is None:
+        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found None: pass an array")
     _refuse_elsewhere(tensor.name, given)
     if tensor.role == "generated":
         return _generated(tensor, given)
@@ -156,14 +158,19 @@ def _generated(tensor: TensorEntry, given: Any) -> Source:
     return given
 
 
-def check_dtype(tensor: TensorEntry, found: np.dtype[Any]) -> None:
-    """The array's element type is the program's.
+def check_dtype(tensor: TensorEntry, found: np.dtype[Any], *, target: bool = False) -> None:
+    """The array's element type is the program's; ``target`` is an array of ``out``.
 
     Raises:
         DtypeError: with the cast to write.
     """
     if found == np.dtype(tensor.dtype) and found.isnative:
         return
+    if target:
+        raise DtypeError(
+            f'out["{tensor.name}"] must be {tensor.dtype}, found {found}: pass an array of '
+            f"{tensor.dtype} to write to"
+        )
     if found.kind not in "biufc":
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass numbers")
     loses = found.kind == "c" and tensor.dtype != "complex128"
@@ -226,8 +233,7 @@ def find_extents(
                 raise ExtentError(
                     f"axis {number} of {describe(tensor)} says that space {bases[0]} has extent "
                     f"{extent}, but {witness[bases[0]]} says {found[bases[0]]}: expected "
-                    f"{_expected(tensor, shape, number, pair, found[bases[0]])}, "
-                    f"found shape {shape}"
+                    f"{_expected(manifest, shown, tensor, found)}, found shape {shape}"
                 )
             witness.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
     _solve_joined(manifest, shown, found)
@@ -260,11 +266,28 @@ def _side(tensor: TensorEntry, number: int, pair: Any, shape: tuple[int, ...]) -
 
 
 def _expected(
-    tensor: TensorEntry, shape: tuple[int, ...], number: int, pair: Any, extent: int
+    manifest: Manifest,
+    shown: list[tuple[TensorEntry, tuple[int, ...]]],
+    tensor: TensorEntry,
+    found: Mapping[str, int],
 ) -> str:
-    if pair is not None:
-        extent = extent * (extent + (-1 if pair.antisymmetric else 1)) // 2
-    return f"shape {(*shape[:number], extent, *shape[number + 1 :])}"
+    """The shape that other arrays, else ``found``, give a tensor; unknown axes by name."""
+    extents: dict[str, int] = {}
+    for other, shape in shown:
+        for number, (axis, pair) in enumerate(other.stored()):
+            bases = manifest.bases_of(other.spaces[axis])
+            if other is not tensor and pair is None and len(bases) == 1:
+                extents.setdefault(bases[0], shape[number])
+    extents = {**found, **extents}
+    axes = []
+    for axis, pair in tensor.stored():
+        bases = manifest.bases_of(tensor.spaces[axis])
+        known = all(base in extents for base in bases)
+        n = sum(extents[base] for base in bases) if known else 0
+        if pair is not None:
+            n = n * (n - 1 if pair.antisymmetric else n + 1) // 2
+        axes.append(str(n) if known else tensor.spaces[axis])
+    return f"shape ({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
 def _solve_joined(

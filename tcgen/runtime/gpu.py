@@ -388,7 +388,7 @@ def _check_target(tensor: TensorEntry, target: Any, shape: tuple[int, ...], devi
         )
     if device.holds(target):
         _check_here(f'out["{tensor.name}"]', target, device)
-    check_dtype(tensor, np.dtype(target.dtype))
+    check_dtype(tensor, np.dtype(target.dtype), target=True)
     if tuple(target.shape) != shape:
         raise ShapeError(
             f'out["{tensor.name}"] for {describe(tensor)} must have shape {shape}, '

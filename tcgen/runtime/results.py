@@ -115,7 +115,7 @@ def _check_target(tensor: TensorEntry, target: object, shape: tuple[int, ...]) -
         )
     if isinstance(target, np.ma.MaskedArray):
         raise ArgumentError(f'out["{tensor.name}"] is a masked array: pass its .data')
-    check_dtype(tensor, target.dtype)
+    check_dtype(tensor, target.dtype, target=True)
     if target.shape != shape:
         raise ShapeError(
             f'out["{tensor.name}"] for {describe(tensor)} must have shape {shape}, '

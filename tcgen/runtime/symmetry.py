@@ -54,10 +54,16 @@ def check_symmetry(
         if worst > TOLERANCE[str(array.dtype)] * max(scale, 1e-300):
             other = tuple(where[p] for p in perm)
             relation = "the conjugate of " if conj else ""
+            twin = f"{'' if sign > 0 else 'minus '}{relation}element {_show(where)}"
+            wanted = f"should be {twin}, but they deviate by {worst:.3e}"
+            if other == where and sign < 0 and not conj:
+                wanted = f"should be zero, but is {_value(array[where])}"
+            elif other == where and conj:
+                part = "real" if sign > 0 else "imaginary"
+                wanted = f"should be {part}, but is {_value(array[where])}"
             raise CheckError(
-                f"input {name} breaks its declared symmetry: element {_show(other)} should be "
-                f"{'' if sign > 0 else 'minus '}{relation}element {_show(where)}, but they deviate "
-                f"by {worst:.3e}: correct the array or drop the symmetry from the spec"
+                f"input {name} breaks its declared symmetry: element {_show(other)} {wanted}: "
+                f"correct the array or drop the symmetry from the spec"
             )
 
 
@@ -92,6 +98,10 @@ def _worst_sample(
     largest = int(np.argmax(deviation))
     worst = float(deviation[largest])
     return np.inf if np.isnan(worst) else worst, tuple(int(p[largest]) for p in points), scale
+
+
+def _value(number: np.number[Any]) -> str:
+    return f"{number.item():.3e}"
 
 
 def _show(element: tuple[int, ...]) -> str:
