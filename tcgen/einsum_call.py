@@ -106,7 +106,7 @@ def run_tiny(operands: tuple[Any, ...], casting: str) -> Any:
 
 def _reuses(flops: int, touched: int) -> bool:
     """Each element is used so often that NumPy gains by turning operands for its BLAS."""
-    return flops > 20_000 and flops > 8 * touched
+    return flops > 100_000 and flops > 8 * touched
 
 
 def _is_small(flops: int, reuses: bool) -> bool:
