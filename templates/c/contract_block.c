@@ -18,6 +18,7 @@ typedef struct {
     int add;
     tc_fetch_$kind *fetch;
     int64_t fetches;  /* for each tile */
+    int64_t group;    /* columns that stay in the first-level cache while panels go by */
     int64_t ahead;    /* lines of packed columns, fetched before their turn */
     tc_stream_$kind *stream;
 } tc_block_$kind;
@@ -72,19 +73,19 @@ static inline int64_t tc_alike_$kind(
     return count;
 }
 
-/* One tile of a block or, if they are whole, several of them; how many. */
-static inline int64_t tc_some_$kind(
-    const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j)
+/* One tile of a block or, if they are whole, several of them, along panels or columns up to the last
+ * one; how many.
+ */
+static inline int64_t tc_some_$kind(const tc_work_$kind *w, const tc_block_$kind *block,
+    int64_t q, int64_t j, int along_panels, int64_t last)
 {
     const tc_strip_$kind strip = block->strips[q];
     const int64_t across = tc_min(TC_COLUMNS, block->columns - j);
     const int whole = strip.full && across == TC_COLUMNS;
-    const int up = !w->inner_columns;
-    const int64_t last = up ? block->panels : block->columns;
-    const int64_t tiles = whole ? tc_alike_$kind(block, q, j, up, last) : 1;
+    const int64_t tiles = whole ? tc_alike_$kind(block, q, j, along_panels, last) : 1;
     tc_tiles_$kind t;
     tc_run_$kind *const run = tc_operands_$kind(w, block, q, j, tiles, &t);
-    t.along_panels = up;
+    t.along_panels = along_panels;
     t.c = block->c;
     t.c_column = block->c_column + j;
     t.add = block->add;

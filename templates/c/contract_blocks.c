@@ -1,37 +1,43 @@
-/* All tiles of a block; the inner loop walks what lies closer together in the target. */
+/* All tiles of a block: groups of columns, and within a group one panel, or a chunk's, after another. */
 static void tc_compute_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
 {
-    const int64_t panels = block->panels, columns = block->columns;
-    const int64_t broad = tc_broad_$kind(w);
-    if (w->stream == TC_BUFFERED && w->inner_columns) {
-        for (int64_t q = 0, next; q < panels; q = next) {
-            next = tc_tall_$kind(w, block, q);
-            for (int64_t j = 0; j < columns; j += broad) {
-                tc_pass_by_$kind(w, block, q, next, j, tc_min(columns, j + broad));
-            }
-        }
-    } else if (w->stream == TC_BUFFERED) {
-        for (int64_t j = 0; j < columns; j += broad) {
+    const int64_t panels = block->panels, columns = block->columns, here = 0;
+    const int64_t broad = w->stream == TC_BUFFERED ? tc_broad_$kind(w) : TC_COLUMNS;
+    const int64_t group = w->stream != TC_BUFFERED ? block->group
+        : w->inner_columns ? tc_max(1, block->group/broad)*broad : broad;
+    for (int64_t j0 = 0; j0 < columns; j0 += group) {
+        const int64_t j1 = tc_min(columns, j0 + group);
+        if (w->stream == TC_BUFFERED) {
             for (int64_t q = 0, next; q < panels; q = next) {
                 next = tc_tall_$kind(w, block, q);
-                tc_pass_by_$kind(w, block, q, next, j, tc_min(columns, j + broad));
+                for (int64_t j = j0; j < j1; j += broad) {
+                    tc_pass_by_$kind(w, block, q, next, j, tc_min(j1, j + broad));
+                }
             }
+            continue;
         }
-    } else if (w->inner_columns) {
+        if (block->ahead && j1 < columns) {
+            const $real *const next = block->packed_b + j1*block->depth*$parts;
+            tc_aim_$kind(block->fetch, (const $scalar *)next, block->fetch->line_room, block->ahead,
+                &here, 1);
+        }
+        if (group == TC_COLUMNS) {
+            for (int64_t q = 0; q < panels;) q += tc_some_$kind(w, block, q, j0, 1, panels);
+            continue;
+        }
         for (int64_t q = 0; q < panels; ++q) {
-            for (int64_t j = 0; j < columns;) j += TC_COLUMNS*tc_some_$kind(w, block, q, j);
-        }
-    } else {
-        const int64_t here = 0;
-        for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
-            if (block->ahead && j + TC_COLUMNS < columns) {
-                const $real *const next = block->packed_b + (j + TC_COLUMNS)*block->depth*$parts;
-                tc_aim_$kind(block->fetch, (const $scalar *)next, block->fetch->line_room,
-                    block->ahead, &here, 1);
-            }
-            for (int64_t q = 0; q < panels;) q += tc_some_$kind(w, block, q, j);
+            for (int64_t j = j0; j < j1;) j += TC_COLUMNS*tc_some_$kind(w, block, q, j, 0, j1);
         }
     }
+}
+
+/* Columns that stay in the first-level cache while panels go by: at least those of a tile, or of some
+ * where columns are what lies closer together.
+ */
+static int64_t tc_group_$kind(const tc_work_$kind *w, int64_t depth)
+{
+    const int64_t bytes = TC_COLUMNS*tc_max(1, depth)*$parts*$bytes;
+    return tc_max(w->inner_columns ? TC_SOME : 1, TC_KEPT/bytes)*TC_COLUMNS;
 }
 
 /* The rows of some panels and some columns, for some points of the batch. */
@@ -67,10 +73,10 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     int64_t *const b_column = c_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
     /* A large operand that meets few columns (rows) is fetched: packing it takes much of the time. */
-    const double bytes = (double)summed*sizeof($scalar);
-    const int large_a = bytes*tc_points(&w->m) >= TC_STREAM_BYTES && !steps->crossed
+    const double length = (double)summed*sizeof($scalar);
+    const int large_a = length*tc_points(&w->m) >= TC_STREAM_BYTES && !steps->crossed
         && last_column - first_column <= TC_FEW;
-    const int large_b = bytes*tc_points(&w->n) >= TC_STREAM_BYTES && once
+    const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES && once
         && last_panel - first_panel <= TC_FEW/(3*w->cut.lanes);
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
@@ -143,9 +149,10 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                             tc_min(most_depth, summed), 1);
                     }
                     const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
+                    const int64_t group = tc_group_$kind(w, depth), bytes = depth*$parts*$bytes;
                     int64_t ahead = 0;
-                    if (fetch.left == 0 && w->right && columns*depth*$parts*$bytes > TC_NEAR) {
-                        for (; ahead < TC_COLUMNS*depth*$parts*$bytes/64; ++ahead) {
+                    if (fetch.left == 0 && w->right && columns*bytes > TC_NEAR) {
+                        for (; ahead < tc_min(TC_FETCHES, group*bytes/64); ++ahead) {
                             fetch.line_room[ahead] = ahead*64/(int64_t)sizeof($scalar);
                         }
                     }
@@ -156,8 +163,8 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
                         .add = w->add || step > 0, .stream = &stream,
-                        .fetch = &fetch, .ahead = ahead,
-                        .fetches = (ahead ? ahead/panels : fetch.left/tiles) + 1,
+                        .fetch = &fetch, .group = group, .ahead = ahead,
+                        .fetches = (ahead ? ahead*TC_COLUMNS/group/panels : fetch.left/tiles) + 1,
                     };
                     tc_compute_$kind(w, &block);
                 }

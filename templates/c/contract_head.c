@@ -91,6 +91,8 @@ $call
 #define TC_BROAD 384             /* bytes of a row of the columns that wait together, with one panel, */
 #define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
+#define TC_KEPT 16384            /* bytes of packed columns beside which panels go by, */
+#define TC_SOME 4                /* or tiles of them */
 #define TC_FEW 128               /* columns or rows */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
