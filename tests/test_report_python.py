@@ -6,9 +6,10 @@ import json
 from html.parser import HTMLParser
 
 import tcgen
+from tcgen.runtime.report import Report
 
 
-def report(**options: object) -> tcgen.runtime.report.Report:
+def report(**options: object) -> Report:
     return tcgen.compile(
         tcgen.spec_path("allam_figure1"), objective="linear", target="numpy", **options
     ).report
@@ -33,6 +34,14 @@ def test_text_names_totals_and_fusion() -> None:
     assert text.startswith("allam_figure1 at Ni = 10, Nj = 10, Nk = 12, Nl = 10")
     assert "1,073,741,824 bytes" in text
     assert "objective linear, OPTIMAL, value 3,768 saved_elements" in text
+
+
+def test_value_of_the_objective_belongs_to_the_extents_of_the_search() -> None:
+    planned = report()
+    elsewhere = Report({**planned, "extents": {**planned["extents"], "Ni": 20}})
+    assert "saved_elements\n" in repr(planned)
+    value = "value 3,768 saved_elements at Ni = 10, Nj = 10, Nk = 12, Nl = 10"
+    assert value in repr(elsewhere)
 
 
 def test_html_is_well_formed_and_escaped() -> None:

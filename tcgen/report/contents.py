@@ -54,6 +54,7 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             "value": _number(plan.solve.value),
             "bound": _number(plan.solve.bound),
             "unit": plan.solve.unit,
+            "extents": dict(plan.extents),  # of the search
             "seconds": None,  # of the search: known only where one was made
         },
         "arrays": _arrays(plan, manifest, extents),

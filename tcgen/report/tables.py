@@ -8,6 +8,8 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
+from ..runtime.report import fusion_value
+
 
 def print_report(report: dict[str, Any], console: Console) -> None:
     """Print the tables of a report made by :func:`tcgen.report.report_json`."""
@@ -23,10 +25,10 @@ def print_report(report: dict[str, Any], console: Console) -> None:
     for note in report["notes"]:
         console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
     fusion = report["fusion"]
-    value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
     console.print(
         f"fusion: objective {fusion['objective']}, model {fusion['model']}, "
-        f"{fusion['status']}{value}; {len(report['kernels'])} kernels, {len(report['steps'])} steps"
+        f"{fusion['status']}{fusion_value(report)}; "
+        f"{len(report['kernels'])} kernels, {len(report['steps'])} steps"
     )
 
 

@@ -100,11 +100,27 @@ class Report(dict[str, Any]):
 
     def _fusion(self) -> str:
         fusion = self["fusion"]
-        value = "" if fusion["value"] is None else f", value {fusion['value']:,} {fusion['unit']}"
-        return f"fusion: objective {fusion['objective']}, {fusion['status']}{value}"
+        return f"fusion: objective {fusion['objective']}, {fusion['status']}{fusion_value(self)}"
 
     def _largest(self) -> list[dict[str, Any]]:
         return sorted(self.arrays, key=lambda a: -a["bytes"])
+
+
+def fusion_value(report: dict[str, Any], at: str = "") -> str:
+    """What the objective came to, in words; empty for a plan that no objective made.
+
+    The value is that of the search, whose extents are named where the report has others.
+
+    Args:
+        report: the JSON object.
+        at: how to name the extents of the search in any case.
+    """
+    fusion = report["fusion"]
+    if fusion["value"] is None:
+        return ""
+    if not at and fusion["extents"] != report["extents"]:
+        at = ", ".join(f"{n} = {e}" for n, e in fusion["extents"].items())
+    return f", value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
 
 
 def _fused(array: dict[str, Any]) -> str:
