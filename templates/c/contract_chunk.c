@@ -124,7 +124,7 @@ static void tc_pass_by_$kind(
         .piece = piece, .pieces = pieces, .stores = (waiting + tiles - 1)/tiles,
     };
     tc_buffer_$kind(w, block, &chunk, q1 - 1, q1, 0);  /* what pads this panel is written over */
-    tc_buffer_$kind(w, block, &chunk, q0, q1 - 1, q1 - 1 - q0 > wide);
+    tc_buffer_$kind(w, block, &chunk, q0, q1 - 1, wide == 1);
     tc_drain_stream_$kind(stream);
     for (int64_t r = 0; r < runs; ++r) {
         for (int n = 0; n < stretches; ++n) {

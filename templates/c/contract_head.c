@@ -84,7 +84,7 @@ $call
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
-#define TC_LINES (25600/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
+#define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
 #define TC_STAGED_TILES (2048/TC_VECTOR/(3*TC_COLUMNS))  /* computed together at most */
 #define TC_RUNS 16               /* most runs of the target in a panel */
