@@ -18,7 +18,7 @@ from ..errors import Span, VerifyError
 from .cost import ZERO, Poly, iteration_space
 from .expr import Const, Expr, expr_indices, format_expr, operation_count, refs
 from .orbits import equal_points
-from .system import fits_axis
+from .system import verify_ref
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 
 
@@ -303,23 +303,12 @@ def _verify_step(
     if step.id != position:
         raise VerifyError(f"its id is {step.id}")
     for ref in (step.out, *step.operands):
-        _verify_ref(ref, known)
+        verify_ref(ref, known)
     _verify_role(step)
     _verify_indices(step)
     _verify_order(step, written, read)
     if step.phase is Phase.CONSTANT and not _may_be_constant(step, constant):
         raise VerifyError("a constant step reads something volatile")
-
-
-def _verify_ref(ref: Ref, known: set[Tensor]) -> None:
-    """A tensor of the program, with an index of its own space on each axis."""
-    if ref.tensor not in known:
-        raise VerifyError(f"{ref.tensor.name} is not a tensor of the program")
-    if len(ref.indices) != ref.tensor.rank:
-        raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
-    for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
-        if not fits_axis(index, space):
-            raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")
 
 
 def _verify_role(step: Step) -> None:

@@ -204,7 +204,7 @@ def pretty_equation(equation: Equation) -> str:
 
 def _verify_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]) -> None:
     lhs = equation.lhs
-    _verify_ref(lhs, known)
+    verify_ref(lhs, known)
     if lhs.tensor.is_input or lhs.tensor in defined:
         raise VerifyError(f"{lhs.tensor.name} is an input or is defined twice")
     if len(set(lhs.indices)) != len(lhs.indices):
@@ -214,7 +214,7 @@ def _verify_equation(equation: Equation, known: set[Tensor], defined: set[Tensor
         if len(allowed) != len(lhs.indices) + len(term.sums):
             raise VerifyError("a summed index repeats or stands on the left")
         for ref in term.refs:
-            _verify_ref(ref, known)
+            verify_ref(ref, known)
             if ref.tensor not in defined:
                 raise VerifyError(f"{ref.tensor.name} is read before it is defined")
         free = set(term.indices)
@@ -235,9 +235,14 @@ def _verify_equation(equation: Equation, known: set[Tensor], defined: set[Tensor
                     raise VerifyError("a permutation exchanges indices of different spaces")
 
 
-def _verify_ref(ref: Ref, known: set[Tensor]) -> None:
+def verify_ref(ref: Ref, known: set[Tensor]) -> None:
+    """A known tensor, with an index of its own space on each axis.
+
+    Raises:
+        VerifyError: naming the tensor, the reference or the index.
+    """
     if ref.tensor not in known:
-        raise VerifyError(f"{ref.tensor.name} is not a tensor of this system")
+        raise VerifyError(f"{ref.tensor.name} is not one of the tensors")
     if len(ref.indices) != ref.tensor.rank:
         raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
