@@ -38,8 +38,8 @@ static inline void tc_fetch_square_$kind(const tc_turning_$kind *t)
     }
 }
 
-/* Turn and store ``count`` squares; whole lines wait for the next tile to store them. */
-static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind *pending)
+/* Turn and store ``count`` squares, whole lines past the caches unless the target is in them. */
+static void tc_store_$kind(tc_turning_$kind *t, int64_t count)
 {
     for (count = tc_min(count, t->left); count > 0; --count, --t->left) {
         const int64_t i = t->row, f = t->element;
@@ -48,7 +48,6 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
         const $real *const from = t->from + (t->column*t->width + f)*t->pitch + i;
         $real *const c = t->c + t->c_column[t->column] + f;
         const int whole = high == TC_LANES && wide == TC_LINE && !t->add;
-        const int wait = whole && pending->count + TC_LANES*TC_SQUARES <= TC_PENDING;
         tc_vec_$kind x[TC_SQUARES][TC_LANES];
         _Pragma("GCC unroll 4")
         for (int s = 0; s < TC_SQUARES; ++s) {
@@ -64,9 +63,8 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
             _Pragma("GCC unroll 4")
             for (int s = 0; s < TC_SQUARES; ++s) {
                 $real *const to = row + s*TC_LANES;
-                if (wait && (uintptr_t)to%TC_VECTOR == 0) {
-                    pending->line[pending->count].to = to;
-                    pending->value[pending->count++] = x[s][n];
+                if (whole && !t->cached) {
+                    TC_STREAM_$kind((tc_vec_$kind *)to, x[s][n]);
                 } else if (whole) {
                     *(tc_any_$kind *)to = x[s][n];
                 } else if (n < high && s*TC_LANES < wide) {
@@ -79,14 +77,6 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count, tc_pending_$kind 
         if ((t->row += TC_LANES) < t->rows) continue;
         t->row = 0;
         ++t->column;
-    }
-}
-
-static void tc_finish_$kind(tc_turning_$kind *t, tc_pending_$kind *pending)
-{
-    while (t->left > 0) {
-        tc_store_$kind(t, TC_PENDING/(TC_LANES*TC_SQUARES), pending);
-        tc_drain_$kind(pending);
     }
 }
 
@@ -158,7 +148,7 @@ static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kin
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
     int64_t run, const $real *a, int64_t next, const $real *following, const $real *right,
     const int64_t *a_depth, $real *left, $real *buffer, tc_turning_$kind *before,
-    tc_pending_$kind *pending, tc_fetch_$kind *fetch)
+    tc_fetch_$kind *fetch)
 {
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
@@ -195,7 +185,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 some = copy ? 1 : tc_min(TC_STAGED_TILES, (columns - j + TC_COLUMNS - 1)/TC_COLUMNS);
                 done += some;
                 const int64_t share = squares*(f*tiles + done)/(run*tiles);
-                tc_store_$kind(before, share - stored, pending);
+                tc_store_$kind(before, share - stored);
                 stored = share;
                 tc_tiles_$kind tile = {
                     .tiles = some, .depth = summed, .origin = &origin,
@@ -208,7 +198,6 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                     .fetch = fetch->list,
                 };
                 tile.fetches = tc_take_evenly_$kind(fetch, share_of_lines, some);
-                tc_give_$kind(&tile, pending);
                 (copy ? tc_copied_$kind : tc_packed_$kind)[height](&tile);
             }
         }
@@ -218,7 +207,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
 /* The tiles of a block whose rows are packed: the other operand is read element by element. */
 static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t run,
     const $real *b, const $real *following, const $real *left, const int64_t *b_depth,
-    $real *buffer, tc_turning_$kind *before, tc_pending_$kind *pending, tc_fetch_$kind *fetch)
+    $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
 {
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed, squares = before->left;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels;
@@ -244,7 +233,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             int64_t high;
             const int64_t row = tc_panel(&w->cut, q, &height, &high);
             const int64_t share = squares*++done/tiles;
-            tc_store_$kind(before, share - stored, pending);
+            tc_store_$kind(before, share - stored);
             stored = share;
             tc_tiles_$kind tile = {
                 .tiles = 1, .depth = summed, .origin = &origin,
@@ -252,7 +241,6 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
                 .fetch = fetch->list, .c = buffer + f*s->pitch + row, .c_column = here,
             };
             tile.fetches = tc_take_$kind(fetch, share_of_lines);
-            tc_give_$kind(&tile, pending);
             tc_right_$kind[height](&tile);
         }
     }
@@ -276,8 +264,6 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     const int64_t room = s->pitch*s->width
         *(s->of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
     $real *const buffers = s->of_columns ? right : left + slot;
-    tc_pending_$kind pending;
-    tc_await_$kind(&pending);
     tc_fetch_$kind fetch;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
@@ -321,7 +307,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             if (s->of_columns) {
                 now.rows = tc_points(&w->m);
                 tc_stage_columns_$kind(w, s, now.run, b + from, b + next, left, b_depth, buffer,
-                    &before, &pending, &fetch);
+                    &before, &fetch);
             } else {
                 const int64_t start = tc_stage_first_$kind(w, s, panel, &now.rows);
                 for (int64_t n = 0, other[TC_NEARBY]; n < now.rows; n += TC_NEARBY) {
@@ -329,16 +315,15 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                 }
                 now.columns = columns;
                 tc_stage_rows_$kind(w, s, panel, now.run, a + from, next_panel, a + next, right,
-                    a_depth, left, buffer, &before, &pending, &fetch);
+                    a_depth, left, buffer, &before, &fetch);
             }
             now.left = now.columns*((now.rows + TC_LANES - 1)/TC_LANES)
                 *((now.run + TC_LINE - 1)/TC_LINE);
-            tc_finish_$kind(&before, &pending);
+            tc_store_$kind(&before, before.left);
             before = now;
         }
-        tc_finish_$kind(&before, &pending);
+        tc_store_$kind(&before, before.left);
     }
-    tc_drain_$kind(&pending);
     TC_FENCE();
 }
 
