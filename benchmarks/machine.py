@@ -1,0 +1,129 @@
+"""What one core can do beside register tiles: the bounds of contractions that wait for memory.
+
+    taskset -c 0 python benchmarks/machine.py
+
+The first table has the time of a tile's step (a rank-1 update of 3 vectors by 8 columns, from the
+first-level cache) alone, with one cache line fetched or stored past the caches at each step, and
+of the lines alone. Lines follow each other in memory, or come in runs as in a contraction that
+reads ``A[a,e,b,d]`` (all extents 72, sums over e) for several elements of a at a time.
+
+The second table has the time to read a line that lies in the second-level cache, one in each of so
+many pages of 4 KB. Where it grows although lines stay in that cache, addresses are translated page
+by page, and a contraction whose operand lies across visits more pages than a core remembers.
+Rounds take turns; the least of each counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from tcgen.runtime.build import build_library
+
+LINE, PAGE = 64, 4096
+EXTENT = 72
+PLACE = EXTENT * EXTENT * 8  # bytes from one summed point to the next
+SLAB = EXTENT * PLACE  # and from one element of the target's fastest axis to the next
+PATTERNS = {  # lines of a run, and elements of the fastest axis that are read together
+    "lines in order": (SLAB // LINE, 1),
+    "runs of 12, 1 element": (12, 1),
+    "runs of 12, 8 elements": (12, 8),
+    "runs of 12, 24 elements": (12, 24),
+    "runs of 3, 24 elements": (3, 24),
+}
+WAYS = ("multiply", "fetch", "fetch_beside", "store", "store_beside")
+Lines = npt.NDArray[np.int32]
+
+
+def in_runs(run: int, together: int) -> Lines:
+    """Numbers of the lines of A in the order in which blocks of the target need them."""
+    if run > PLACE // LINE:
+        return np.arange(EXTENT * SLAB // LINE, dtype=np.int32)
+    across = PLACE // LINE // run
+    a, block, element, e, line = np.indices((EXTENT // together, across, together, EXTENT, run))
+    places = (a * together + element) * (SLAB // LINE) + e * (PLACE // LINE) + block * run + line
+    return places.ravel().astype(np.int32)
+
+
+def aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Zeros that begin on a page and have been written."""
+    room = np.ones(size + PAGE, np.uint8)
+    start = -room.ctypes.data % PAGE
+    return room[start : start + size]
+
+
+def timed(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def steps(library: ctypes.CDLL, rounds: int) -> list[dict]:
+    """Nanoseconds of a step, for each pattern and way."""
+    memory = aligned(EXTENT * SLAB)
+    rows = [{"pattern": name} | dict.fromkeys(WAYS, float("inf")) for name in PATTERNS]
+    for _ in range(rounds):
+        for row in rows:
+            lines = in_runs(*PATTERNS[row["pattern"]])
+            for way in WAYS:
+                run = getattr(library, way)
+                seconds = timed(lambda: run(memory.ctypes, lines.ctypes, len(lines)))  # noqa: B023
+                row[way] = min(row[way], seconds / len(lines) * 1e9)
+    return rows
+
+
+def translations(library: ctypes.CDLL, rounds: int) -> list[dict]:
+    """Nanoseconds to read a line, one in each page, in an order that nothing foresees."""
+    rows = []
+    for pages in (64, 1024, 2048, 4096, 8192, 16384):
+        memory = aligned(pages * PAGE)
+        order = np.random.default_rng(0).permutation(pages)
+        places = order * PAGE + order * LINE % PAGE
+        words = memory.view(np.uint64)
+        words[places // 8] = memory.ctypes.data + np.roll(places, -1).astype(np.uint64)
+        first, count = int(memory.ctypes.data + places[0]), 20 * max(pages, 1024)
+        best = min(timed(lambda: library.chase(first, count)) for _ in range(rounds))  # noqa: B023
+        rows.append({"pages": pages, "kilobytes": pages * LINE // 1024, "ns": best / count * 1e9})
+    return rows
+
+
+def main() -> None:
+    """Print two Markdown tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    library = build_library(Path(__file__).with_suffix(".c").read_text())
+    for way in WAYS:
+        getattr(library, way).argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
+        getattr(library, way).restype = ctypes.c_double
+    library.chase.argtypes = [ctypes.c_void_p, ctypes.c_int64]
+    library.chase.restype = ctypes.c_void_p
+    library.flops.restype = ctypes.c_int64
+    library.fill()
+    rows = steps(library, options.rounds)
+    peak = library.flops() / min(row["multiply"] for row in rows)
+    print("| ns a step | alone | + fetch | lines alone | + store | lines alone |")
+    print("|---|---|---|---|---|---|")
+    for row in rows:
+        times = (row[w] for w in ("multiply", "fetch_beside", "fetch", "store_beside", "store"))
+        print(f"| {row['pattern']} | {' | '.join(f'{t:.2f}' for t in times)} |")
+    print(f"\nA step alone: {peak:.1f} Gflop/s.\n")
+    pages = translations(library, options.rounds)
+    print("| pages | " + " | ".join(str(r["pages"]) for r in pages) + " |")
+    print("|---" * (len(pages) + 1) + "|")
+    print("| kilobytes of lines | " + " | ".join(str(r["kilobytes"]) for r in pages) + " |")
+    print("| ns to read one | " + " | ".join(f"{r['ns']:.1f}" for r in pages) + " |")
+    if options.json:
+        options.json.write_text(json.dumps({"steps": rows, "pages": pages}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
