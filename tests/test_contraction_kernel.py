@@ -259,8 +259,8 @@ def test_schemes_follow_the_layout() -> None:
 
 PARTS = {
     "aged,cbfg->fedcba": {"blocks", "packed"},
-    "aebd,ce->dcba": {"fallback", "packed", "staged", "copied"},
-    "dabe,ec->dcba": {"fallback", "right", "staged"},
+    "aebd,ce->dcba": {"fallback", "packed", "staged", "staged_left"},
+    "dabe,ec->dcba": {"fallback", "right", "staged", "staged_right"},
     "deba,ce->dcba": {"blocks", "packed", "left"},
 }
 

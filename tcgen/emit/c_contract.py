@@ -11,7 +11,7 @@ from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
-_TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_tile.c")
+_TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_turn.c", "c/contract_tile.c")
 _CALLERS = {
     "blocks": (
         "c/contract_work.c",
@@ -29,7 +29,8 @@ _READ = {
     "packed": ("TC_PACKED", "TC_PACKED"),
     "left": ("TC_IN_PLACE", "TC_PACKED"),
     "right": ("TC_PACKED", "TC_IN_PLACE"),
-    "copied": ("TC_COPIED", "TC_PACKED"),
+    "staged_left": ("TC_IN_PLACE", "TC_PACKED"),
+    "staged_right": ("TC_PACKED", "TC_IN_PLACE"),
 }
 _KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
 _REAL = {
@@ -90,9 +91,24 @@ def contraction_library(part: str, dtype: str, version: str) -> str:
     )
     if part in _CALLERS:
         return f"{head}\n{fill(*_TILE, *_CALLERS[part], kind=kind, **_REAL[kind])}"
+    return f"{head}\n{fill(*_TILE, kind=kind, **_REAL[kind])}\n{_tiles(part, kind)}"
+
+
+def _tiles(part: str, kind: str) -> str:
+    """Tiles of one way to read operands, and the table in which callers find them."""
     left, right = _READ[part]
-    tiles = fill("c/contract_tiles.c", kind=kind, left=left, right=right)
-    return f"{head}\n{fill(*_TILE, kind=kind, **_REAL[kind])}\n{tiles}"
+    turning = part.startswith("staged")
+    made = [(height, cached) for cached in range(1 + turning) for height in (1, 2, 3)]
+    table = ["0", *(f"tc_tile_{kind}_{height}_{cached}" for height, cached in made)]
+    return fill(
+        "c/contract_tiles.c",
+        kind=kind,
+        left=left,
+        right=right,
+        turning=str(int(turning)),
+        tiles="\n".join(f"TC_TILE({height}, {cached})" for height, cached in made),
+        table=", ".join(table),
+    )
 
 
 def _parts(stmt: Gemm, dtype: str) -> set[str]:
@@ -104,8 +120,8 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     parts = {"packed" if right else "right"} | (set() if left else {"left"})
     if not stmt.scheme.stage:
         return {"blocks", *parts}
-    copied = set() if stmt.scheme.pack_a else {"copied", "packed"}
-    return {"staged", packing.FALLBACK, *parts, *copied}
+    tiles = "staged_right" if stmt.scheme.pack_a else "staged_left"
+    return {"staged", packing.FALLBACK, tiles, *parts}
 
 
 def _packed(scheme: Scheme) -> tuple[bool, bool]:

@@ -20,7 +20,7 @@ from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .host import Values, has_fetch, walk
 from .later import Later, standing_in
-from .packing import CALLERS, FALLBACK, TILES, library
+from .packing import CALLERS, FALLBACK, HEIGHTS, TILES, library
 from .store import Store
 from .threads import wanted_threads
 
@@ -57,8 +57,8 @@ def _linked(
     for way in TILES:
         tiles = made.get((way, dtype))
         if tiles is not None:
-            table = (ctypes.c_void_p * 4).in_dll(caller, f"tc_{way}_{kind}")
-            table[:] = list((ctypes.c_void_p * 4).in_dll(tiles, f"tc_made_{kind}"))
+            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{way}_{kind}")
+            table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{kind}"))
     address = _address(getattr(caller, f"tc_{part}_{kind}"))
     assert address is not None, "a function of a library has an address"
     return address

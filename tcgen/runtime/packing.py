@@ -18,8 +18,9 @@ _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 
 
 # Parts of the generated kernel: tiles by how they read their operands, and who calls them.
-TILES = ("packed", "left", "right", "copied")
+TILES = ("packed", "left", "right", "staged_left", "staged_right")
 CALLERS = ("blocks", "staged")
+HEIGHTS = 7  # of tiles: none, of one to three vectors, and three for targets in the caches
 FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 

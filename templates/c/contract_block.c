@@ -38,6 +38,7 @@ static inline __attribute__((always_inline)) tc_run_$kind *tc_operands_$kind(
     t->a = block->packed_a + q*block->slot;
     t->b = block->packed_b + j*t->depth;
     t->fetch = block->fetch->list;
+    t->fetch_from = (const char *)block->fetch->from;
     t->fetches = tc_take_evenly_$kind(block->fetch, block->fetches, tiles);
 #if $parts == 1
     if (!w->left && strip.rows == strip.height*w->cut.lanes) {

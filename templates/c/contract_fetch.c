@@ -9,7 +9,7 @@ typedef struct {
     const int64_t *line, *place;
     int64_t lines, places, next_line, next_place, left;
     int64_t line_room[TC_FETCHES + TC_ADDRESSES], place_room[2*TC_FETCHES];
-    const void *list[TC_FETCHES + TC_ADDRESSES];
+    int64_t list[TC_FETCHES + TC_ADDRESSES];  /* bytes from there */
 } tc_fetch_$kind;
 
 static void tc_aim_$kind(tc_fetch_$kind *f, const $scalar *from, const int64_t *line,
@@ -24,18 +24,18 @@ static void tc_aim_$kind(tc_fetch_$kind *f, const $scalar *from, const int64_t *
     f->left = lines*places;
 }
 
-/* The next addresses in the list, at most ``count``; how many there are. */
+/* The next lines in the list, at most ``count``; how many there are. */
 static int64_t tc_take_$kind(tc_fetch_$kind *f, int64_t count)
 {
     count = tc_min(tc_min(count, TC_FETCHES), f->left);
     f->left -= count;
     for (int64_t n = 0; n < count;) {
         const int64_t run = tc_min(count - n, f->lines - f->next_line);
-        const int64_t from = (int64_t)(uintptr_t)(f->from + f->place[f->next_place]);
-        const int64_t *const line = f->line + f->next_line, size = sizeof($scalar);
+        const int64_t from = f->place[f->next_place], size = sizeof($scalar);
+        const int64_t *const line = f->line + f->next_line;
         for (int64_t r = 0; r < run; r += TC_ADDRESSES) {  /* those beyond it are written over */
             const tc_addresses_$kind along = *(const tc_addresses_$kind *)(line + r);
-            *(tc_addresses_$kind *)(f->list + n + r) = from + along*size;
+            *(tc_addresses_$kind *)(f->list + n + r) = (from + along)*size;
         }
         n += run;
         if ((f->next_line += run) < f->lines) continue;
@@ -45,14 +45,16 @@ static int64_t tc_take_$kind(tc_fetch_$kind *f, int64_t count)
     return count;
 }
 
-/* Addresses for several tiles, ``each`` for every one of them; at the end the last one is repeated. How
+/* Lines for several tiles, ``each`` for every one of them; at the end the last one is repeated. How
  * many there are for each.
  */
 static int64_t tc_take_evenly_$kind(tc_fetch_$kind *f, int64_t each, int64_t tiles)
 {
-    const int64_t all = tc_min(each*tiles, TC_FETCHES), count = tc_take_$kind(f, all);
-    for (int64_t n = tc_max(count, 1); n < all; ++n) f->list[n] = f->list[n - 1];
-    return count > 0 ? all/tiles : 0;
+    each = tc_min(each, TC_FETCHES);
+    const int64_t all = each*tiles, count = tc_take_$kind(f, all);
+    if (count == 0) return 0;
+    for (int64_t n = count; n < all; ++n) f->list[n] = f->list[n - 1];
+    return each;
 }
 
 /* Places of every ``step``-th of ``count`` points of a group, the last of each step; in the second

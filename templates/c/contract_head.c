@@ -31,6 +31,15 @@ $call
 #define TC_COLUMNS 4
 #endif
 
+/* With 16 registers and FMA compilers read a vector from memory once for each column instead of keeping it in
+ * a register: more reads than a processor does beside that many products.
+ */
+#if defined(__FMA__) && !defined(__AVX512F__)
+#define TC_KEEP(x) __asm__("" : "+x"(x))
+#else
+#define TC_KEEP(x) ((void)0)
+#endif
+
 #if defined(__AVX512F__) && !defined(__clang__)
 #define TC_STREAM_d(place, x) __builtin_ia32_movntpd512((double *)(place), x)
 #define TC_STREAM_s(place, x) __builtin_ia32_movntps512((float *)(place), x)
@@ -86,7 +95,9 @@ $call
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
-#define TC_STAGED_TILES (2048/TC_VECTOR/(3*TC_COLUMNS))  /* computed together at most */
+#define TC_PAGE 4096             /* bytes from one summed point to the next that are far */
+#define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
+#define TC_PACE 1048576          /* parts of a square */
 #define TC_RUNS 16               /* most runs of the target in a panel */
 #define TC_BROAD 384             /* bytes of a row of the columns that wait together, with one panel, */
 #define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
@@ -104,8 +115,8 @@ $call
 #define TC_NEARBY 64             /* places that are computed at a time */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
 
-/* How a tile reads an operand; COPIED: in place, and packs it for the tiles that follow. */
-enum { TC_IN_PLACE = 0, TC_PACKED = 1, TC_COPIED = 2 };
+/* How a tile reads an operand. */
+enum { TC_IN_PLACE = 0, TC_PACKED = 1 };
 
 /* How a target passes by the caches: not at all, in tiles of whole lines, by way of a buffer. */
 enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2 };

@@ -1,82 +1,37 @@
-/* Elements of a cache line, and the squares next to each other that they are turned in. */
-#undef TC_LINE
-#undef TC_SQUARES
-#define TC_LINE (64/$bytes)
-#define TC_SQUARES (64/TC_VECTOR)
-
-/* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square and stored
- * while the next block is computed. Squares go along ``run`` elements of a row of the target, then
- * along ``rows`` rows (places c_row), then along the columns.
- */
-typedef struct {
-    const $real *from;
-    int64_t pitch, width, columns, rows, run;
-    $real *c;
-    const int64_t *c_row, *c_column;
-    int64_t column, row, element, left;  /* the next square; how many are left */
-    int add, cached;  /* to what is there; not by whole lines, so that it is read first */
-} tc_turning_$kind;
-
-/* Fetch the places of a square that is stored soon. */
-static inline void tc_fetch_square_$kind(const tc_turning_$kind *t)
+/* Turn and store what is not in whole squares. */
+static __attribute__((noinline)) void tc_turn_edges_$kind(const tc_turning_$kind *t)
 {
-    int64_t column = t->column, i = t->row, f = t->element;
-    f += TC_AHEAD*TC_LINE;
-    while (f >= t->run) {
-        f -= (t->run + TC_LINE - 1)/TC_LINE*TC_LINE;
-        i += TC_LANES;
-        if (i >= t->rows) {
-            i = 0;
-            ++column;
-        }
-    }
-    if (column >= t->columns) return;
-    const $real *const c = t->c + t->c_column[column] + f;
-    const int64_t last = tc_min(TC_LINE, t->run - f) - 1;
-    for (int64_t n = 0; n < tc_min(TC_LANES, t->rows - i); ++n) {
-        __builtin_prefetch(c + t->c_row[i + n] + last, 1, 3);
-    }
-}
-
-/* Turn and store ``count`` squares, whole lines past the caches unless the target is in them. */
-static void tc_store_$kind(tc_turning_$kind *t, int64_t count)
-{
-    for (count = tc_min(count, t->left); count > 0; --count, --t->left) {
-        const int64_t i = t->row, f = t->element;
-        if (t->cached) tc_fetch_square_$kind(t);
-        const int64_t high = tc_min(TC_LANES, t->rows - i), wide = tc_min(TC_LINE, t->run - f);
-        const $real *const from = t->from + (t->column*t->width + f)*t->pitch + i;
-        $real *const c = t->c + t->c_column[t->column] + f;
-        const int whole = high == TC_LANES && wide == TC_LINE && !t->add;
-        tc_vec_$kind x[TC_SQUARES][TC_LANES];
-        _Pragma("GCC unroll 4")
-        for (int s = 0; s < TC_SQUARES; ++s) {
-            _Pragma("GCC unroll 16")
-            for (int n = 0; n < TC_LANES; ++n) {
-                x[s][n] = *(const tc_any_$kind *)(from + tc_min(s*TC_LANES + n, wide - 1)*t->pitch);
-            }
-            tc_turn_$kind(x[s]);
-        }
-        _Pragma("GCC unroll 16")
-        for (int n = 0; n < TC_LANES; ++n) {
-            $real *const row = c + t->c_row[tc_min(i + n, t->rows - 1)];
-            _Pragma("GCC unroll 4")
-            for (int s = 0; s < TC_SQUARES; ++s) {
-                $real *const to = row + s*TC_LANES;
-                if (whole && !t->cached) {
-                    TC_STREAM_$kind((tc_vec_$kind *)to, x[s][n]);
-                } else if (whole) {
-                    *(tc_any_$kind *)to = x[s][n];
-                } else if (n < high && s*TC_LANES < wide) {
-                    tc_part_$kind(to, x[s][n], 0, tc_min(TC_LANES, wide - s*TC_LANES), t->add);
+    if (t->rows == t->whole_rows && t->run == t->whole_run) return;
+    for (int64_t column = 0; column < t->columns; ++column) {
+        for (int64_t i = 0; i < t->rows; i += TC_LANES) {
+            const int64_t high = tc_min(TC_LANES, t->rows - i);
+            for (int64_t f = i < t->whole_rows ? t->whole_run : 0; f < t->run; f += TC_LINE) {
+                const int64_t wide = tc_min(TC_LINE, t->run - f);
+                $real *const c = t->c + t->c_column[column] + f;
+                for (int64_t n = i + TC_LANES; n < tc_min(i + 2*TC_LANES, t->rows); ++n) {
+                    __builtin_prefetch(c + t->c_row[n], 1, 3);
+                }
+                tc_vec_$kind x[TC_SQUARES][TC_LANES];
+                tc_read_square_$kind(
+                    x, t->from + (column*t->width + f)*t->pitch + i, t->pitch, wide);
+                for (int64_t n = 0; n < high; ++n) {
+                    for (int64_t s = 0; s*TC_LANES < wide; ++s) {
+                        tc_part_$kind(c + t->c_row[i + n] + s*TC_LANES, x[s][n], 0,
+                            tc_min(TC_LANES, wide - s*TC_LANES), t->add);
+                    }
                 }
             }
         }
-        if ((t->element += TC_LINE) < t->run) continue;
-        t->element = 0;
-        if ((t->row += TC_LANES) < t->rows) continue;
-        t->row = 0;
-        ++t->column;
+    }
+}
+
+/* Turn and store the rest of a block. */
+static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
+{
+    for (; t->left > 0; --t->left) {
+        if (t->cached) tc_turn_square_$kind(t, &t->next, 1);
+        else tc_turn_square_$kind(t, &t->next, 0);
+        tc_next_square_$kind(t, &t->next);
     }
 }
 
@@ -86,7 +41,7 @@ static void tc_store_$kind(tc_turning_$kind *t, int64_t count)
  */
 typedef struct {
     int64_t width, together, pitch, fast, fast_step, others, near, runs, blocks;
-    int of_columns, on_lines;
+    int of_columns, on_lines, cached;
 } tc_stages_$kind;
 
 /* First panel, first element of the fastest axis, and places in the operand and the target. ``near``
@@ -116,89 +71,147 @@ static int64_t tc_stage_first_$kind(
     return first;
 }
 
-/* Places of rows of a group, one for each line of memory; how many. */
-static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel,
-    int64_t next, int64_t *line)
+/* Place of the first row of a group of panels in the operand. */
+static int64_t tc_stage_source_$kind(
+    const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel)
 {
-    const int64_t length = 64/(int64_t)sizeof($real);
-    int64_t x[TC_NEARBY], y[TC_NEARBY], rows, count = 0, last = 0, since = 0;
+    int64_t rows, place, unused;
+    tc_places(&w->m, tc_stage_first_$kind(w, s, panel, &rows), 1, &place, &unused);
+    return place;
+}
+
+/* Lines of memory of a group of panels for all summed points, in bytes from its first element, and with
+ * the last one ``spare`` times more. ``line``: those of one point. Most groups have the same.
+ */
+typedef struct {
+    int64_t lines, count, line[TC_FETCHES], list[TC_LISTED + TC_FEW];
+} tc_ahead_$kind;
+
+/* Set the lines of a group. Groups whose points are ``next`` rows apart follow each other. */
+static void tc_look_ahead_$kind(tc_ahead_$kind *ahead, const tc_work_$kind *w,
+    const tc_stages_$kind *s, int64_t panel, const int64_t *a_depth, int64_t next, int64_t spare)
+{
+    const int64_t length = 64/(int64_t)sizeof($real), summed = tc_points(&w->k);
+    int64_t x[TC_NEARBY], y[TC_NEARBY], rows, lines = 0, last = 0, since = 0;
+    int same = 1;
     const int64_t first = tc_stage_first_$kind(w, s, panel, &rows);
+#define TC_ADD_LINE(place) \
+    (same &= ahead->line[lines] == (place) - x0, ahead->line[lines++] = (place) - x0)
+    int64_t x0 = 0;
     for (int64_t n = 0; n < rows; n += TC_NEARBY) {
         const int64_t many = tc_min(TC_NEARBY, rows - n);
         tc_places(&w->m, first + n, many, x, y);
-        for (int64_t r = 0; r < many && count < TC_FETCHES - 2; last = x[r++]) {
+        x0 = n == 0 ? x[0] : x0;
+        for (int64_t r = 0; r < many && lines < TC_FETCHES - 2; last = x[r++]) {
             if (n + r > 0 && x[r] == last + 1) {
-                if (++since%length == 0) line[count++] = x[r];
+                if (++since%length == 0) TC_ADD_LINE(x[r]);
                 continue;
             }
-            if (since%length) line[count++] = last;
-            line[count++] = x[r];
+            if (since%length) TC_ADD_LINE(last);
+            TC_ADD_LINE(x[r]);
             since = 0;
         }
     }
     /* A run that starts within a line ends in one more, unless the next one follows it. */
-    if (since%length && next != rows) line[count++] = last;
-    return count;
+    if (since%length && next != rows) TC_ADD_LINE(last);
+#undef TC_ADD_LINE
+    if (same && lines == ahead->lines) return;
+    ahead->lines = lines;
+    int64_t count = 0;
+    for (int64_t p = 0; p < summed && count + lines <= TC_LISTED; ++p) {
+        for (int64_t l = 0; l < lines; ++l) {
+            ahead->list[count++] = (a_depth[p] + ahead->line[l])*(int64_t)sizeof($real);
+        }
+    }
+    for (int64_t n = 0; count > 0 && n < spare; ++n) ahead->list[count + n] = ahead->list[count - 1];
+    ahead->count = count > 0 ? count + spare : 0;
 }
 
-/* The tiles of a block whose rows are read in place, by groups of panels: the first columns
- * pack a panel, the others find it packed. Meanwhile the next group is fetched and the block before
- * this one is stored.
+/* Steps from one square to the next where ``tiles`` tiles of so many steps turn the block before. */
+static int64_t tc_gap_$kind(const tc_turning_$kind *before, int64_t tiles, int64_t steps)
+{
+    return tc_max(1, tiles*steps/tc_max(1, before->left));
+}
+
+/* A panel of a block: where its first row lies in the operand and the buffer, its rows and vectors. */
+typedef struct {
+    int64_t source, row, rows;
+    int height;
+} tc_step_$kind;
+
+/* The tiles of a block whose rows are read in place, by panels; rows that do not fill a panel, or whose
+ * points lie far apart, are packed. Meanwhile what comes next is fetched and the block before this one is turned.
  */
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
     int64_t run, const $real *a, int64_t next, const $real *following, const $real *right,
     const int64_t *a_depth, $real *left, $real *buffer, tc_turning_$kind *before,
-    tc_fetch_$kind *fetch)
+    tc_ahead_$kind *ahead)
 {
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
-    const int64_t last = tc_min(first + s->together, w->cut.panels);
-    const int64_t tiles = across*(last - first), squares = before->left;
-    const int64_t step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
+    const int64_t panels = tc_min(s->together, w->cut.panels - first), tiles = panels*across;
+    const int64_t squares = before->left, step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
+    const int64_t pace = (squares*TC_PACE + run*tiles - 1)/(run*tiles);
     const tc_origin origin = {0};
-    int64_t here[TC_STAGED_TILES*TC_COLUMNS], each[3*TC_LANES], source[TC_STRIPS];
-    int64_t rows, unused, stored = 0;
+    int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES], packed[4][TC_DEPTH];
+    tc_run_$kind *const *const run_tile = tc_staged_left_$kind + (s->cached ? 3 : 0);
+    int64_t done = 0, rows, unused;
+    tc_step_$kind panel[TC_STRIPS];
+    /* The first columns pack a panel each of whose points lies on a page of its own. */
+    const int pack = across > 1 && step*(int64_t)sizeof($real) >= TC_PAGE;
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
-    for (int n = 0; n < TC_STAGED_TILES*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
+    for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
-    for (int64_t q = first; q < last; ++q) {
-        int height;
-        const int64_t row = tc_panel(&w->cut, q, &height, &rows);
-        tc_places(&w->m, row, 1, source + q - first, &unused);
+    for (int height = 1; height <= 3; ++height) {
+        for (int64_t p = 0; p < summed; ++p) packed[height][p] = p*height*TC_LANES;
     }
-    int64_t lines = tc_stage_lines_$kind(w, s, first, step, fetch->line_room);
+    for (int64_t q = 0; q < panels; ++q) {
+        const int64_t row = tc_panel(&w->cut, first + q, &panel[q].height, &panel[q].rows);
+        tc_places(&w->m, row, 1, &panel[q].source, &unused);
+        panel[q].row = row - start;
+    }
+    const int64_t beyond = tc_stage_source_$kind(w, s, next);
+    tc_look_ahead_$kind(ahead, w, s, first, a_depth, step, across);
+    tc_tiles_$kind tile = {
+        .depth = summed, .origin = &origin,
+        .turning = before, .gap = tc_gap_$kind(before, run*tiles, summed),
+    };
     for (int64_t f = 0; f < run; ++f) {
-        if (f + 1 == run) lines = tc_stage_lines_$kind(w, s, next, step, fetch->line_room);
-        tc_aim_$kind(fetch, f + 1 < run ? a + (f + 1)*s->fast_step : following, fetch->line_room,
-            lines, a_depth, summed);
-        const int64_t share_of_lines = fetch->left/tiles + 1;
-        int64_t done = 0;
-        for (int64_t q = first; q < last; ++q) {
-            int height;
-            int64_t high;
-            const int64_t row = tc_panel(&w->cut, q, &height, &high) - start;
-            const $real *const from = a + source[q - first] + f*s->fast_step;
-            const int whole = high == height*TC_LANES;
-            if (!whole) tc_pack_$kind(left, height*TC_LANES, high, summed, from, each, a_depth, 1);
-            for (int64_t j = 0, some; j < columns; j += some*TC_COLUMNS) {
-                const int copy = whole && j == 0;
-                some = copy ? 1 : tc_min(TC_STAGED_TILES, (columns - j + TC_COLUMNS - 1)/TC_COLUMNS);
-                done += some;
-                const int64_t share = squares*(f*tiles + done)/(run*tiles);
-                tc_store_$kind(before, share - stored);
-                stored = share;
-                tc_tiles_$kind tile = {
-                    .tiles = some, .depth = summed, .origin = &origin,
-                    .a = copy ? from : left,
-                    .a_column = a_depth,
-                    .b = right + j*summed,
-                    .c = buffer + (j*s->width + f)*s->pitch + row,
-                    .c_column = here,
-                    .copy = left,
-                    .fetch = fetch->list,
-                };
-                tile.fetches = tc_take_evenly_$kind(fetch, share_of_lines, some);
-                (copy ? tc_copied_$kind : tc_packed_$kind)[height](&tile);
+        if (f + 1 == run) {
+            tc_look_ahead_$kind(ahead, w, s, next, a_depth, step, across);
+            tile.fetch_from = (const char *)(following + beyond);
+        } else {
+            tile.fetch_from = (const char *)(a + panel[0].source + (f + 1)*s->fast_step);
+        }
+        int64_t fetched = 0;
+        const int64_t lines = ahead->count, share = lines/tiles + 1;
+        for (int64_t q = 0; q < panels; ++q) {
+            const int64_t apart = panel[q].height*TC_LANES;
+            tile.a = a + panel[q].source + f*s->fast_step;
+            tile.a_column = a_depth;
+            tile.copy = pack ? left : 0;
+            if (panel[q].rows < apart) {
+                tc_pack_$kind(left, apart, panel[q].rows, summed, tile.a, each, a_depth, 1);
+                tile.copy = 0;
+                tile.a = left;
+                tile.a_column = packed[panel[q].height];
+            }
+            tile.c = buffer + f*s->pitch + panel[q].row;
+            tile.tiles = tile.copy ? 1 : across;
+            for (int64_t j = 0; j < across; j += tile.tiles, tile.tiles = across - j) {
+                if (j > 0) {
+                    tile.copy = 0;
+                    tile.a = left;
+                    tile.a_column = packed[panel[q].height];
+                }
+                tile.b = right + j*TC_COLUMNS*summed;
+                tile.c_column = here + j*TC_COLUMNS;
+                tile.fetch = ahead->list + fetched;
+                tile.fetches = tc_min(share, (lines - fetched)/tile.tiles);
+                fetched += tile.fetches*tile.tiles;
+                done += tile.tiles;
+                tile.squares = tc_min(pace*done/TC_PACE - (squares - before->left), before->left);
+                run_tile[panel[q].height](&tile);
             }
         }
     }
@@ -209,17 +222,23 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const $real *b, const $real *following, const $real *left, const int64_t *b_depth,
     $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
 {
-    const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed, squares = before->left;
-    const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels;
+    const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed;
+    const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels, squares = before->left;
     const int64_t line = 64/(int64_t)sizeof($real);
     /* Columns start within a line, so that there is one more, unless they follow each other. */
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
     const tc_origin origin = {0};
-    int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0, stored = 0;
+    tc_run_$kind *const *const run_tile = tc_staged_right_$kind + (s->cached ? 3 : 0);
+    int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) {
         here[n] = n*s->pitch;
         steps[n] = n*s->fast_step;
     }
+    tc_tiles_$kind tile = {
+        .tiles = 1, .depth = summed, .origin = &origin, .b = b, .b_column = places, .b_row = b_depth,
+        .c_column = here, .fetch = fetch->list, .turning = before,
+        .gap = tc_gap_$kind(before, tiles, summed),
+    };
     for (int64_t f = 0; f < run; f += TC_COLUMNS) {
         const int64_t wide = tc_min(TC_COLUMNS, run - f);
         for (int n = 0; n < TC_COLUMNS; ++n) {
@@ -227,21 +246,16 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
         }
         tc_aim_$kind(fetch, f + TC_COLUMNS < run ? b + (f + TC_COLUMNS)*s->fast_step : following,
             fetch->line_room, lines, steps, tc_min(TC_COLUMNS, s->fast));
-        const int64_t share_of_lines = fetch->left/w->cut.panels + 1;
+        const int64_t share = fetch->left/w->cut.panels + 1;
         for (int64_t q = 0; q < w->cut.panels; ++q) {
             int height;
             int64_t high;
-            const int64_t row = tc_panel(&w->cut, q, &height, &high);
-            const int64_t share = squares*++done/tiles;
-            tc_store_$kind(before, share - stored);
-            stored = share;
-            tc_tiles_$kind tile = {
-                .tiles = 1, .depth = summed, .origin = &origin,
-                .a = left + q*slot, .b = b, .b_column = places, .b_row = b_depth,
-                .fetch = fetch->list, .c = buffer + f*s->pitch + row, .c_column = here,
-            };
-            tile.fetches = tc_take_$kind(fetch, share_of_lines);
-            tc_right_$kind[height](&tile);
+            tile.c = buffer + f*s->pitch + tc_panel(&w->cut, q, &height, &high);
+            tile.a = left + q*slot;
+            tile.squares = squares*++done/tiles - (squares - before->left);
+            tile.fetches = tc_take_$kind(fetch, share);
+            tile.fetch_from = (const char *)fetch->from;
+            run_tile[height](&tile);
         }
     }
 }
@@ -260,11 +274,11 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     int64_t *const b_column = a_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + summed;
     tc_places(&w->k, 0, summed, a_depth, b_depth);
-    const int cached = w->add || !s->on_lines;
     const int64_t room = s->pitch*s->width
         *(s->of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
     $real *const buffers = s->of_columns ? right : left + slot;
     tc_fetch_$kind fetch;
+    tc_ahead_$kind ahead = {.lines = 0};
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
@@ -302,7 +316,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             tc_turning_$kind now = {
                 .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1,
                 .run = tc_min(s->width, s->fast - element), .c = w->c + c_start + to,
-                .c_row = places, .c_column = c_column, .add = w->add, .cached = cached,
+                .c_row = places, .c_column = c_column, .add = w->add, .cached = s->cached,
             };
             if (s->of_columns) {
                 now.rows = tc_points(&w->m);
@@ -315,14 +329,13 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                 }
                 now.columns = columns;
                 tc_stage_rows_$kind(w, s, panel, now.run, a + from, next_panel, a + next, right,
-                    a_depth, left, buffer, &before, &fetch);
+                    a_depth, left, buffer, &before, &ahead);
             }
-            now.left = now.columns*((now.rows + TC_LANES - 1)/TC_LANES)
-                *((now.run + TC_LINE - 1)/TC_LINE);
-            tc_store_$kind(&before, before.left);
+            tc_begin_turning_$kind(&now);
+            tc_turn_edges_$kind(&now);
             before = now;
         }
-        tc_store_$kind(&before, before.left);
+        tc_turn_rest_$kind(&before);
     }
     TC_FENCE();
 }
@@ -335,30 +348,30 @@ static tc_stages_$kind tc_stages_of_$kind(
 {
     tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
     s.on_lines = tc_on_lines_$kind(w);
+    s.cached = w->add || !s.on_lines;
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
     const int64_t slot = 3*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
-    int64_t room, element = 3*TC_LANES;
+    const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
+    int64_t room = TC_BUFFER/$bytes;
     if (of_columns) {
         if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
-        room = tc_min(TC_BUFFER/$bytes, w->blocks.right/2);
+        room = tc_min(room, w->blocks.right/2);
         s.together = w->cut.panels;
     } else {
-        const int64_t padded = (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
-        if (padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
-        room = tc_min(TC_BUFFER/$bytes, (w->blocks.left - slot)/2);
-        element *= padded;
+        if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
+        room = tc_min(room, (w->blocks.left - slot)/2);
         const int64_t width = tc_min(3*line, (fast + line - 1)/line*line);
-        s.together = tc_min(tc_min(tc_max(1, room/(element*width)), TC_STRIPS/2), w->cut.panels);
+        s.together = tc_max(1, (room/(padded*width) - line)/(3*TC_LANES));
+        s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
-    element *= s.together;
-    const int64_t most = tc_min(room/element/step*step, 6*line/step*step);
+    s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
+    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, 6*line/step*step);
     if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
     s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
-    s.pitch = s.together*3*TC_LANES;
     s.others = of_columns ? columns : 1;
     const int64_t groups = (w->cut.panels + s.together - 1)/s.together;
     s.runs = (fast + s.width - 1)/s.width;
@@ -367,7 +380,7 @@ static tc_stages_$kind tc_stages_of_$kind(
      * that two blocks share are written soon after each other.
      */
     const int64_t across = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
-    const int64_t stretch = (across + s.pitch - 1)/s.pitch;
+    const int64_t stretch = (across + s.pitch - line - 1)/(s.pitch - line);
     s.near = s.on_lines ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
     return s;
 }

@@ -1,5 +1,6 @@
 /* Tiles, from libraries of their own; whoever loads these puts them here. */
-tc_heights_$kind tc_packed_$kind, tc_left_$kind, tc_right_$kind, tc_copied_$kind;
+tc_heights_$kind tc_packed_$kind, tc_left_$kind, tc_right_$kind;
+tc_heights_$kind tc_staged_left_$kind, tc_staged_right_$kind;
 
 /* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
  * the length of a run of the target and how many of them are in a panel, how summed points are cut,

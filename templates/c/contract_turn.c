@@ -1,0 +1,109 @@
+/* Elements of a cache line, and the squares next to each other that they are turned in. */
+#undef TC_LINE
+#undef TC_SQUARES
+#define TC_LINE (64/$bytes)
+#define TC_SQUARES (64/TC_VECTOR)
+
+/* A square of a block: where it lies in the buffer, and the target's places of its first row and of the
+ * others; its column of the block, first row and first element.
+ */
+typedef struct {
+    const $real *from;
+    $real *to;
+    const int64_t *c_row;
+    int64_t column, row, element;
+} tc_square_$kind;
+
+/* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square while the next
+ * block is computed. Squares go along ``run`` elements of a row of the target, then along ``rows`` rows
+ * (places c_row), then along the columns. Beside ``whole_run`` by ``whole_rows`` of them are edges.
+ */
+typedef struct {
+    const $real *from;
+    int64_t pitch, width, columns, rows, run, whole_rows, whole_run;
+    $real *c;
+    const int64_t *c_row, *c_column;
+    int add, cached;  /* to what is there; not by whole lines, so that it is read first */
+    int64_t left;     /* whole squares, from this one on */
+    tc_square_$kind next;
+} tc_turning_$kind;
+
+static void tc_begin_turning_$kind(tc_turning_$kind *t)
+{
+    t->whole_rows = t->rows/TC_LANES*TC_LANES;
+    t->whole_run = t->run/TC_LINE*TC_LINE;
+    t->left = t->columns*(t->whole_rows/TC_LANES)*(t->whole_run/TC_LINE);
+    t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0};
+}
+
+static inline __attribute__((always_inline)) void tc_next_square_$kind(
+    const tc_turning_$kind *t, tc_square_$kind *at)
+{
+    at->from += TC_LINE*t->pitch;
+    at->to += TC_LINE;
+    if ((at->element += TC_LINE) < t->whole_run) return;
+    at->from += TC_LANES - t->whole_run*t->pitch;
+    at->to -= t->whole_run;
+    at->c_row += TC_LANES;
+    at->element = 0;
+    if ((at->row += TC_LANES) < t->whole_rows) return;
+    at->row = 0;
+    at->c_row = t->c_row;
+    if (++at->column == t->columns) return;
+    at->from = t->from + at->column*t->width*t->pitch;
+    at->to = t->c + t->c_column[at->column];
+}
+
+/* Read a square, ``wide`` elements of it, and turn it. */
+static inline __attribute__((always_inline)) void tc_read_square_$kind(
+    tc_vec_$kind x[TC_SQUARES][TC_LANES], const $real *from, int64_t pitch, int64_t wide)
+{
+    _Pragma("GCC unroll 4")
+    for (int s = 0; s < TC_SQUARES; ++s) {
+        _Pragma("GCC unroll 16")
+        for (int n = 0; n < TC_LANES; ++n) {
+            x[s][n] = *(const tc_any_$kind *)from;
+            if (s*TC_LANES + n + 1 < wide) from += pitch;
+        }
+        tc_turn_$kind(x[s]);
+    }
+}
+
+/* Fetch the places of the square that is stored TC_AHEAD squares after this one. */
+static inline void tc_fetch_square_$kind(const tc_turning_$kind *t, const tc_square_$kind *at)
+{
+    int64_t column = at->column, i = at->row, f = at->element + TC_AHEAD*TC_LINE;
+    while (f >= t->whole_run) {
+        f -= t->whole_run;
+        i += TC_LANES;
+        if (i >= t->whole_rows) {
+            i = 0;
+            ++column;
+        }
+    }
+    if (column >= t->columns) return;
+    const $real *const c = t->c + t->c_column[column] + f + TC_LINE - 1;
+    for (int n = 0; n < TC_LANES; ++n) __builtin_prefetch(c + t->c_row[i + n], 1, 3);
+}
+
+/* Turn and store a whole square: past the caches, unless the target is in them. */
+static inline __attribute__((always_inline)) void tc_turn_square_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at, const int cached)
+{
+    tc_vec_$kind x[TC_SQUARES][TC_LANES];
+    if (cached) tc_fetch_square_$kind(t, at);
+    tc_read_square_$kind(x, at->from, t->pitch, TC_LINE);
+    _Pragma("GCC unroll 16")
+    for (int n = 0; n < TC_LANES; ++n) {
+        _Pragma("GCC unroll 4")
+        for (int s = 0; s < TC_SQUARES; ++s) {
+            $real *const to = at->to + at->c_row[n] + s*TC_LANES;
+            if (!cached) {
+                TC_STREAM_$kind((tc_vec_$kind *)to, x[s][n]);
+            } else {
+                if (t->add) x[s][n] += *(const tc_any_$kind *)to;
+                *(tc_any_$kind *)to = x[s][n];
+            }
+        }
+    }
+}
