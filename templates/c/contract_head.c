@@ -95,6 +95,7 @@ $call
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
+#define TC_FIRST 32768           /* bytes of a first-level cache */
 #define TC_PAGE 4096             /* bytes from one summed point to the next that are far */
 #define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
 #define TC_PACE 1048576          /* parts of a square */

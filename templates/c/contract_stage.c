@@ -157,8 +157,12 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     tc_run_$kind *const *const run_tile = tc_staged_left_$kind + (s->cached ? 3 : 0);
     int64_t done = 0, rows, unused;
     tc_step_$kind panel[TC_STRIPS];
-    /* The first columns pack a panel each of whose points lies on a page of its own. */
-    const int pack = across > 1 && step*(int64_t)sizeof($real) >= TC_PAGE;
+    /* The first columns pack a panel each of whose points lies on a page of its own, or that only then fits
+     * the first-level cache: in place there is a line more for each point.
+     */
+    const int far = step*(int64_t)sizeof($real) >= TC_PAGE;
+    const int fits = 3*TC_VECTOR*summed <= TC_FIRST && (3*TC_VECTOR + 64)*summed > TC_FIRST;
+    const int pack = across > 1 && (far || fits);
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
