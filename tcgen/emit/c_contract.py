@@ -21,7 +21,12 @@ _CALLERS = {
         "c/contract_blocks.c",
         "c/contract.c",
     ),
-    "staged": ("c/contract_work.c", "c/contract_stage.c", "c/contract_staged.c"),
+    "staged": (
+        "c/contract_work.c",
+        "c/contract_stage_layout.c",
+        "c/contract_stage.c",
+        "c/contract_staged.c",
+    ),
 }
 _CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has
 # How tiles read their operands: the constants of contract_head.c.

@@ -1,0 +1,144 @@
+/* A staged contraction: one axis is the target's fastest and not the operand's; it is taken out of
+ * its group. A block of the target is ``width`` elements of it, by ``together`` panels of the other
+ * rows, by all columns; or, where it is an axis of the columns, by all rows and one of the others.
+ */
+typedef struct {
+    int64_t width, together, pitch, fast, fast_step, others, near, runs, blocks;
+    int of_columns, on_lines, cached;
+} tc_stages_$kind;
+
+/* Blocks of a contraction whose fastest axis is of ``fast`` elements, ``fast_step`` apart in the
+ * operand; none where two buffers do not fit.
+ */
+static tc_stages_$kind tc_stages_of_$kind(
+    const tc_work_$kind *w, int of_columns, int64_t fast, int64_t fast_step)
+{
+    tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
+    s.on_lines = tc_on_lines_$kind(w);
+    s.cached = w->add || !s.on_lines;
+    const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
+    const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
+    const int64_t slot = 3*TC_LANES*summed;
+    if (summed == 0 || summed > w->blocks.depth) return s;
+    const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
+    int64_t room = TC_BUFFER/$bytes;
+    if (of_columns) {
+        if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
+        room = tc_min(room, w->blocks.right/2);
+        s.together = w->cut.panels;
+    } else {
+        if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
+        room = tc_min(room, (w->blocks.left - slot)/2);
+        const int64_t width = tc_min(3*line, (fast + line - 1)/line*line);
+        s.together = tc_max(1, (room/(padded*width) - line)/(3*TC_LANES));
+        s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
+        if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
+    }
+    s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
+    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, 6*line/step*step);
+    if (most < step) return s;
+    const int64_t pieces = (fast + most - 1)/most;
+    s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
+    s.others = of_columns ? columns : 1;
+    const int64_t groups = (w->cut.panels + s.together - 1)/s.together;
+    s.runs = (fast + s.width - 1)/s.width;
+    s.blocks = s.others*s.runs*groups;
+    /* Rows lie near to each other in the operand, and often in the target. But lines of the target
+     * that two blocks share are written soon after each other.
+     */
+    const int64_t across = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
+    const int64_t stretch = (across + s.pitch - line - 1)/(s.pitch - line);
+    s.near = s.on_lines ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
+    return s;
+}
+
+/* First panel, first element of the fastest axis, and places in the operand and the target. ``near``
+ * groups of rows follow each other for the same elements.
+ */
+static void tc_stage_place_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t block,
+    int64_t *panel, int64_t *element, int64_t *from, int64_t *to)
+{
+    const int64_t place = block/s->near/s->runs*s->near + block%s->near;
+    *panel = place/s->others*s->together;
+    *element = block/s->near%s->runs*s->width;
+    *from = *to = 0;
+    if (s->of_columns) tc_places(&w->n, place%s->others, 1, from, to);
+    *from += *element*s->fast_step;
+    *to += *element;
+}
+
+/* First row of a group of panels, and how many. */
+static int64_t tc_stage_first_$kind(
+    const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel, int64_t *rows)
+{
+    int height;
+    const int64_t first = tc_panel(&w->cut, panel, &height, rows);
+    const int64_t last = tc_min(panel + s->together, w->cut.panels) - 1;
+    const int64_t start = tc_panel(&w->cut, last, &height, rows);
+    *rows += start - first;
+    return first;
+}
+
+/* Place of the first row of a group of panels in the operand. */
+static int64_t tc_stage_source_$kind(
+    const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel)
+{
+    int64_t rows, place, unused;
+    tc_places(&w->m, tc_stage_first_$kind(w, s, panel, &rows), 1, &place, &unused);
+    return place;
+}
+
+/* Lines of memory of a group of panels for one summed point, in elements from its first one; how many.
+ * Groups whose points are ``next`` rows apart follow each other.
+ */
+static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t panel,
+    int64_t next, int64_t *line)
+{
+    const int64_t length = 64/(int64_t)sizeof($real);
+    int64_t x[TC_NEARBY], y[TC_NEARBY], rows, lines = 0, start = 0, last = 0, since = 0;
+    const int64_t first = tc_stage_first_$kind(w, s, panel, &rows);
+    for (int64_t n = 0; n < rows; n += TC_NEARBY) {
+        const int64_t many = tc_min(TC_NEARBY, rows - n);
+        tc_places(&w->m, first + n, many, x, y);
+        start = n == 0 ? x[0] : start;
+        for (int64_t r = 0; r < many && lines < TC_FETCHES - 2; last = x[r++]) {
+            if (n + r > 0 && x[r] == last + 1) {
+                if (++since%length == 0) line[lines++] = x[r] - start;
+                continue;
+            }
+            if (since%length) line[lines++] = last - start;
+            line[lines++] = x[r] - start;
+            since = 0;
+        }
+    }
+    /* A run that starts within a line ends in one more, unless the next one follows it. */
+    if (since%length && next != rows) line[lines++] = last - start;
+    return lines;
+}
+
+/* Lines of a group of panels for one summed point, and those for all of them in bytes, of which the last
+ * one comes ``spare`` times more.
+ */
+typedef struct {
+    int64_t lines, count, line[TC_FETCHES], list[TC_LISTED + TC_FEW];
+} tc_ahead_$kind;
+
+/* List the lines of a group, unless they lie as those that are listed: most groups do. */
+static void tc_look_ahead_$kind(tc_ahead_$kind *ahead, const tc_work_$kind *w,
+    const tc_stages_$kind *s, int64_t panel, const int64_t *a_depth, int64_t next, int64_t spare)
+{
+    const int64_t summed = tc_points(&w->k);
+    int64_t line[TC_FETCHES], same = 0, count = 0;
+    const int64_t lines = tc_stage_lines_$kind(w, s, panel, next, line);
+    while (same < lines && line[same] == ahead->line[same]) ++same;
+    if (same == lines && lines == ahead->lines) return;
+    ahead->lines = lines;
+    for (int64_t l = same; l < lines; ++l) ahead->line[l] = line[l];
+    for (int64_t p = 0; p < summed && count + lines <= TC_LISTED; ++p) {
+        for (int64_t l = 0; l < lines; ++l) {
+            ahead->list[count++] = (a_depth[p] + line[l])*(int64_t)sizeof($real);
+        }
+    }
+    for (int64_t n = 0; count > 0 && n < spare; ++n) ahead->list[count + n] = ahead->list[count - 1];
+    ahead->count = count > 0 ? count + spare : 0;
+}
