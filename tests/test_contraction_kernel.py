@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import math
+import mmap
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
@@ -347,3 +350,18 @@ def test_set_threads_refuses_what_is_no_count() -> None:
     for wrong in (0, -1, 1.5, True, "2"):
         with pytest.raises(tcgen.ArgumentError, match="set_threads"):
             tcgen.set_threads(wrong)  # type: ignore[arg-type]
+
+
+def test_rows_in_place_are_not_read_beyond_the_end_of_the_operand() -> None:
+    shape = (3, 16, 9, 31, 47)
+    size = math.prod(shape) * 8
+    pages = -(-size // mmap.PAGESIZE) * mmap.PAGESIZE
+    memory = mmap.mmap(-1, pages + mmap.PAGESIZE)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(start + pages), mmap.PAGESIZE, 0) == 0
+    a = np.frombuffer(memory, np.float64, math.prod(shape), pages - size).reshape(shape)
+    a[...] = np.random.default_rng(0).standard_normal(shape)
+    b = np.random.default_rng(1).standard_normal((31, 24))
+    found = tcgen.einsum("dabfe,fc->edcba", a, b)
+    np.testing.assert_allclose(found, np.einsum("dabfe,fc->edcba", a, b, optimize=True), atol=1e-11)

@@ -153,6 +153,14 @@ static int64_t tc_points(const tc_walk *g)
     return points;
 }
 
+/* Place of the last point of a group in the first operand. */
+static int64_t tc_reach(const tc_walk *g)
+{
+    int64_t reach = 0;
+    for (int n = 0; n < g->axes; ++n) reach += (g->length[n] - 1)*g->x[n];
+    return reach;
+}
+
 /* Places in both operands of ``count`` points of a group from number ``first`` on. */
 static void tc_places(const tc_walk *g, int64_t first, int64_t count, int64_t *x, int64_t *y)
 {

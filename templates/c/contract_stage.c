@@ -102,7 +102,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             tile.a = a + panel[q].source + f*s->fast_step;
             tile.a_column = a_depth;
             tile.copy = pack ? left : 0;
-            if (panel[q].rows < apart) {
+            /* Lanes beyond the last row read what lies there, unless the operand ends before. */
+            if (panel[q].rows < apart && tile.a - w->a + s->deepest + apart > s->reach) {
                 tc_pack_$kind(left, apart, panel[q].rows, summed, tile.a, each, a_depth, 1);
                 tile.copy = 0;
                 tile.a = left;

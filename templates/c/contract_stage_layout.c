@@ -4,6 +4,7 @@
  */
 typedef struct {
     int64_t width, together, pitch, fast, fast_step, others, near, runs, blocks;
+    int64_t deepest, reach;  /* the operand's last summed point; elements up to its last one, or 0 */
     int of_columns, on_lines, cached;
 } tc_stages_$kind;
 
@@ -14,6 +15,8 @@ static tc_stages_$kind tc_stages_of_$kind(
     const tc_work_$kind *w, int of_columns, int64_t fast, int64_t fast_step)
 {
     tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
+    s.deepest = tc_reach(&w->k);
+    s.reach = 1 + s.deepest + (fast - 1)*fast_step + tc_reach(&w->m) + tc_reach(&w->batch);
     s.on_lines = tc_on_lines_$kind(w);
     s.cached = w->add || !s.on_lines;
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
