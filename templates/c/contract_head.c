@@ -89,6 +89,25 @@ $call
 #endif
 #define TC_STREAM_z TC_STREAM_d
 
+/* A vector of halves of two. */
+typedef double tc_whole __attribute__((vector_size(TC_VECTOR)));
+#if TC_VECTOR == 16
+typedef double tc_half __attribute__((aligned(4), may_alias));
+#define TC_JOIN(low, high) ((tc_whole){low, high})
+#else
+typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_alias));
+#if defined(__clang__) && TC_VECTOR == 64
+#define TC_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
+#elif defined(__clang__)
+#define TC_JOIN(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3)
+#elif TC_VECTOR == 64
+#define TC_JOIN(low, high) \
+    __builtin_ia32_insertf64x4_mask(__builtin_ia32_pd512_256pd(low), high, 1, (tc_whole){0}, 255)
+#else
+#define TC_JOIN(low, high) __builtin_ia32_vinsertf128_pd256(__builtin_ia32_pd256_pd(low), high, 1)
+#endif
+#endif
+
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */

@@ -36,44 +36,52 @@ typedef $real tc_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
 typedef $real tc_any_row_$kind __attribute__((vector_size(TC_SIDE*$bytes), aligned($bytes), may_alias));
 typedef $number tc_pick_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
 
-/* One step of turning ``lanes`` vectors: halves of squares of 2 h change places. */
-#define TC_TURN(type, pick, each, lanes, h)                                       \
+/* One step of turning vectors of ``lanes``, ``count`` of them: halves of squares of 2 h change places. */
+#define TC_TURN(type, pick, each, lanes, h, count)                                \
     {                                                                             \
         const pick below = {each(TC_BELOW, lanes, h)};                            \
         const pick above = {each(TC_ABOVE, lanes, h)};                            \
         _Pragma("GCC unroll 16")                                                  \
-        for (int n = 0; n < lanes; ++n) {                                         \
+        for (int n = 0; n < count; ++n) {                                         \
             if (n & (h)) continue;                                                \
             const type one = x[n], two = x[n + (h)];                              \
             x[n] = __builtin_shuffle(one, two, below);                            \
             x[n + (h)] = __builtin_shuffle(one, two, above);                      \
         }                                                                         \
     }
+/* What is left of it for half of the vectors, once each holds halves of two rows. */
+static inline __attribute__((always_inline)) void tc_turn_half_$kind(tc_vec_$kind *x)
+{
+    (void)x;
+#if TC_LANES >= 16
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 4, TC_LANES/2)
+#endif
+#if TC_LANES >= 8
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 2, TC_LANES/2)
+#endif
+#if TC_LANES >= 4
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 1, TC_LANES/2)
+#endif
+}
+
 /* A block of TC_LANES rows becomes its transpose. */
 static inline __attribute__((always_inline)) void tc_turn_$kind(tc_vec_$kind *x)
 {
-#if TC_LANES >= 16
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 8)
-#endif
-#if TC_LANES >= 8
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 4)
-#endif
-#if TC_LANES >= 4
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 2)
-#endif
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 1)
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, TC_LANES/2, TC_LANES)
+    tc_turn_half_$kind(x);
+    tc_turn_half_$kind(x + TC_LANES/2);
 }
 
 /* A block of TC_SIDE short rows, too. */
 static inline __attribute__((always_inline)) void tc_turn_rows_$kind(tc_row_$kind *x)
 {
 #if TC_SIDE >= 8
-    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 4)
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 4, TC_SIDE)
 #endif
 #if TC_SIDE >= 4
-    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 2)
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 2, TC_SIDE)
 #endif
-    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 1)
+    TC_TURN(tc_row_$kind, tc_pick_row_$kind, TC_SIDES, TC_SIDE, 1, TC_SIDE)
 }
 #undef TC_TURN
 

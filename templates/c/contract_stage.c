@@ -47,6 +47,15 @@ typedef struct {
     int height;
 } tc_staged_panel_$kind;
 
+/* Read a panel where it was packed, ``apart`` reals from one summed point to the next. */
+static void tc_read_packed_$kind(tc_tiles_$kind *t, const $real *packed, int64_t apart)
+{
+    t->a = packed;
+    t->a_step = apart;
+    t->a_run = t->depth;
+    t->copy = 0;
+}
+
 /* The tiles of a block whose rows are read in place, by panels; rows that do not fill a panel, or whose
  * points lie far apart, are packed. Meanwhile what comes next is fetched and the block before this one is turned.
  */
@@ -61,7 +70,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t squares = before->left, step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
     const int64_t pace = (squares*TC_PACE + run*tiles - 1)/(run*tiles);
     const tc_origin origin = {0};
-    int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES], packed[4][TC_DEPTH];
+    int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
+    const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
     tc_run_$kind *const *const run_tile = tc_staged_left_$kind + (s->cached ? 3 : 0);
     int64_t done = 0, rows, unused;
     tc_staged_panel_$kind panel[TC_STRIPS];
@@ -74,9 +84,6 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
-    for (int height = 1; height <= 3; ++height) {
-        for (int64_t p = 0; p < summed; ++p) packed[height][p] = p*height*TC_LANES;
-    }
     for (int64_t q = 0; q < panels; ++q) {
         const int64_t row = tc_panel(&w->cut, first + q, &panel[q].height, &panel[q].rows);
         tc_places(&w->m, row, 1, &panel[q].source, &unused);
@@ -101,22 +108,18 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             const int64_t apart = panel[q].height*TC_LANES;
             tile.a = a + panel[q].source + f*s->fast_step;
             tile.a_column = a_depth;
+            tile.a_step = step;
+            tile.a_run = inner;
             tile.copy = pack ? left : 0;
             /* Lanes beyond the last row read what lies there, unless the operand ends before. */
             if (panel[q].rows < apart && tile.a - w->a + s->deepest + apart > s->reach) {
                 tc_pack_$kind(left, apart, panel[q].rows, summed, tile.a, each, a_depth, 1);
-                tile.copy = 0;
-                tile.a = left;
-                tile.a_column = packed[panel[q].height];
+                tc_read_packed_$kind(&tile, left, apart);
             }
             tile.c = buffer + f*s->pitch + panel[q].row;
             tile.tiles = tile.copy ? 1 : across;
             for (int64_t j = 0; j < across; j += tile.tiles, tile.tiles = across - j) {
-                if (j > 0) {
-                    tile.copy = 0;
-                    tile.a = left;
-                    tile.a_column = packed[panel[q].height];
-                }
+                if (j > 0) tc_read_packed_$kind(&tile, left, apart);
                 tile.b = right + j*TC_COLUMNS*summed;
                 tile.c_column = here + j*TC_COLUMNS;
                 tile.fetch = ahead->list + fetched;

@@ -54,6 +54,7 @@ typedef struct {
     int along_panels;
     const $real *a, *b;
     const int64_t *a_column, *b_column, *b_row;
+    int64_t a_step, a_run;  /* beside a block that is turned: so many columns of a are as far apart */
     $scalar *c;
     const tc_origin *origin;
     const int64_t *c_column;
@@ -132,12 +133,27 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         const $real *column[TC_COLUMNS];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + b_column[j];
+        const $real *along_a = a;
+        int64_t bend = 0, due = 0;
         for (int64_t p = 0; p < depth || (tile == 1 && squares > 0);) {
-            const int64_t end = turning ? tc_min(depth, p + t->gap) : depth;
-            if (turning && squares > 0) {
-                tc_turn_square_$kind(turned, &square, cached);
-                tc_next_square_$kind(turned, &square);
-                --squares;
+            int64_t end = depth;
+            if (turning && left != TC_PACKED) {
+                if (p == bend && p < depth) {
+                    along_a = a + a_column[p];
+                    bend += t->a_run;
+                }
+                end = tc_min(end, bend);
+            }
+            if (turning) {
+                if (p >= due || p == depth) {
+                    if (squares > 0) {
+                        tc_turn_square_$kind(turned, &square, cached);
+                        tc_next_square_$kind(turned, &square);
+                        --squares;
+                    }
+                    due = p + t->gap;
+                }
+                end = tc_min(end, due);
             }
             _Pragma("GCC unroll 1")
             for (; p < end; ++p) {
@@ -147,7 +163,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
                     along += next_along;
                 }
                 if (p < fetches) __builtin_prefetch(fetch_from + fetch[p], 0, 2);
-                const $real *from = left == TC_PACKED ? a : a + a_column[p];
+                const $real *from = left == TC_PACKED ? a : turning ? along_a : a + a_column[p];
                 tc_vec_$kind x[3];
                 _Pragma("GCC unroll 3")
                 for (int v = 0; v < height; ++v) {
@@ -166,6 +182,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
                     for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
                 }
                 if (left == TC_PACKED) a += height*TC_LANES;
+                if (turning && left != TC_PACKED) along_a += t->a_step;
                 if (right == TC_PACKED) b += TC_COLUMNS;
             }
         }

@@ -69,6 +69,20 @@ static inline __attribute__((always_inline)) void tc_read_square_$kind(
     }
 }
 
+/* Read as much of TC_LANES rows as becomes half of the rows of the target, and turn it. So few vectors at a
+ * time leave the sums of a tile in registers.
+ */
+static inline __attribute__((always_inline)) void tc_read_half_$kind(
+    tc_vec_$kind x[TC_LANES/2], const $real *from, int64_t pitch)
+{
+    _Pragma("GCC unroll 8")
+    for (int n = 0; n < TC_LANES/2; ++n, from += pitch) {
+        const $real *const other = from + TC_LANES/2*pitch;
+        x[n] = (tc_vec_$kind)TC_JOIN(*(const tc_half *)from, *(const tc_half *)other);
+    }
+    tc_turn_half_$kind(x);
+}
+
 /* Fetch the places of the square that is stored TC_AHEAD squares after this one. */
 static inline void tc_fetch_square_$kind(const tc_turning_$kind *t, const tc_square_$kind *at)
 {
@@ -90,19 +104,20 @@ static inline void tc_fetch_square_$kind(const tc_turning_$kind *t, const tc_squ
 static inline __attribute__((always_inline)) void tc_turn_square_$kind(
     const tc_turning_$kind *t, const tc_square_$kind *at, const int cached)
 {
-    tc_vec_$kind x[TC_SQUARES][TC_LANES];
     if (cached) tc_fetch_square_$kind(t, at);
-    tc_read_square_$kind(x, at->from, t->pitch, TC_LINE);
-    _Pragma("GCC unroll 16")
-    for (int n = 0; n < TC_LANES; ++n) {
-        _Pragma("GCC unroll 4")
-        for (int s = 0; s < TC_SQUARES; ++s) {
-            $real *const to = at->to + at->c_row[n] + s*TC_LANES;
+    _Pragma("GCC unroll 8")
+    for (int part = 0; part < 2*TC_SQUARES; ++part) {
+        tc_vec_$kind x[TC_LANES/2];
+        const int side = part/TC_SQUARES, s = part%TC_SQUARES;
+        tc_read_half_$kind(x, at->from + s*TC_LANES*t->pitch + side*(TC_LANES/2), t->pitch);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LANES/2; ++n) {
+            $real *const to = at->to + at->c_row[side*(TC_LANES/2) + n] + s*TC_LANES;
             if (!cached) {
-                TC_STREAM_$kind((tc_vec_$kind *)to, x[s][n]);
+                TC_STREAM_$kind((tc_vec_$kind *)to, x[n]);
             } else {
-                if (t->add) x[s][n] += *(const tc_any_$kind *)to;
-                *(tc_any_$kind *)to = x[s][n];
+                if (t->add) x[n] += *(const tc_any_$kind *)to;
+                *(tc_any_$kind *)to = x[n];
             }
         }
     }
