@@ -16,7 +16,7 @@ typedef struct {
     $scalar *c;
     const int64_t *a_row, *a_depth, *b_column, *b_depth, *c_row, *c_column;
     int add;
-    tc_fetch_$kind *fetch;
+    tc_fetch_$kind *fetch, *then;  /* one after the other */
     int64_t fetches;  /* for each tile */
     int64_t group;    /* columns that stay in the first-level cache while panels go by */
     int64_t ahead;    /* lines of packed columns, fetched before their turn */
@@ -37,9 +37,10 @@ static inline __attribute__((always_inline)) tc_run_$kind *tc_operands_$kind(
     t->origin = block->origins + q;
     t->a = block->packed_a + q*block->slot;
     t->b = block->packed_b + j*t->depth;
-    t->fetch = block->fetch->list;
-    t->fetch_from = (const char *)block->fetch->from;
-    t->fetches = tc_take_evenly_$kind(block->fetch, block->fetches, tiles);
+    tc_fetch_$kind *const fetch = block->fetch->left > 0 ? block->fetch : block->then;
+    t->fetch = fetch->list;
+    t->fetch_from = (const char *)fetch->from;
+    t->fetches = tc_take_evenly_$kind(fetch, block->fetches, tiles);
 #if $parts == 1
     if (!w->left && strip.rows == strip.height*w->cut.lanes) {
         t->a = block->a;

@@ -47,7 +47,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
 {
     tc_strip_$kind strips[TC_STRIPS];
     tc_origin origins[TC_STRIPS];
-    tc_fetch_$kind fetch;
+    tc_fetch_$kind fetch, other;
     tc_stream_$kind stream;
     stream.turn = 0;
     stream.first = stream.count = 0;
@@ -72,12 +72,15 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     int64_t *const a_row = (int64_t *)memory, *const c_row = a_row + w->blocks.rows;
     int64_t *const b_column = c_row + w->blocks.rows, *const c_column = b_column + w->blocks.columns;
     int64_t *const a_depth = c_column + w->blocks.columns, *const b_depth = a_depth + w->blocks.depth;
-    /* A large operand that meets few columns (rows) is fetched: packing it takes much of the time. */
+    /* A large operand that meets few columns (rows) is fetched: packing it takes much of the time. Of two
+     * that meet several, both are, the right one for the next summed points.
+     */
     const double length = (double)summed*sizeof($scalar);
     const int large_a = length*tc_points(&w->m) >= TC_STREAM_BYTES && !steps->crossed
-        && last_column - first_column <= TC_FEW;
-    const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES && once
-        && last_panel - first_panel <= TC_FEW/(3*w->cut.lanes);
+        && last_column - first_column <= TC_SEVERAL;
+    const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES
+        && (once || (w->right && !steps->crossed))
+        && last_panel - first_panel <= (once ? TC_FEW : TC_SEVERAL)/(3*w->cut.lanes);
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
@@ -132,6 +135,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                             depth, a, a_row + strip->row, a_depth, scale);
                     }
                     tc_aim_$kind(&fetch, a, 0, 0, 0, 0);
+                    tc_aim_$kind(&other, b, 0, 0, 0, 0);
                     if (q0 + high < last_panel || step + 1 < steps->count) {
                         const int same = q0 + high < last_panel;
                         const int64_t p1 = (same ? step : step + 1)*most_depth;
@@ -143,7 +147,11 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                             tc_aim_block_$kind(&fetch, a, &w->m, s0, s1 - s0, &w->k, p1,
                                 tc_min(most_depth, summed - p1), 0);
                         }
-                    } else if (j0 + wide < last_column && large_b) {
+                        if (!same && large_b) {
+                            tc_aim_block_$kind(&other, b, &w->n, j0, columns, &w->k, p1,
+                                tc_min(most_depth, summed - p1), 1);
+                        }
+                    } else if (j0 + wide < last_column && large_b && once) {
                         tc_aim_block_$kind(&fetch, b, &w->n, j0 + wide,
                             tc_min(wide, last_column - j0 - wide), &w->k, 0,
                             tc_min(most_depth, summed), 1);
@@ -151,7 +159,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                     const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
                     const int64_t group = tc_group_$kind(w, depth), bytes = depth*$parts*$bytes;
                     int64_t ahead = 0;
-                    if (fetch.left == 0 && w->right && columns*bytes > TC_NEAR) {
+                    if (fetch.left + other.left == 0 && w->right && columns*bytes > TC_NEAR) {
                         for (; ahead < tc_min(TC_FETCHES, group*bytes/64); ++ahead) {
                             fetch.line_room[ahead] = ahead*64/(int64_t)sizeof($scalar);
                         }
@@ -163,8 +171,8 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
                         .add = w->add || step > 0, .stream = &stream,
-                        .fetch = &fetch, .group = group, .ahead = ahead,
-                        .fetches = (ahead ? ahead*TC_COLUMNS/group/panels : fetch.left/tiles) + 1,
+                        .fetch = &fetch, .then = &other, .group = group, .ahead = ahead,
+                        .fetches = (ahead ? ahead*TC_COLUMNS/group/panels : (fetch.left + other.left)/tiles) + 1,
                     };
                     tc_compute_$kind(w, &block);
                 }

@@ -124,7 +124,8 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_KEPT 16384            /* bytes of packed columns beside which panels go by, */
 #define TC_SOME 4                /* or tiles of them */
-#define TC_FEW 128               /* columns or rows */
+#define TC_FEW 128               /* columns or rows, */
+#define TC_SEVERAL 512           /* and so many that packing still takes time that counts */
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
