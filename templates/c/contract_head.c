@@ -129,6 +129,8 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
+#define TC_LONG 6                /* most lines of a row of a staged block: */
+#define TC_HIDING 40             /* half of them beside fewer summed points, else a third, if rows are many */
 #define TC_AHEAD 4               /* squares between fetching the target and storing it */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_ADDRESSES (TC_VECTOR/8)  /* of lines, computed at a time */

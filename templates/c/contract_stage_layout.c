@@ -32,13 +32,15 @@ static tc_stages_$kind tc_stages_of_$kind(
     } else {
         if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
         room = tc_min(room, (w->blocks.left - slot)/2);
-        const int64_t width = tc_min(3*line, (fast + line - 1)/line*line);
+        /* Stores that jump to another page take longer, which a long sum hides: then more rows are better. */
+        const int64_t lines = summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
+        const int64_t width = tc_min(lines*line, (fast + line - 1)/line*line);
         s.together = tc_max(1, (room/(padded*width) - line)/(3*TC_LANES));
         s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
     s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
-    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, 6*line/step*step);
+    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, TC_LONG*line/step*step);
     if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
     s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
