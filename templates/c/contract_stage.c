@@ -1,25 +1,15 @@
-/* Turn and store what is not in whole squares. */
+/* Turn and store what is not in squares that tiles turn. */
 static __attribute__((noinline)) void tc_turn_edges_$kind(const tc_turning_$kind *t)
 {
-    if (t->rows == t->whole_rows && t->run == t->whole_run) return;
+    if (t->rows <= t->all_rows && t->run <= t->all_run) return;
     for (int64_t column = 0; column < t->columns; ++column) {
         for (int64_t i = 0; i < t->rows; i += TC_LANES) {
-            const int64_t high = tc_min(TC_LANES, t->rows - i);
-            for (int64_t f = i < t->whole_rows ? t->whole_run : 0; f < t->run; f += TC_LINE) {
-                const int64_t wide = tc_min(TC_LINE, t->run - f);
-                $real *const c = t->c + t->c_column[column] + f;
-                for (int64_t n = i + TC_LANES; n < tc_min(i + 2*TC_LANES, t->rows); ++n) {
-                    __builtin_prefetch(c + t->c_row[n], 1, 3);
-                }
-                tc_vec_$kind x[TC_SQUARES][TC_LANES];
-                tc_read_square_$kind(
-                    x, t->from + (column*t->width + f)*t->pitch + i, t->pitch, wide);
-                for (int64_t n = 0; n < high; ++n) {
-                    for (int64_t s = 0; s*TC_LANES < wide; ++s) {
-                        tc_part_$kind(c + t->c_row[i + n] + s*TC_LANES, x[s][n], 0,
-                            tc_min(TC_LANES, wide - s*TC_LANES), t->add);
-                    }
-                }
+            for (int64_t f = i < t->all_rows ? t->all_run : 0; f < t->run; f += TC_LINE) {
+                const tc_square_$kind at = {
+                    t->from + (column*t->width + f)*t->pitch + i, t->c + t->c_column[column] + f,
+                    t->c_row + i, column, i, f,
+                };
+                tc_turn_part_$kind(t, &at);
             }
         }
     }

@@ -1,13 +1,3 @@
-/* Lanes first to last of a vector to memory, or added to it; the first lane of all is for ``to``. */
-static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t first, int64_t last, int add)
-{
-#ifdef TC_MASK_$kind
-    TC_MASK_$kind(to, x, first, last, add);
-#else
-    for (int64_t n = first; n < last; ++n) to[n] = add ? to[n] + x[n] : x[n];
-#endif
-}
-
 /* Lines of the target on their way past the caches. Stores past the caches come to a halt when many
  * follow each other, so that tiles leave their lines here and the next tile stores one at each step.
  */

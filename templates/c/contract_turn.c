@@ -16,23 +16,24 @@ typedef struct {
 
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square while the next
  * block is computed. Squares go along ``run`` elements of a row of the target, then along ``rows`` rows
- * (places c_row), then along the columns. Beside ``whole_run`` by ``whole_rows`` of them are edges.
+ * (places c_row), then along the columns. Where the target is in the caches, the last ones go on over both
+ * ends; past the caches only whole ones are stored, and edges are left.
  */
 typedef struct {
     const $real *from;
-    int64_t pitch, width, columns, rows, run, whole_rows, whole_run;
+    int64_t pitch, width, columns, rows, run, all_rows, all_run;
     $real *c;
     const int64_t *c_row, *c_column;
     int add, cached;  /* to what is there; not by whole lines, so that it is read first */
-    int64_t left;     /* whole squares, from this one on */
+    int64_t left;     /* squares, from this one on */
     tc_square_$kind next;
 } tc_turning_$kind;
 
 static void tc_begin_turning_$kind(tc_turning_$kind *t)
 {
-    t->whole_rows = t->rows/TC_LANES*TC_LANES;
-    t->whole_run = t->run/TC_LINE*TC_LINE;
-    t->left = t->columns*(t->whole_rows/TC_LANES)*(t->whole_run/TC_LINE);
+    t->all_rows = (t->rows + (t->cached ? TC_LANES - 1 : 0))/TC_LANES*TC_LANES;
+    t->all_run = (t->run + (t->cached ? TC_LINE - 1 : 0))/TC_LINE*TC_LINE;
+    t->left = t->columns*(t->all_rows/TC_LANES)*(t->all_run/TC_LINE);
     t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0};
 }
 
@@ -41,32 +42,17 @@ static inline __attribute__((always_inline)) void tc_next_square_$kind(
 {
     at->from += TC_LINE*t->pitch;
     at->to += TC_LINE;
-    if ((at->element += TC_LINE) < t->whole_run) return;
-    at->from += TC_LANES - t->whole_run*t->pitch;
-    at->to -= t->whole_run;
+    if ((at->element += TC_LINE) < t->all_run) return;
+    at->from += TC_LANES - t->all_run*t->pitch;
+    at->to -= t->all_run;
     at->c_row += TC_LANES;
     at->element = 0;
-    if ((at->row += TC_LANES) < t->whole_rows) return;
+    if ((at->row += TC_LANES) < t->all_rows) return;
     at->row = 0;
     at->c_row = t->c_row;
     if (++at->column == t->columns) return;
     at->from = t->from + at->column*t->width*t->pitch;
     at->to = t->c + t->c_column[at->column];
-}
-
-/* Read a square, ``wide`` elements of it, and turn it. */
-static inline __attribute__((always_inline)) void tc_read_square_$kind(
-    tc_vec_$kind x[TC_SQUARES][TC_LANES], const $real *from, int64_t pitch, int64_t wide)
-{
-    _Pragma("GCC unroll 4")
-    for (int s = 0; s < TC_SQUARES; ++s) {
-        _Pragma("GCC unroll 16")
-        for (int n = 0; n < TC_LANES; ++n) {
-            x[s][n] = *(const tc_any_$kind *)from;
-            if (s*TC_LANES + n + 1 < wide) from += pitch;
-        }
-        tc_turn_$kind(x[s]);
-    }
 }
 
 /* Read as much of TC_LANES rows as becomes half of the rows of the target, and turn it. So few vectors at a
@@ -87,24 +73,57 @@ static inline __attribute__((always_inline)) void tc_read_half_$kind(
 static inline void tc_fetch_square_$kind(const tc_turning_$kind *t, const tc_square_$kind *at)
 {
     int64_t column = at->column, i = at->row, f = at->element + TC_AHEAD*TC_LINE;
-    while (f >= t->whole_run) {
-        f -= t->whole_run;
+    while (f >= t->all_run) {
+        f -= t->all_run;
         i += TC_LANES;
-        if (i >= t->whole_rows) {
+        if (i >= t->all_rows) {
             i = 0;
             ++column;
         }
     }
     if (column >= t->columns) return;
-    const $real *const c = t->c + t->c_column[column] + f + TC_LINE - 1;
-    for (int n = 0; n < TC_LANES; ++n) __builtin_prefetch(c + t->c_row[i + n], 1, 3);
+    const $real *const c = t->c + t->c_column[column] + tc_min(f + TC_LINE, t->run) - 1;
+    const int64_t rows = tc_min(TC_LANES, t->rows - i);
+    for (int64_t n = 0; n < rows; ++n) __builtin_prefetch(c + t->c_row[i + n], 1, 3);
 }
 
-/* Turn and store a whole square: past the caches, unless the target is in them. */
+/* Lanes first to last of a vector to memory, or added to it; the first lane of all is for ``to``. */
+static inline void tc_part_$kind($real *to, tc_vec_$kind x, int64_t first, int64_t last, int add)
+{
+#ifdef TC_MASK_$kind
+    TC_MASK_$kind(to, x, first, last, add);
+#else
+    for (int64_t n = first; n < last; ++n) to[n] = add ? to[n] + x[n] : x[n];
+#endif
+}
+
+/* Turn and store as much of a square as there is. */
+static __attribute__((noinline, cold)) void tc_turn_part_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at)
+{
+    const int64_t rows = tc_min(TC_LANES, t->rows - at->row);
+    const $real *from = at->from;
+    for (int64_t f = 0; f < TC_LINE; f += TC_LANES) {
+        const int64_t wide = tc_min(TC_LANES, t->run - at->element - f);
+        tc_vec_$kind x[TC_LANES];
+        _Pragma("GCC unroll 16")
+        for (int n = 0; n < TC_LANES; ++n, from += t->pitch) x[n] = *(const tc_any_$kind *)from;
+        tc_turn_$kind(x);
+        for (int64_t n = 0; n < rows && wide > 0; ++n) {
+            tc_part_$kind(at->to + at->c_row[n] + f, x[n], 0, wide, t->add);
+        }
+    }
+}
+
+/* Turn and store a square: past the caches, or as much of it as there is to where the target is in them. */
 static inline __attribute__((always_inline)) void tc_turn_square_$kind(
     const tc_turning_$kind *t, const tc_square_$kind *at, const int cached)
 {
     if (cached) tc_fetch_square_$kind(t, at);
+    if (cached && (t->rows - at->row < TC_LANES || t->run - at->element < TC_LINE)) {
+        tc_turn_part_$kind(t, at);
+        return;
+    }
     _Pragma("GCC unroll 8")
     for (int part = 0; part < 2*TC_SQUARES; ++part) {
         tc_vec_$kind x[TC_LANES/2];
