@@ -23,6 +23,7 @@ _REASONS = {
     "pyscf": r"\bpyscf\b",
     "ebcc": r"\bebcc\b",
     "chromium": r"\bchromium\b",
+    "clang": r"\bclang\b",
     "nvrtc": r"\bnvrtc\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()

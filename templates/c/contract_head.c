@@ -71,7 +71,7 @@ $call
 #define TC_MASK_s(to, x, first, last, add) TC_MASKED(__builtin_ia32_loadups512_mask, \
     __builtin_ia32_storeups512_mask, unsigned short, to, x, first, last, add)
 #define TC_MASK_z TC_MASK_d
-#elif defined(__AVX__)
+#elif TC_VECTOR == 32
 #define TC_MASKED(load, store, pick, lanes, to, x, first, last, add)          \
     do {                                                                      \
         typedef pick tc_lane __attribute__((vector_size(TC_VECTOR)));         \
@@ -88,6 +88,13 @@ $call
 #define TC_MASK_z TC_MASK_d
 #endif
 #define TC_STREAM_z TC_STREAM_d
+
+/* Lanes of two vectors, by their numbers. */
+#if defined(__clang__)
+#define TC_SHUFFLE(pick, one, two, ...) __builtin_shufflevector(one, two, __VA_ARGS__)
+#else
+#define TC_SHUFFLE(pick, one, two, ...) __builtin_shuffle(one, two, (pick){__VA_ARGS__})
+#endif
 
 /* A vector of halves of two. */
 typedef double tc_whole __attribute__((vector_size(TC_VECTOR)));

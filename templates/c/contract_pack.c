@@ -39,14 +39,12 @@ typedef $number tc_pick_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
 /* One step of turning vectors of ``lanes``, ``count`` of them: halves of squares of 2 h change places. */
 #define TC_TURN(type, pick, each, lanes, h, count)                                \
     {                                                                             \
-        const pick below = {each(TC_BELOW, lanes, h)};                            \
-        const pick above = {each(TC_ABOVE, lanes, h)};                            \
         _Pragma("GCC unroll 16")                                                  \
         for (int n = 0; n < count; ++n) {                                         \
             if (n & (h)) continue;                                                \
             const type one = x[n], two = x[n + (h)];                              \
-            x[n] = __builtin_shuffle(one, two, below);                            \
-            x[n + (h)] = __builtin_shuffle(one, two, above);                      \
+            x[n] = TC_SHUFFLE(pick, one, two, each(TC_BELOW, lanes, h));          \
+            x[n + (h)] = TC_SHUFFLE(pick, one, two, each(TC_ABOVE, lanes, h));    \
         }                                                                         \
     }
 /* What is left of it for half of the vectors, once each holds halves of two rows. */

@@ -46,8 +46,9 @@ static void tc_read_packed_$kind(tc_tiles_$kind *t, const $real *packed, int64_t
     t->copy = 0;
 }
 
-/* The tiles of a block whose rows are read in place, by panels; rows that do not fill a panel, or whose
- * points lie far apart, are packed. Meanwhile what comes next is fetched and the block before this one is turned.
+/* The tiles of a block whose rows are read in place, by panels; rows at the end of the operand, or whose
+ * points lie far apart, are packed. Meanwhile what comes next is fetched, and the block before this one is
+ * turned.
  */
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
     int64_t run, const $real *a, int64_t next, const $real *following, const $real *right,

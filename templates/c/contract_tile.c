@@ -44,7 +44,7 @@ typedef struct {
     int along_panels;
     const $real *a, *b;
     const int64_t *a_column, *b_column, *b_row;
-    int64_t a_step, a_run;  /* beside a block that is turned: so many columns of a are as far apart */
+    int64_t a_step, a_run;  /* beside a block that is turned: runs of so many columns, as far apart each */
     $scalar *c;
     const tc_origin *origin;
     const int64_t *c_column;

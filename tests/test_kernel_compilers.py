@@ -1,0 +1,38 @@
+"""The contraction kernel built by GCC and clang, for the machine's vectors and for shorter ones."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TESTS = "random_contractions or pass_by_the_caches or staged_rows or several_blocks"
+
+
+@pytest.mark.parametrize("flag", ["", "-mno-avx512f", "-mno-avx"])
+@pytest.mark.parametrize("compiler", ["cc", "clang"])
+def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> None:
+    """In processes of their own: a compiler is chosen once."""
+    if compiler == "cc" and not flag:
+        pytest.skip("these tests run without this one, too")
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    if flag and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip(f"{flag} is for another processor")
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    options += ["-W", "ignore::RuntimeWarning"]  # that it has no OpenMP
+    tests = ["tests/test_contraction_kernel.py", "-k", TESTS]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *options, *tests],
+        cwd=ROOT,
+        env=os.environ | {"TCGEN_CC": f"{compiler} {flag}", "TCGEN_CACHE_DIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
