@@ -124,7 +124,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + b_column[j];
         const $real *along_a = a;
-        int64_t bend = 0, due = 0;
+        int64_t bend = 0, due = 0;  /* where another run of columns begins, and the next square is turned */
         for (int64_t p = 0; p < depth || (tile == 1 && squares > 0);) {
             int64_t end = depth;
             if (turning && left != TC_PACKED) {
