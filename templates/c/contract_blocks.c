@@ -172,7 +172,8 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
                         .add = w->add || step > 0, .stream = &stream,
                         .fetch = &fetch, .then = &other, .group = group, .ahead = ahead,
-                        .fetches = (ahead ? ahead*TC_COLUMNS/group/panels : (fetch.left + other.left)/tiles) + 1,
+                        .fetches = 1 + (ahead ? ahead*TC_COLUMNS/group/panels
+                            : (fetch.left + other.left)/tiles),
                     };
                     tc_compute_$kind(w, &block);
                 }
