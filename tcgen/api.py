@@ -89,6 +89,7 @@ def compile(
     names = (sliced,) if isinstance(sliced, str) else sliced
     if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
         raise ArgumentError(f"sliced={sliced!r}: give the name of an input, or a list of names")
+    constants = Machine() if machine is None else machine
     options = Options(
         extents=parse_extents(extents),
         target=target or ("cpu" if tune else default_target(warn=True)),
@@ -101,9 +102,9 @@ def compile(
         add_weight=add_weight,
         byte_weight=byte_weight,
         pareto=pareto,
-        machine=parse_machine(machine) if isinstance(machine, str) else machine or Machine(),
+        machine=parse_machine(constants) if isinstance(constants, str) else constants,
         sliced=tuple(names),
-        tune=bool(tune),
+        tune=tune,
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:

@@ -185,7 +185,8 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
         tuple(numbers[n] for n in output),
         tuple(LETTERS[n] if n < len(LETTERS) else f"x{n}" for n in numbers.values()),
     )
-    return run_einsum(expression, arrays, None, None, None, "C", "safe", None)
+    product = run_einsum(expression, arrays, None, None, None, "C", "safe", None)
+    return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
 
 
 def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
@@ -224,7 +225,7 @@ def _path(optimize: Any, count: int) -> Path | None:
         if optimize or count < 3:
             return None
         return ((0, 1), *((0, k) for k in range(count - 2, 0, -1)))
-    if isinstance(optimize, list) and optimize and optimize[0] == "einsum_path":
+    if isinstance(optimize, tuple | list) and optimize and optimize[0] == "einsum_path":
         steps = optimize[1:]
         if all(
             isinstance(s, Sequence) and all(isinstance(p, SupportsIndex) for p in s) for s in steps

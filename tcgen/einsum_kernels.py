@@ -7,6 +7,7 @@ three and more operands the order of contraction depends on them, so it belongs 
 from __future__ import annotations
 
 import threading
+import warnings
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
@@ -27,7 +28,7 @@ from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
 from .frontend.subscripts import Expression, express
 from .ir.tensor import Index
-from .runtime.build import find_compiler
+from .runtime.build import find_compiler, no_compiler
 from .runtime.program import Program
 
 
@@ -172,7 +173,7 @@ def kernel_program(
         MemoryLimitError: no plan fits the limit.
     """
     order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
-    tune = einsum_tunes()
+    tune = einsum_tunes() and target == "cpu"  # NumPy has one way
     # What fits, and what is fastest, depends on the extents.
     special = (memory_limit, tune, extents) if tune or memory_limit is not None else None
     key = (kernel, dtype, target, order, path is None, special)
@@ -228,8 +229,13 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
 
 
 @cache
-def _default_target(compiler: str | None) -> str:
-    return "numpy" if find_compiler() is None else "cpu"
+def _default_target(asked: str | None) -> str:
+    """``cpu`` where there is a compiler; one that was asked for and is missing is a mistake."""
+    if find_compiler() is not None:
+        return "cpu"
+    if asked:
+        warnings.warn(f"{no_compiler()}: NumPy computes", RuntimeWarning, stacklevel=2)
+    return "numpy"
 
 
 def _text(expression: Expression) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
+from tcgen.einsum_kernels import _default_target
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -21,6 +23,7 @@ from tcgen.errors import (
     MemoryLimitError,
     ShapeError,
 )
+from tcgen.runtime.threads import used_threads
 
 pytestmark = pytest.mark.usefixtures("generated_einsum")
 
@@ -33,6 +36,39 @@ def routes() -> list[tuple[str, str]]:
 
 
 # ---- which way a call goes
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """Whether there is a compiler is looked up once."""
+    _default_target.cache_clear()
+    yield
+    _default_target.cache_clear()
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_compiler_that_was_asked_for_and_is_missing_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_TARGET")
+    monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
+    with pytest.warns(RuntimeWarning, match="'no-such-compiler'.*NumPy computes"):
+        found = tcgen.einsum("ij,jk->ik", A, B)
+    np.testing.assert_allclose(found, A @ B)
+
+
+def test_wishes_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_EINSUM_TUNE", "1")  # of no use to NumPy, and no mistake
+    np.testing.assert_allclose(tcgen.einsum("ij,jk->ik", A, B), A @ B)
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cuda")
+    with pytest.raises(ArgumentError, match="TCGEN_EINSUM_TARGET='cuda' is not cpu or numpy"):
+        tcgen.einsum("ij,jk->ik", A, B)
+
+
+def test_no_more_threads_than_a_system_can_start() -> None:
+    assert used_threads(2) == 2
+    with pytest.raises(ArgumentError, match="OMP_NUM_THREADS asks for 4097 threads: give at most"):
+        used_threads(4097)
 
 
 def test_tiny_calls_are_delegated_and_the_report_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,7 +148,7 @@ def test_numpy_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     ("name", "value", "said"),
     [
         ("MIN_FLOPS", "many", "no number of flops"),
-        ("TARGET", "gpu", "is not one of cpu, cuda, numpy"),
+        ("TARGET", "gpu", "is not cpu or numpy"),
     ],
 )
 def test_wrong_settings(name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:

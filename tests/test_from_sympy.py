@@ -46,6 +46,15 @@ def test_explicit_sums_with_symbols() -> None:
     assert_same_values(out["e"], arrays["x"] @ arrays["A"] @ arrays["x"] / 2)
 
 
+def test_half_powers() -> None:
+    half = sp.Rational(1, 2)
+    whole = x[i] ** (3 * half) + y[i] * x[i] ** (-5 * half) + x[i] ** -half + x[i] ** half
+    arrays, out = values(sp.Eq(R[i], whole), n=3)
+    positive = arrays["x"]
+    wanted = positive**1.5 + arrays["y"] * positive**-2.5 + positive**-0.5 + positive**0.5
+    assert_same_values(out["R"], wanted)
+
+
 def test_powers_of_sums_and_of_elements() -> None:
     c = sp.symbols("c", integer=True)
     norm = sp.Sum(x[c] ** 2, (c, 0, N - 1))

@@ -62,6 +62,26 @@ def test_batches_and_single_rows(text: str, monkeypatch: pytest.MonkeyPatch) -> 
         )
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_long_sums_of_single_precision(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One float for each lane of a vector would be off by 1e-4 here, and by 8 % at 2e7 elements."""
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    array = np.full((2, 1_500_000), 0.1, "float32")
+    tcgen.set_threads(threads)
+    try:
+        total, rows = tcgen.einsum("ij->", array), tcgen.einsum("ij->i", array)
+        squares = tcgen.einsum("ij,ij->", array, array)
+        mean = np.asarray(tcgen.lazy(array).mean())
+    finally:
+        tcgen.set_threads(None)
+    assert {x.dtype for x in (total, rows, squares, mean)} == {np.dtype("float32")}
+    np.testing.assert_allclose([total, *rows], [3e5, 1.5e5, 1.5e5], rtol=1e-6)
+    np.testing.assert_allclose([squares, mean], [3e4, 0.1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(

@@ -17,6 +17,8 @@ import tcgen
 from tcgen.cli import main
 from tcgen.config import parse_bytes
 from tcgen.errors import TcgenError
+from tcgen.frontend import read_spec
+from tcgen.testing import random_arrays
 
 SPEC = """space o = 3
 space v = 4
@@ -74,6 +76,10 @@ def test_results_may_overwrite_an_input(name: str, view: Callable[[Any], Any]) -
         ({"extents": {"o": 3, 1: 4}}, "extents must be by the names of spaces, found 1"),
         ({"extents": {"o": 2**63}}, r"above 2\^63 - 1"),
         ({"memory_limit": "9" * 400}, "more memory than 64 bits can address"),
+        ({"memory_limit": 2**70}, "more memory than 64 bits can address"),
+        ({"memory_limit": True}, "True is not an amount of memory"),
+        ({"tune": "no"}, "tune"),
+        ({"machine": {}}, "machine {} is not text such as"),
         ({"sliced": 3}, "sliced=3: give the name of an input"),
     ],
 )
@@ -112,6 +118,18 @@ def test_options(options: dict[str, Any], message: str) -> None:
         (lambda: tcgen.tensordot(F, F, 1.5), "neither a number of axes nor a pair"),
         (lambda: tcgen.tensordot(F, F, (0, 1, 2)), "neither a number of axes nor a pair"),
         (lambda: tcgen.transpose(F, (0, 0)), "transpose: axes="),
+        (lambda: read_spec(3), "a int is no text of a spec"),
+        (lambda: tcgen.from_sympy(None), r"None \(NoneType\) is no expression"),
+        (lambda: tcgen.from_wicked(None), "a NoneType is no list of equations"),
+        (lambda: tcgen.from_pdaggerq(None), "a NoneType is no list of terms"),
+        (lambda: tcgen.from_pdaggerq({"e": None}), "a NoneType is no list of terms"),
+        (lambda: tcgen.from_pdaggerq([1, 2]), "a term is no list of texts"),
+        (lambda: tcgen.from_pdaggerq([[1, 2]]), "a term is no list of texts"),
+        (lambda: tcgen.from_pdaggerq([]), "no terms"),
+        (lambda: tcgen.from_pdaggerq({"e": []}), "no terms"),
+        (lambda: tcgen.jvp(read_spec(SPEC), ["t"]), r"directions=\['t'\]: give a dict"),
+        (lambda: tcgen.jvp(read_spec(SPEC), {"t": "3 x"}), "'3 x' is no name of a tensor"),
+        (lambda: random_arrays(read_spec(SPEC), {"o": 2, "v": 2}, "int"), "dtype='int'"),
     ],
 )
 def test_functions(mistake: Callable[[], object], message: str) -> None:
@@ -134,6 +152,11 @@ def test_what_looks_like_a_mistake_and_is_none() -> None:
     whole = np.modf(x / 2, out=(np.zeros((3, 4)), None))[1]
     np.testing.assert_allclose(whole, np.modf(F / 2)[1])
     assert tcgen.tensordot(F, F, np.array([1, 1])).shape == (3, 3)
+    assert isinstance(tcgen.tensordot(F, F), np.ndarray)
+    given = [("einsum_path", (0, 1), (0, 1)), ["einsum_path", (0, 1), (0, 1)]]
+    for path in given:
+        found = tcgen.einsum("ij,jk,kl", F, F.T, F, optimize=path)
+        np.testing.assert_allclose(found, F @ F.T @ F)
     assert parse_bytes("0.5KiB") == 512
 
 

@@ -42,7 +42,7 @@ def jvp(
         A system whose inputs are those of ``system`` that are still needed and the directions.
 
     Raises:
-        ArgumentError: an unknown input or output, or a name that is taken.
+        ArgumentError: an unknown input or output, or a name that is taken or none.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -53,6 +53,8 @@ def jvp(
         >>> jvp(norm, {"x": "y"}).pretty().strip()
         'd_e = sum(i) 2*y[i]*x[i]'
     """
+    if not isinstance(directions, Mapping):
+        raise ArgumentError(f"directions={directions!r}: give a dict such as {{'t1': 'r1'}}")
     wanted = _outputs(system, of)
     sources = [_input(system, name) for name in directions]
     names = {t.name: (names or {}).get(t.name, f"d_{t.name}") for t in wanted}
@@ -357,6 +359,8 @@ def _input(system: System, name: str) -> Tensor:
 
 
 def _claim(name: str, taken: set[str]) -> None:
+    if not isinstance(name, str) or not (name.isascii() and name.isidentifier()):
+        raise ArgumentError(f"{name!r} is no name of a tensor: write letters, digits and _")
     if name in taken:
         raise ArgumentError(f"the name {name} is taken in the system: give another one")
     taken.add(name)

@@ -74,9 +74,9 @@ def from_pdaggerq(
             return read_ir(source, name, filename)
         groups = _printed(source, filename)
     elif isinstance(source, Mapping):
-        groups = {key: _numbered(value) for key, value in source.items()}
+        groups = {key: _numbered(value, filename) for key, value in source.items()}
     else:
-        groups = {"": _numbered(source)}
+        groups = {"": _numbered(source, filename)}
     problems: list[Diagnostic] = []
     letters = _Letters()
     targets, tensors = [], dict[str, Any]()
@@ -164,8 +164,20 @@ def _letter(label: str) -> str:
     return "a" if first == "v" else first
 
 
-def _numbered(strings: Iterable[Any]) -> list[tuple[int, String]]:
-    return list(enumerate(strings, 1))
+def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
+    """The lists of one target, each with its number."""
+    advice = "pass what strings() returned: lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
+    if not isinstance(strings, Iterable) or isinstance(strings, str | Mapping):
+        kind = type(strings).__name__
+        raise refuse(filename, 1, repr(strings), f"a {kind} is no list of terms", advice)
+    found = list(enumerate(strings, 1))
+    for number, string in found:
+        if not isinstance(string, list | tuple) or not all(isinstance(x, str) for x in string):
+            raise refuse(filename, number, repr(string), "a term is no list of texts", advice)
+    if not found:
+        advice = "call simplify() before strings(); leave out targets that are zero"
+        raise refuse(filename, 1, "", "no terms", advice)
+    return found
 
 
 def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:

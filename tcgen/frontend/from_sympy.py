@@ -76,7 +76,7 @@ def from_sympy(
     pairs = list(_pairs(equations))
     if not pairs:
         raise _wrong("no equations", "give Eq(left, right), a list of them, or {left: right}")
-    whole = [sympy.sympify(right) for _, right in pairs]
+    whole = [_expression(right) for _, right in pairs]
     if any(e.has(second.AntiSymmetricTensor) for e in whole):
         lefts = [left for left, _ in pairs]
         targets, tensors = fermion_targets(list(zip(lefts, whole, strict=True)), blocks)
@@ -109,6 +109,17 @@ def _pairs(equations: Any) -> Iterator[tuple[Any, Any]]:
         yield equations.lhs, equations.rhs
     else:
         yield "e", equations
+
+
+def _expression(given: Any) -> Any:
+    try:
+        found = sympy.sympify(given)
+    except sympy.SympifyError:
+        found = None
+    if not isinstance(found, sympy.Basic):
+        kind = type(given).__name__
+        raise _wrong(f"{given!r} ({kind}) is no expression", "give expressions or Eq of SymPy")
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +290,12 @@ class _Reader:
             power = int(exponent)
             whole = inner if abs(power) == 1 else Pow(inner, abs(power))
             return whole if power > 0 else Quot(Const(Fraction(1)), whole)
-        if exponent == sympy.Rational(1, 2):
-            return Call("sqrt", inner)
-        if exponent == -sympy.Rational(1, 2):
-            return Quot(Const(Fraction(1)), Call("sqrt", inner))
+        if (2 * exponent).is_Integer:
+            power = int(abs(exponent))  # and a half
+            root = Call("sqrt", inner)
+            factor = inner if power == 1 else Pow(inner, power)
+            half = Prod((factor, root)) if power else root
+            return half if exponent > 0 else Quot(Const(Fraction(1)), half)
         raise _wrong(f"the power {base}**{exponent} is not understood", "use whole or half powers")
 
     def _ref(self, name: str, indices: tuple[Index, ...]) -> Ref:

@@ -54,7 +54,12 @@ def from_wicked(
     """
     if isinstance(text, Mapping):
         text = [equation for block in text.values() for equation in block]
-    lines = text.split("\n") if isinstance(text, str) else [str(item) for item in text]
+    try:
+        lines = text.split("\n") if isinstance(text, str) else [str(item) for item in text]
+    except TypeError:
+        message = f"a {type(text).__name__} is no list of equations"
+        advice = "pass the printed lines, or the equations"
+        raise refuse(filename, 1, repr(text), message, advice) from None
     found: list[re.Match[str]] = []
     problems: list[Diagnostic] = []
     for number, line in enumerate(lines, 1):

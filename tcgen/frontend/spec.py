@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from ..errors import Span, TcgenError
+from ..errors import ArgumentError, Span, TcgenError
 from ..ir.system import Equation, System, Term
 from ..ir.tensor import Index, Ref, Tensor
 from .assemble import assemble, find_cycle
@@ -32,6 +32,7 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: Path | None = None
         folder: where ``include`` looks; None refuses includes.
 
     Raises:
+        ArgumentError: it is no text.
         SpecError: with all problems of the text, first first.
 
     Example:
@@ -42,6 +43,8 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: Path | None = None
         ... s = x[i,j]*x[j,i]''').pretty(), end="")
         s = sum(i,j) x[i,j]*x[j,i]
     """
+    if not isinstance(text, str):
+        raise ArgumentError(f"a {type(text).__name__} is no text of a spec: give a str")
     problems = Problems()
     seen = set() if folder is None else {(folder / Path(filename).name).resolve()}
     lines: list[Line] = []

@@ -153,11 +153,12 @@ def _accepted(command: tuple[str, ...], version: str) -> tuple[tuple[str, ...], 
     path = _folder("compilers") / f"{_hash(parts)}.json"
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        return tuple(known["flags"]), tuple(known["skipped"])
+        flags, skipped = tuple(known["flags"]), tuple(known["skipped"])
+        if set(flags) <= set(OPTIONAL) and skipped in ((), SKIPPED):
+            return flags, skipped
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not tried yet, or damaged
-    flags: tuple[str, ...] = OPTIONAL
-    skipped: tuple[str, ...] = SKIPPED
+    flags, skipped = OPTIONAL, SKIPPED
     if not _accepts(command, (*flags, *skipped)):
         _compile(command, (), _PROBE, "probe")  # raises where nothing at all works
         flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
@@ -283,7 +284,8 @@ def _kept(key: str) -> ctypes.CDLL | None:
         library = _load(path)
         if library is not None:
             return library
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # in a folder that cannot be written, for example
+            path.unlink(missing_ok=True)
     return None
 
 

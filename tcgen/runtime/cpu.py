@@ -22,7 +22,7 @@ from .host import Values, has_fetch, walk
 from .later import Later, standing_in
 from .packing import CALLERS, FALLBACK, HEIGHTS, TILES, library
 from .store import Store
-from .threads import wanted_threads
+from .threads import used_threads
 
 
 class _Process:
@@ -119,7 +119,7 @@ class CpuBackend:
     @property
     def threads(self) -> int:
         """Threads that a call uses: as asked, else those OpenMP offers (OMP_NUM_THREADS)."""
-        return 1 if _Process.single else wanted_threads() or int(self._library.tcgen_threads())
+        return 1 if _Process.single else used_threads(int(self._library.tcgen_threads()))
 
     def _alone(self) -> AbstractContextManager[object]:
         """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""

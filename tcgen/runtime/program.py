@@ -151,6 +151,9 @@ class Program:
     def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs: what depends on them alone is computed once and kept.
 
+        Arrays that lie as the program wants them are not copied: leave them as they are while the
+        bound program is in use, or bind again.
+
         Raises:
             ArgumentError: a constant is missing, or an input is volatile.
         """

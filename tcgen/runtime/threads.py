@@ -41,3 +41,16 @@ def set_threads(count: SupportsIndex | None) -> None:
 def wanted_threads() -> int | None:
     """What :func:`set_threads` asked for."""
     return _Wish.count
+
+
+def used_threads(offered: int) -> int:
+    """What :func:`set_threads` asked for, else what OpenMP offers.
+
+    Raises:
+        ArgumentError: OpenMP offers more threads than a system can be sure to start.
+    """
+    if _Wish.count is None and offered > MOST:
+        raise ArgumentError(
+            f"OMP_NUM_THREADS asks for {offered} threads: give at most {MOST}, one for each core"
+        )
+    return _Wish.count or offered

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ..config import DTYPES
 from ..errors import ArgumentError, MemoryLimitError
 from ..interp.storage import check_extents, logical_shape, to_caller
 from ..interp.systems import evaluate_system
@@ -53,7 +54,7 @@ def random_arrays(
         Arrays by name; see :func:`split_starts`.
 
     Raises:
-        ArgumentError: a denominator comes near zero in every draw.
+        ArgumentError: a denominator comes near zero in every draw, or an unknown ``dtype``.
         ExtentError: an extent is missing.
         MemoryLimitError: an array has more than 2^63 bytes.
 
@@ -65,6 +66,8 @@ def random_arrays(
         >>> bool((a == -a.T).all())
         True
     """
+    if dtype not in DTYPES:
+        raise ArgumentError(f"dtype={dtype!r} is not one of {', '.join(DTYPES)}")
     tensors = system.tensors if isinstance(system, System) else tuple(system)
     check_extents([space for t in tensors for space in t.spaces], extents)
     chosen = [t for t in tensors if t.is_input or (t.role is Role.OUTPUT and t.accumulate)]
