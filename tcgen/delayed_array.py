@@ -7,7 +7,7 @@ no kernel is left to NumPy, which gets the values it needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from .delayed_noting import FUNCTIONS, Noted, called, total_of, transposed, turn
 from .delayed_run import program_of, settle
 from .errors import ArgumentError, ShapeError
 from .frontend.delayed import delayed_system
-from .frontend.delayed_nodes import Leaf, Node
+from .frontend.delayed_nodes import Leaf, Node, snapshot
 
 
 class LazyArray(NDArrayOperatorsMixin):
@@ -86,10 +86,10 @@ class LazyArray(NDArrayOperatorsMixin):
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
-        if not self.waiting:
+        (node,) = snapshot([self._node])
+        if not node.weight:
             return "nothing waits: the values are there\n"
-        delayed = delayed_system([self._node])
-        return program_of(delayed, self.dtype.name).explain()
+        return program_of(delayed_system([node]), self.dtype.name).explain()
 
     def _values(self) -> npt.NDArray[Any]:
         settle([self._node], self.dtype.name)
@@ -106,7 +106,7 @@ class LazyArray(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        made: Any = None
+        made: Noted | None = None
         if method == "at" and isinstance(inputs[0], LazyArray):
             values = inputs[0]._values().copy()
             ufunc.at(values, *_given(inputs[1:]), **_given(options))
@@ -117,30 +117,16 @@ class LazyArray(NDArrayOperatorsMixin):
         elif method == "reduce" and ufunc is np.add:
             options.setdefault("axis", 0)  # the default of reduce, which is not that of sum
             made = total_of(*_notes(inputs), **options)
-        if made is None:
-            made = getattr(ufunc, method)(*_given(inputs), **_given(options))
-        if out is None:
-            return _wrapped(made)
-        results = []
-        for target, result in zip(out, made if isinstance(made, tuple) else (made,), strict=True):
-            if target is not None:
-                _put(target, result)
-            results.append(_wrapped(result) if target is None else target)
-        return results[0] if len(results) == 1 else tuple(results)
+        return _delivered(made, out, getattr(ufunc, method), inputs, options)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        options = {name: value for name, value in kwargs.items() if name != "out"}
         target = kwargs.get("out")
-        if isinstance(target, LazyArray):
-            rest = {name: value for name, value in kwargs.items() if name != "out"}
-            _put(target, np.asarray(self.__array_function__(function, types, args, rest)))
-            return target
         noting = FUNCTIONS.get(function)
-        made = None
-        if noting is not None and not _needs_values(kwargs):
-            made = noting(*_notes(args), **kwargs)
-        return _wrapped(made if made is not None else function(*_given(args), **_given(kwargs)))
+        made = None if noting is None else noting(*_notes(args), **options)
+        return _delivered(made, None if target is None else (target,), function, args, options)
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
@@ -154,6 +140,11 @@ class LazyArray(NDArrayOperatorsMixin):
         values = self._values().copy()  # what was noted before keeps the old ones
         values[_given(key)] = _given(value)
         self._noted = _there(values)._noted
+
+    @property
+    def _data(self) -> Any:
+        """What ``numpy.ma`` asks an operand for before it drops everything that is not NumPy's."""
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -199,7 +190,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     Args:
         array: is not copied and never written to. What waits reads it later: do not change it
             before, or pass ``copy``.
-        copy: take a copy.
+        copy: take a copy; what a lazy array waits for is computed for it.
 
     Example:
         >>> import numpy as np
@@ -211,12 +202,10 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         array([1., 1., 1., 1., 1.])
     """
     if isinstance(array, LazyArray):
-        return array
+        return _there(np.array(array)) if copy else array
     if hasattr(array, "__cuda_array_interface__"):
         raise ArgumentError("lazy arrays live on the CPU: copy the array to NumPy")
-    _refuse_matrix(array)
-    if isinstance(array, np.ma.MaskedArray):
-        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    _refuse_other_arrays(array)
     try:
         return _there(np.array(array, copy=copy or None))
     except ValueError as error:  # rows of different lengths, for example
@@ -254,6 +243,9 @@ def _given(value: Any) -> Any:
     match value:
         case LazyArray():
             return np.asarray(value)
+        case np.ndarray():
+            _refuse_other_arrays(value)
+            return value
         case tuple() | list():
             return type(value)(map(_given, value)) if type(value) in (tuple, list) else value
         case dict():
@@ -262,16 +254,18 @@ def _given(value: Any) -> Any:
             return value
 
 
-def _refuse_matrix(value: object) -> None:
-    """Refuse the class whose ``*`` is another product than that of arrays."""
+def _refuse_other_arrays(value: object) -> None:
+    """Refuse the classes with another product than that of arrays, and with elements left out."""
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
 
 
 def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """Arguments with what delayed arrays stand for in their places."""
     for value in args:
-        _refuse_matrix(value)
+        _refuse_other_arrays(value)
     return tuple(a._noted if isinstance(a, LazyArray) else a for a in args)
 
 
@@ -281,28 +275,68 @@ def _wrapped(made: Any) -> Any:
     return _there(made) if type(made) is np.ndarray and made.ndim else made
 
 
-def _put(target: Any, made: Any) -> None:
-    """The result of an operation with ``out=``: a delayed array changes what it waits for."""
-    if not isinstance(target, LazyArray):
-        _copy(target, made)
-    elif (
-        getattr(made, "shape", None) == target.shape
-        and getattr(made, "dtype", None) == target.dtype
-    ):
-        target._noted = made if isinstance(made, Noted) else _there(np.asarray(made))._noted
+def _delivered(
+    made: Noted | None,
+    out: tuple[Any, ...] | None,
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+) -> Any:
+    """The result of a call: what was noted for it, or else what NumPy makes of the values."""
+    if out is None:
+        return _wrapped(call(*_given(args), **_given(options)) if made is None else made)
+    if made is None or not _fits(made, out[0]):
+        return _computed_into(out, call, args, options)
+    if isinstance(out[0], LazyArray):
+        out[0]._noted = made  # it changes what it waits for
     else:
-        values = target._values().copy()
-        _copy(values, made)
-        target._noted = _there(values)._noted
+        np.copyto(out[0], np.asarray(LazyArray(made)))
+    return out[0]
 
 
-def _copy(target: npt.NDArray[Any], made: Any) -> None:
+def _fits(made: Noted, target: Any) -> bool:
+    """The target takes what was noted as it is; NumPy casts, broadcasts and refuses the rest."""
+    return (
+        (isinstance(target, LazyArray) or type(target) is np.ndarray)
+        and target.shape == made.shape
+        and target.dtype == made.dtype
+    )
+
+
+def _computed_into(
+    out: tuple[Any, ...], call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """NumPy's results in their places: it alone knows which elements a call leaves as they are."""
+    places = tuple(_place(target, options) for target in out)
+    values, named = _given(args), _given(options)
     try:
-        np.copyto(target, _given(_wrapped(made)), casting="same_kind")
-    except TypeError as error:
-        raise ArgumentError(f"an array of {target.dtype} as out: {error}") from None
-    except ValueError as error:
-        raise ShapeError(f"an array of shape {target.shape} as out: {error}") from None
+        made = call(*values, out=places if len(places) > 1 else places[0], **named)
+    except (TypeError, ValueError) as error:
+        if type(error) is not ValueError and not isinstance(error, TypeError):
+            raise  # says more than that something does not fit: an AxisError, for example
+        said = " and ".join(
+            f"an array of {t.dtype} as out, shape {t.shape}" for t in out if hasattr(t, "shape")
+        )
+        kind = ArgumentError if isinstance(error, TypeError) else ShapeError
+        raise kind(f"{said}: {error}") from None
+    results = []
+    for target, place, result in zip(
+        out, places, made if isinstance(made, tuple) else (made,), strict=True
+    ):
+        if isinstance(target, LazyArray):
+            target._noted = _there(place)._noted
+        results.append(_wrapped(result) if target is None else target)
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _place(target: Any, options: dict[str, Any]) -> Any:
+    """Memory that NumPy writes to for a target: new for a delayed one, of which others may know."""
+    _refuse_other_arrays(target)
+    if not isinstance(target, LazyArray):
+        return target
+    if options.get("where", True) is True:
+        return np.empty(target.shape, target.dtype)
+    return target._values().copy()  # elements that the mask leaves out stay
 
 
 def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
@@ -322,7 +356,3 @@ def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
 def _plain_key(key: Any) -> Any:
     """A key that may be compared with others: arrays may not."""
     return key if key is None or key is Ellipsis or isinstance(key, slice) else 0
-
-
-def _needs_values(options: dict[str, Any]) -> bool:
-    return options.get("out") is not None

@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
 
 from .config import DTYPES
 from .delayed_run import settle
-from .errors import EinsumError, ShapeError
+from .errors import ArgumentError, AxisError, EinsumError, PathNameError, ShapeError
 from .frontend.delayed_nodes import (
+    Array,
     Elementwise,
     Leaf,
     Node,
@@ -103,8 +105,7 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
         case np.ndarray():
             if value.dtype != dtype or type(value) is not np.ndarray:
                 return None
-            held = value.copy() if value.flags.writeable else value  # it may change before we read
-            return Node(Leaf(held), value.shape)
+            return Node(Leaf(_held(value)), value.shape)
         case int() | float():
             try:
                 return Node(Scalar(float(value)), ())
@@ -116,9 +117,33 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
             return None
 
 
+def _held(array: Array) -> Array:
+    """The array, or a copy of it where its elements may change before they are read."""
+    if _is_fixed(array):
+        return array
+    axes = zip(array.strides, array.shape, strict=True)
+    repeated = [stride == 0 and extent > 1 for stride, extent in axes]  # broadcast: kept once
+    once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
+    return np.broadcast_to(once, array.shape) if any(repeated) else once
+
+
+def _is_fixed(array: Array) -> bool:
+    """True where nobody can write to the memory: a read-only view may be of a writeable array."""
+    part: Any = array
+    while isinstance(part, np.ndarray):
+        if part.flags.writeable:
+            return False
+        if part.base is None:
+            return part.flags.owndata
+        part = part.base
+    return isinstance(part, bytes)
+
+
 def _common(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
     """Element type and nodes of operands that a kernel takes; None where NumPy has to do it."""
-    first = next(v for v in values if isinstance(v, Noted))
+    first = next((v for v in values if isinstance(v, Noted)), None)
+    if first is None:  # only the place of the result is a delayed array
+        return None
     nodes = [_operand(v, first.dtype) for v in values]
     found = tuple(n for n in nodes if n is not None)
     return (first.dtype, found) if first.has_kernels and len(found) == len(nodes) else None
@@ -169,12 +194,18 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Numbers of axes, counted from the front.
 
     Raises:
-        ShapeError: one does not exist, or is named twice.
+        ArgumentError: one is no whole number.
+        AxisError: one does not exist.
+        ShapeError: one is named twice.
     """
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    if not all(isinstance(a, int | np.integer) and -ndim <= a < ndim for a in given):
-        raise ShapeError(f"axis {axis} does not exist in an array of {ndim} axes")
-    axes = tuple(int(a) % ndim for a in given)
+    try:
+        given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
+    except TypeError:
+        raise ArgumentError(f"axis {axis!r}: give a whole number or a tuple of them") from None
+    wrong = next((a for a in given if not -ndim <= a < ndim), None)
+    if wrong is not None:
+        raise AxisError(f"axis {axis} does not exist in an array of {ndim} axes", wrong, ndim)
+    axes = tuple(a % ndim for a in given)
     if len(set(axes)) != len(axes):
         raise ShapeError(f"axis {axis} names an axis twice")
     return axes
@@ -185,16 +216,18 @@ def total_of(
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
-    keepdims: Any = False,
-    **options: Any,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = True,
 ) -> Noted | None:
-    """``numpy.sum`` over axes, all of them for None."""
+    """``numpy.sum`` over axes, all of them for None; the order of arguments is NumPy's."""
     if (
         not isinstance(array, Noted)
         or not array.has_kernels
         or dtype is not None
         or out is not None
-        or options
+        or initial is not np._NoValue
+        or (where is not True and where is not np._NoValue)
     ):
         return None
     if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
@@ -202,7 +235,7 @@ def total_of(
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
     kept = [n for n in range(array.ndim) if n not in axes]
     total = noted(Total(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
-    if keepdims:
+    if keepdims is not np._NoValue and keepdims:
         return turned(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
     return total
 
@@ -218,6 +251,8 @@ def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Noted | N
 def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Noted | None:
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
+    if not _is_free_order(options.get("optimize"), len(operands)):
+        return None
     common = _common(operands)
     if common is None:
         return None
@@ -226,6 +261,22 @@ def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Noted | None:
     extents = extents_of(expression, tuple(n.shape for n in nodes))
     work = Product(nodes, expression.inputs, expression.output)
     return noted(work, tuple(extents[n] for n in expression.output), dtype)
+
+
+def _is_free_order(optimize: Any, count: int) -> bool:
+    """True where the order of contraction is left to the planner; NumPy follows a path.
+
+    Raises:
+        PathNameError: the name of an order that there is not.
+    """
+    if not isinstance(optimize, str):
+        return optimize is None or isinstance(optimize, bool | np.bool_)
+    if optimize in ("greedy", "optimal") or count < 3:  # two operands have one order
+        return True
+    raise PathNameError(
+        f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
+        "'optimal'; True takes the order with the fewest flops"
+    )
 
 
 def _matmul(a: Any, b: Any) -> Noted | None:

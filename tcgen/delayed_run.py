@@ -28,6 +28,7 @@ from .frontend.delayed_nodes import (
     Total,
     Turned,
     in_order,
+    snapshot,
 )
 from .ir.system import System
 from .runtime.program import Program
@@ -59,7 +60,8 @@ def settle(nodes: Sequence[Node], dtype: str) -> None:
         nodes: of one element type.
         dtype: that element type.
     """
-    waiting = {id(n): n for n in nodes if not isinstance(n.work, Leaf)}
+    # Threads may settle nodes at the same time: each computes from a copy that stays as it is.
+    waiting = {n: c for n, c in zip(nodes, snapshot(nodes), strict=True) if c.weight}
     roots = tuple(waiting.values())
     if not roots:
         return
@@ -68,12 +70,13 @@ def settle(nodes: Sequence[Node], dtype: str) -> None:
         arrays: dict[int, Any] = {}
         for node in in_order(roots):
             arrays[id(node)] = _by_numpy(node, arrays)
-        made = [np.asarray(arrays[id(root)], dtype) for root in roots]
+        made = [_owned(np.asarray(arrays[id(root)], dtype)) for root in roots]
     else:
         delayed = delayed_system(roots)
         made = _by_kernel(delayed, dtype)
-    for root, array in zip(roots, made, strict=True):
-        root.settle(array.reshape(root.shape))
+    for node, array in zip(waiting, made, strict=True):
+        array.flags.writeable = False  # so that operations may read it later without a copy
+        node.settle(array.reshape(node.shape))
 
 
 def program_of(delayed: Delayed, dtype: str) -> Program:
@@ -108,6 +111,11 @@ def _by_kernel(delayed: Delayed, dtype: str) -> list[Array]:
     arrays |= {name: np.asarray(value, dtype) for name, value in delayed.numbers.items()}
     made = program_of(delayed, dtype)(**arrays)
     return [np.asarray(made[name]) for name in delayed.outputs]
+
+
+def _owned(array: Array) -> Array:
+    """The array; a copy where it is a view of an operand, which may be the caller's."""
+    return array if array.base is None else array.copy()
 
 
 def _elements(node: Node) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from numpy.exceptions import AxisError as NumpyAxisError
+
 _WIDEST = 120  # characters of a source line that a message shows
 
 
@@ -78,6 +80,22 @@ class ExtentError(TcgenError, ValueError):
 
 class ShapeError(TcgenError, ValueError):
     """An array's shape does not fit its tensor."""
+
+
+class AxisError(ShapeError, NumpyAxisError):
+    """An axis that an array does not have: an IndexError too, as in NumPy.
+
+    Attributes:
+        axis: as the caller gave it.
+        ndim: axes that there are.
+    """
+
+    def __init__(self, message: str, axis: int | None = None, ndim: int | None = None) -> None:
+        NumpyAxisError.__init__(self, message)
+        self.axis, self.ndim = axis, ndim
+
+    def __str__(self) -> str:
+        return str(self.args[0])  # NumPy would show its own text where it knows the axis
 
 
 class DtypeError(TcgenError, TypeError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
 import numpy.typing as npt
@@ -115,6 +115,36 @@ def operands_of(node: Node) -> tuple[Node, ...]:
             return (operand,)
         case _:
             assert_never(node.work)
+
+
+def snapshot(roots: Sequence[Node]) -> tuple[Node, ...]:
+    """Nodes as they are now, with all below them: other threads may settle the originals.
+
+    Args:
+        roots: nodes; one that is given twice has one copy.
+    """
+    copies: dict[Node, Node] = {}
+
+    def copied(node: Node) -> Node:
+        if node not in copies:
+            work = node.work  # read once: it may be another one the next time
+            copies[node] = Node(_reading(work, copied), node.shape)
+        return copies[node]
+
+    return tuple(copied(root) for root in roots)
+
+
+def _reading(work: Work, copied: Callable[[Node], Node]) -> Work:
+    """Work that reads copies of its operands."""
+    match work:
+        case Leaf() | Scalar():
+            return work
+        case Elementwise(_, operands) | Product(operands):
+            return replace(work, operands=tuple(map(copied, operands)))
+        case Total(operand) | Turned(operand):
+            return replace(work, operand=copied(operand))
+        case _:
+            assert_never(work)
 
 
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
