@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -99,9 +100,9 @@ class LazyArray(NDArrayOperatorsMixin):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = self._values().view()
         values.flags.writeable = False  # others may wait for these values
-        if copy or (dtype is not None and np.dtype(dtype) != values.dtype):
-            return values.astype(values.dtype if dtype is None else dtype)
-        return values
+        if not copy and dtype is None:
+            return values
+        return np.array(values, dtype=dtype, copy=copy)  # refuses a cast without a copy
 
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
@@ -167,6 +168,15 @@ class LazyArray(NDArrayOperatorsMixin):
 
     def __int__(self) -> int:
         return int(np.asarray(self))
+
+    def __index__(self) -> int:
+        return index(np.asarray(self))
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if self.shape:
+            raise ArgumentError(f"round of an array of shape {self.shape}: use numpy.round")
+        number: Any = self._values()[()]
+        return round(number, digits)
 
     def __float__(self) -> float:
         return float(np.asarray(self))

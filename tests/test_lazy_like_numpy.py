@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -298,3 +299,50 @@ def test_orders_of_contraction_are_checked() -> None:
     for optimize in (True, False, "greedy", "optimal", ["einsum_path", (1, 2), (0, 1)]):
         found = np.einsum("ij,jk,kl", x, x, x, optimize=optimize)
         np.testing.assert_allclose(found, y @ y @ y)
+
+
+# ---- numbers and protocols
+
+
+def test_first_powers_keep_complex_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_TARGET")  # generated C multiplied by 1
+    x = np.array([complex(0, np.inf), complex(np.inf, 0), complex(1, 2)])
+    y = tcgen.lazy(x) ** 1
+    assert y.waiting == 1
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(((tcgen.lazy(x[2:]) ** 1) * x[2:]).sum(), x[2] ** 2)
+
+
+def test_numbers_are_rounded_and_counted_with() -> None:
+    x, whole = tcgen.lazy(grid(2, 3) / 4), tcgen.lazy(np.array(3))
+    assert (round(x.sum()), round(x.sum(), 1)) == (round(21 / 4), round(21 / 4, 1))
+    assert type(round(x.sum())) is int
+    assert list(range(whole)) == [0, 1, 2]
+    assert "abcd"[whole] == "d"
+    with pytest.raises(ArgumentError, match=r"round of an array of shape \(2, 3\): use numpy"):
+        round(x)
+    for other in (x.sum(), tcgen.lazy(np.arange(3))):
+        with pytest.raises(TypeError, match="only integer scalar arrays"):
+            index(other)
+
+
+@pytest.mark.skipif(np.__version__ < "2", reason="NumPy 1 knows no copy=False that is kept")
+def test_a_copy_that_is_not_wanted_is_not_taken() -> None:
+    y = tcgen.lazy(grid(3)) + 1
+    with pytest.raises(ValueError, match="Unable to avoid copy"):
+        np.array(y, dtype="f4", copy=False)
+    assert np.shares_memory(np.array(y, copy=False), np.asarray(y))
+    assert np.asarray(y, "f4").dtype == np.float32
+    taken = np.array(y)
+    assert taken.flags.writeable
+    assert not np.shares_memory(taken, np.asarray(y))
+
+
+def test_updates_do_not_reach_slices_and_slices_not_the_array() -> None:
+    s = tcgen.lazy(grid(3))
+    v = s[1:]
+    assert np.shares_memory(np.asarray(v), np.asarray(s))
+    v[0] = 99
+    s[2] = 77
+    np.testing.assert_array_equal(s, [1, 2, 77])
+    np.testing.assert_array_equal(v, [99, 3])

@@ -231,6 +231,8 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
             return Quot(args[0], args[1])
         case "negative":
             return Prod((MINUS, args[0]))
+        case "power" if exponent == 1:
+            return args[0]  # a complex power would multiply by 1: infinities become NaN
         case "power":
             return Pow(args[0], exponent)
         case function:
