@@ -324,11 +324,11 @@ def _computed_into(
     except (TypeError, ValueError) as error:
         if type(error) is not ValueError and not isinstance(error, TypeError):
             raise  # says more than that something does not fit: an AxisError, for example
-        said = " and ".join(
-            f"an array of {t.dtype} as out, shape {t.shape}" for t in out if hasattr(t, "shape")
-        )
-        kind = ArgumentError if isinstance(error, TypeError) else ShapeError
-        raise kind(f"{said}: {error}") from None
+        cast = isinstance(error, TypeError)
+        targets = [t for t in out if hasattr(t, "shape")]
+        said = " and ".join(f"{t.dtype}" if cast else f"shape {t.shape}" for t in targets)
+        kind = ArgumentError if cast else ShapeError
+        raise kind(f"an array of {said} as out: {error}") from None
     results = []
     for target, place, result in zip(
         out, places, made if isinstance(made, tuple) else (made,), strict=True
