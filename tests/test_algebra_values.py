@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -66,6 +67,26 @@ SINGLE_TERM = {
 def test_no_more_operations_than_the_best_single_term_order(name: str) -> None:
     program = sequence(read(DATA / "eqs" / name))
     assert program.flops(Contract).value(LARGE) / 2 <= SINGLE_TERM[name] * 1.001
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
+ROWS = {  # of the first table of the page
+    "CCD, spin-orbital": "ccd_so.json",
+    "CCSD, spin-orbital": "ccsd_so.json",
+    "CCSDT, spin-orbital": "ccsdt_so.sym.json",
+    "CCD, closed shell": "rccd_sa.json",
+    "CCSD, closed shell": "rccsd_sa.json",
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_counts_are_those_of_the_page(row: str) -> None:
+    cells = re.search(rf"^\| {row} \| (\S+) \| (\S+) \|", PAGE, re.MULTILINE)
+    assert cells
+    system = read(DATA / "eqs" / ROWS[row])
+    for shown, optimize in zip(cells.groups(), (False, True), strict=True):
+        count = sequence(system, optimize).flops(Contract).value(LARGE) / 2
+        assert count == pytest.approx(float(shown), rel=1e-3)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
