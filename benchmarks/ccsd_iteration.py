@@ -1,4 +1,4 @@
-"""Time of one CCSD iteration before and after the operation minimisation, from plain term lists.
+"""Time of one CCSD iteration before and after the operation minimisation, from `.sym` term lists.
 
     python benchmarks/ccsd_iteration.py --repeat 20
 

@@ -7,6 +7,8 @@ import errno
 import hashlib
 import itertools
 import json
+import os
+import shutil
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -81,6 +83,7 @@ class Artifact:
                 for path, text in (*self.files, (MANIFEST, self.manifest_text())):
                     (fresh / path).parent.mkdir(parents=True, exist_ok=True)
                     (fresh / path).write_bytes(text.encode())
+                _link_others(target, fresh)
                 _put(fresh, target, Path(scratch))
         except OSError as error:
             raise UnavailableError(
@@ -177,6 +180,25 @@ def _put(fresh: Path, target: Path, scratch: Path) -> None:
             if fresh.exists() and old.exists():
                 old.rename(target)
             raise
+
+
+def _link_others(target: Path, fresh: Path) -> None:
+    """What else lies in the folder of an older artifact is in the new one, too."""
+    try:
+        written = json.loads((target / MANIFEST).read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        written = {}
+    with contextlib.suppress(FileNotFoundError):  # another process has just moved it away
+        for path in sorted(target.rglob("*")):
+            place = path.relative_to(target)
+            other = place.as_posix() not in written and "__pycache__" not in place.parts
+            if not other or path.is_dir() or (fresh / place).exists():
+                continue
+            (fresh / place).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, fresh / place, follow_symlinks=False)
+            except OSError:  # of a file system without links
+                shutil.copy2(path, fresh / place, follow_symlinks=False)
 
 
 def _refuse_other(target: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import statistics
+import sys
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,15 +118,30 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
     return Outcome(outputs, numbers, tuple(lines), failure)
 
 
+@contextlib.contextmanager
+def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
+    """Where kernels run: in the main thread, Ctrl-C would wait until the kernel returns."""
+    worker = ThreadPoolExecutor(1)
+    try:
+        yield worker
+    except KeyboardInterrupt:
+        sys.stderr.write("Aborted!\n")
+        sys.stderr.flush()
+        os._exit(1)  # everything else waits for the thread
+    finally:
+        worker.shutdown()
+
+
 def _timed(program: Program, case: Case, repeat: int) -> tuple[Arrays, dict[str, Any]]:
     times = []
     outputs: Arrays = {}
-    for n in range(repeat + 1):
-        out = {name: start.copy() for name, start in case.starts.items()}
-        start = time.perf_counter()
-        outputs = program(**case.inputs, out=out)
-        if n > 0:
-            times.append(time.perf_counter() - start)
+    with _in_a_thread() as worker:
+        for n in range(repeat + 1):
+            out = {name: start.copy() for name, start in case.starts.items()}
+            start = time.perf_counter()
+            outputs = worker.submit(program, **case.inputs, out=out).result()
+            if n > 0:
+                times.append(time.perf_counter() - start)
     numbers = {
         "time_seconds": statistics.median(times),
         "peak_bytes_measured": program.allocated_bytes,

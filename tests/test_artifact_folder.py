@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import hand_modules as hand
@@ -61,6 +62,21 @@ def test_saving_where_it_must_not_or_cannot(tmp_path: Path) -> None:
     with pytest.raises(UnavailableError, match="choose a folder you may write to") as caught:
         artifact().save(precious / "thesis.tex" / "a_tcgen")
     assert caught.value.exit_code == 3
+
+
+def test_what_else_lies_in_the_folder_stays(tmp_path: Path) -> None:
+    folder = artifact().save(tmp_path / "a_tcgen")
+    (folder / "results" / "day").mkdir(parents=True)
+    (folder / "results" / "day" / "energies.txt").write_text("-76.2")
+    old = [path for path, _ in artifact().files]
+    inside = next(folder / path for path in old if "/" in path).parent
+    (inside / "notes.txt").write_text("mine")
+    renamed = replace(artifact(), files=(("other.c", "int x;\n"),))
+    renamed.save(folder)
+    assert (folder / "results" / "day" / "energies.txt").read_text() == "-76.2"
+    assert (inside / "notes.txt").read_text() == "mine"
+    assert not any((folder / path).exists() for path in old)
+    assert Artifact.load(folder) == renamed
 
 
 def test_processes_may_save_the_same_folder_at_once(tmp_path: Path) -> None:

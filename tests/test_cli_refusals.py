@@ -14,6 +14,18 @@ from command_line import FIGURE_1, LADDER, MP2, invoke
 
 import tcgen
 
+SAYING_WHEN_A_KERNEL_STARTS = """
+from tcgen.cli import main
+from tcgen.runtime.cpu import CpuBackend
+
+run = CpuBackend.run
+def start(*arguments):
+    print("started", flush=True)
+    run(*arguments)
+CpuBackend.run = start
+main(prog_name="tcgen")
+"""
+
 
 def test_run_check_names_a_broken_symmetry(tmp_path: Path) -> None:
     inputs = tmp_path / "in.npz"
@@ -206,6 +218,31 @@ def test_a_compiler_without_openmp_gets_one_plain_warning(tmp_path: Path, monkey
     )
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"tcgen: warning: {script} has no OpenMP")
+
+
+@pytest.mark.usefixtures("interruptible")
+def test_ctrl_c_stops_a_kernel(tmp_path: Path) -> None:
+    """Python handles the signal when a call returns, and this kernel takes minutes."""
+    spec = tmp_path / "long.spec"
+    term = "exp(x[a,c]*x[d,b])/(1 + x[a,d]**2*x[c,b]**2)"
+    spec.write_text(
+        f"space v = 700\nindex a b c d : v\ninput x[v,v]\noutput r\nr[a,b] = sum(c,d) {term}\n"
+    )
+    command = ["run", str(spec), "--target", "cpu", "--output", str(tmp_path / "r.npz")]
+    with subprocess.Popen(
+        [sys.executable, "-c", SAYING_WHEN_A_KERNEL_STARTS, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=15)
+    assert process.returncode == 1
+    assert errors.strip().endswith("Aborted!")
+    assert not (tmp_path / "r.npz").exists()
 
 
 @pytest.mark.usefixtures("interruptible")

@@ -187,6 +187,42 @@ def test_samples_of_a_symmetry_walk_through_all_axes() -> None:
         check_symmetry("x", x, [((0, 2, 1), 1, False)], samples=225)
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+def test_symmetry_between_packed_pairs_is_sampled(sign: int) -> None:
+    kind = "symmetric" if sign > 0 else "antisymmetric"
+    text = f"""
+    space v = 4
+    index a b c d : v
+    input w[v,v,v,v] {kind} (0,1) (2,3) symmetry (0,1)<->(2,3) packed (0,1) (2,3)
+    input t[v,v]
+    output r
+    r[a,c] = w[a,b,c,d]*t[b,d]
+    """
+    program = tcgen.compile(text, target="numpy")
+    n = 10 if sign > 0 else 6
+    w, t = rand(n, n), rand(4, 4, seed=1)
+    with pytest.raises(CheckError, match="w breaks its declared symmetry"):
+        program(w=w, t=t)
+    assert program(w=w + w.T, t=t)["r"].shape == (4, 4)
+
+
+@pytest.mark.parametrize("samples", [None, 9])
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+def test_infinities_hide_no_broken_symmetry(odd: float, samples: int | None) -> None:
+    whole, transposed = np.eye(3), [((1, 0), 1, False)]
+    whole[2, 2] = odd
+    check_symmetry("x", whole, transposed, samples=samples)
+    whole[0, 1] = whole[1, 0] = odd
+    check_symmetry("x", whole, transposed, samples=samples)
+    broken = whole.copy()
+    broken[1, 0] = 1.0
+    near = whole.copy()
+    near[0, 2] = 1e-3
+    for array in (broken, near):
+        with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+            check_symmetry("x", array, transposed, samples=samples)
+
+
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
     text = """

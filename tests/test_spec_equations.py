@@ -51,6 +51,10 @@ def test_rule_12_cycles_and_self_reference_are_errors() -> None:
     message = error("output r\nr[i] = x[i]\nr[i] += r[i]")
     assert "r is read inside its own definition" in message
     assert "output NAME accumulate" in message
+    several = error("output r\nr[i] = u[i]\nu[i] = w[i]\nw[i] = u[i]\nk1 = k1 + 1\nk2[i] = k2[i]")
+    assert "x.spec:8:1: error: these names need each other: u -> w -> u" in several
+    assert "x.spec:10:1: error: k1 is read inside its own definition" in several
+    assert "x.spec:11:1: error: k2 is read inside its own definition" in several
 
 
 def test_rule_12_unused_names_are_left_out_with_a_warning() -> None:

@@ -237,8 +237,16 @@ def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
 
 
 def _check_order(equations: list[Equation], problems: Problems) -> None:
-    """Refuse names that are needed for themselves."""
-    cycle = find_cycle(equations)
+    """Refuse names that are needed for themselves, ring by ring."""
+    rest = list(equations)
+    while cycle := find_cycle(rest):
+        _refuse_ring(cycle, equations, problems)
+        rest = [e for e in rest if e not in cycle]
+
+
+def _refuse_ring(
+    cycle: tuple[Equation, ...], equations: list[Equation], problems: Problems
+) -> None:
     named = [e for e in cycle if not e.anonymous]
     if not named:
         return

@@ -30,7 +30,7 @@ from .memory import MemoryUse, check_limit, memory_use
 from .numpy_ import NumpyBackend
 from .report import Report
 from .results import Results
-from .symmetry import SAMPLES, check_symmetry
+from .symmetry import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
 _SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
@@ -221,7 +221,11 @@ class Program:
             if tensor.name not in sources or tensor.name in self._sampled or not tensor.symmetry:
                 continue
             array = sources[tensor.name]
-            if isinstance(array, np.ndarray) and not tensor.packed:
+            if not isinstance(array, np.ndarray):
+                continue
+            if tensor.packed:
+                check_symmetry(tensor.name, array, packed_generators(tensor), samples=SAMPLES)
+            else:
                 generators = [(s.perm, s.sign, s.conj) for s in tensor.symmetry]
                 logical = array.transpose(np.argsort(tensor.order))
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CheckError
+from ..manifest import TensorEntry
 
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
@@ -43,7 +44,7 @@ def check_symmetry(
     """
     if array.size == 0:
         return
-    scale = float(np.max(np.abs(array))) if samples is None else 0.0
+    scale = _scale(array) if samples is None else 0.0
     for perm, sign, conj in generators:
         inverse = tuple(int(k) for k in np.argsort(perm))
         image = array.transpose(inverse)  # image[x] == array[x[perm[0]], ...]
@@ -67,6 +68,29 @@ def check_symmetry(
             )
 
 
+def packed_generators(tensor: TensorEntry) -> list[Generator]:
+    """The declared symmetries of a packed tensor as they act on the axes of the caller's array.
+
+    Exchanges within a pair hold because it is stored once; what tears pairs apart is left out.
+    """
+    stored = tensor.stored()
+    place = {axis: n for n, (axis, _) in enumerate(stored)}
+    pairs = {axis: pair for axis, pair in stored if pair is not None}
+    found = []
+    for s in tensor.symmetry:
+        images = [s.perm[axis] for axis, _ in stored]
+        kept = all(
+            image in place
+            and ((axis in pairs) == (image in pairs))
+            and (axis not in pairs or s.perm[axis + 1] == image + 1)
+            and (axis not in pairs or pairs[axis].antisymmetric == pairs[image].antisymmetric)
+            for (axis, _), image in zip(stored, images, strict=True)
+        )
+        if kept:
+            found.append((tuple(place[image] for image in images), s.sign, s.conj))
+    return found
+
+
 def _worst(
     array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool
 ) -> tuple[float, tuple[int, ...]]:
@@ -74,10 +98,10 @@ def _worst(
     worst, where = 0.0, (0,) * array.ndim
     for first in range(array.shape[0]):
         wanted = sign * (np.conj(array[first]) if conj else array[first])
-        deviation = np.abs(image[first] - wanted)
+        deviation = _deviation(image[first], wanted)
         largest = float(np.max(deviation))
-        if largest > worst or np.isnan(largest):
-            worst = np.inf if np.isnan(largest) else largest
+        if largest > worst:
+            worst = largest
             rest = np.unravel_index(int(np.argmax(deviation)), deviation.shape)
             where = (first, *(int(k) for k in rest))
     return worst, where
@@ -93,11 +117,26 @@ def _worst_sample(
     positions = np.arange(0, array.size, step)
     points = np.unravel_index(positions, array.shape)
     values = array[points]
-    deviation = np.abs(image[points] - sign * (np.conj(values) if conj else values))
-    scale = float(max(np.max(np.abs(values)), np.max(np.abs(image[points]))))
+    deviation = _deviation(image[points], sign * (np.conj(values) if conj else values))
+    scale = max(_scale(values), _scale(image[points]))
     largest = int(np.argmax(deviation))
-    worst = float(deviation[largest])
-    return np.inf if np.isnan(worst) else worst, tuple(int(p[largest]) for p in points), scale
+    return float(deviation[largest]), tuple(int(p[largest]) for p in points), scale
+
+
+def _deviation(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Absolute differences; equal infinities and two NaNs agree, one of them deviates by inf."""
+    with np.errstate(invalid="ignore"):
+        deviation: np.ndarray[Any, Any] = np.abs(found - wanted)
+    unclear = np.isnan(deviation)
+    if unclear.any():
+        alike = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        deviation = np.where(unclear, np.where(alike, 0.0, np.inf), deviation)
+    return deviation
+
+
+def _scale(values: np.ndarray[Any, Any]) -> float:
+    sizes = np.abs(values)
+    return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
 
 
 def _value(number: np.number[Any]) -> str:
