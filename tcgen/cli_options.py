@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _parsed_extents(
-    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+    _ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]
 ) -> tuple[tuple[str, int], ...]:
     extents: dict[str, int] = {}
     for value in values:

@@ -200,7 +200,7 @@ def compile_system(
         points = pareto_points(plan, options)
     if documents:
         rows = [choice.row(times=False) for choice in choices] if options.tune else None
-        artifact = _with_documents(artifact, system, plan, options, points, rows)
+        artifact = _with_documents(artifact, system, plan, points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
     return Compilation(system, program, plan, module, artifact, seconds, tuple(choices))
@@ -270,7 +270,6 @@ def _with_documents(
     artifact: Artifact,
     system: System,
     plan: FusionPlan,
-    options: Options,
     pareto: list[dict[str, Any]],
     tuning: list[dict[str, Any]] | None,
 ) -> Artifact:

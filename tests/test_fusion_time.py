@@ -76,7 +76,7 @@ def test_a3a_is_no_slower_than_published(limit, seconds):
     program = form_sequence(read_system(spec_path("a3a")), Options(extents))
     # Beside the limit: the energy itself. The published model knows no cache.
     plan = timed_plan(program, extents, 8 * limit + 8, Machine(cache=0))
-    assert plan_peak(plan, "float64") <= 8 * limit
+    assert plan_peak(plan) <= 8 * limit
     assert plan.solve.value <= seconds
 
 
@@ -128,12 +128,12 @@ def check_limits(seed: int) -> None:
     wanted = evaluate_program(program, given, sizes)
     results = output_bytes(program, sizes, "float64")
     free = timed_plan(program, SIZES, None)
-    most = plan_peak(free, "float64")
+    most = plan_peak(free)
     least = plan_fusion(program, Options(SIZES, objective="peak")).solve.value
     for limit in (most // 2, 0):
         plan = timed_plan(program, SIZES, limit + results)
         assert plan.solve.value >= free.solve.bound
-        assert plan_peak(plan, "float64") <= max(limit, least)
+        assert plan_peak(plan) <= max(limit, least)
         module = lower_plan(plan, Options())
         module.verify()
         found = run_module(module, given, sizes)
@@ -195,7 +195,7 @@ def test_without_a_limit_loops_in_the_cache_are_fused_where_they_are_faster():
     plan = timed_plan(program, extents, None)
     assert plan.loops
     assert plan.solve.bound <= plan.solve.value < unfused
-    assert plan_peak(plan, "float64") <= plan_peak(without, "float64")
+    assert plan_peak(plan) <= plan_peak(without)
     near = [a for a in plan.arrays if a.contracted]
     assert near
     assert all(2 * a.bytes <= Machine().cache for a in near)
@@ -211,7 +211,7 @@ def test_without_a_limit_triangles_are_taken_where_they_are_faster():
     unfused = plan_fusion(program, Options(extents))
     whole = plan_picoseconds(unfused, Machine(), "float64")
     assert plan_picoseconds(plan, Machine(), "float64") < whole * 0.9
-    assert plan_peak(plan, "float64") <= plan_peak(unfused, "float64")
+    assert plan_peak(plan) <= plan_peak(unfused)
     module = lower_plan(plan, options)
     for o, v, x in ((5, 3, 4), (1, 2, 3), (2, 1, 1)):
         small = {"o": o, "v": v, "x": x}

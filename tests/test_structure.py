@@ -139,8 +139,8 @@ def test_least_images_by_sorting_are_those_of_all_images() -> None:
 def test_ties_are_all_images_that_leave_a_product_as_it_is(sign: int) -> None:
     group = tuple((p, parity(p) if sign < 0 else 1) for p in permutations(range(4)))
     forms = Forms()
-    forms.add(0, group, 4)
-    forms.add(1, (((0, 1), 1),), 2)
+    forms.add(0, group)
+    forms.add(1, (((0, 1), 1),))
     # T[0,1,2,3] T[2,3,4,5] x[4,6]: 0 and 1 are twins, 2 and 3 too, 5 is alone
     parts = ((0, (0, 1, 2, 3)), (0, (2, 3, 4, 5)), (1, (4, 6)))
     form = forms.form(parts, (0,) * 7)
@@ -164,8 +164,8 @@ def test_ties_are_all_images_that_leave_a_product_as_it_is(sign: int) -> None:
 def test_products_have_one_number_where_they_have_one_form() -> None:
     group = tuple((p, parity(p)) for p in permutations(range(2)))
     forms = Forms()
-    forms.add(0, group, 2)
-    forms.add(1, (((0, 1), 1),), 2)
+    forms.add(0, group)
+    forms.add(1, (((0, 1), 1),))
     kinds = (0, 0, 1, 1)
     found: dict[object, set[int]] = {}
     for one, two in product(product(range(4), repeat=2), repeat=2):

@@ -54,7 +54,7 @@ class Arrays:
     def _new(self, key: object, group: Group) -> int:
         label = FIRST_ARRAY + len(self.labels)
         self.labels[key] = label
-        self.algebra.forms.add(label, group, len(group[0][0]))
+        self.algebra.forms.add(label, group)
         return label
 
     def stand_in(self, frame: Frame) -> int:
@@ -65,7 +65,7 @@ class Arrays:
         label = self.stand_ins.get(group)
         if label is None:
             label = self.stand_ins[group] = _STAND_IN + len(self.stand_ins)
-            self.algebra.forms.add(label, group, len(group[0][0]))
+            self.algebra.forms.add(label, group)
         return label
 
     def sources(self, total: Sum) -> dict[Product, Fraction]:

@@ -127,7 +127,7 @@ def _opened(search: Search, term: Product, place: int, rank: int) -> tuple[Produ
     outer = tuple(i for i in held if i < rank or i in kept[1])
     label = _HOLE + len(outer)
     if label not in search.algebra.forms.groups:
-        search.algebra.forms.add(label, trivial(len(outer)), len(outer))
+        search.algebra.forms.add(label, trivial(len(outer)))
     # indices that only the rest holds are gone from the opened term
     number = {i: n for n, i in enumerate(range(rank))}
     for i in (*outer, *kept[1]):

@@ -217,7 +217,7 @@ class _Reverse:
                 moved = list(left)
                 for k, image in enumerate(perm.images):
                     moved[image] = names[left[k]]
-                number, first = self._seed(seed, tuple(moved), used)
+                number, first = self._seed(seed, tuple(moved))
                 factors = (*first, *inner, *deltas)
                 held = {i for f in factors for i in Term(_ONE, (f,)).indices}
                 lost = tuple(Delta(i, i) for i in sums if i not in held)
@@ -226,7 +226,7 @@ class _Reverse:
                 self.terms.setdefault(ref.tensor, []).append(new)
 
     def _seed(
-        self, seed: Equation | None, left: tuple[Index, ...], used: set[str]
+        self, seed: Equation | None, left: tuple[Index, ...]
     ) -> tuple[Fraction, tuple[Factor, ...]]:
         """The adjoint of the left side with the letters ``left``."""
         if seed is None:

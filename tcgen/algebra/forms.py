@@ -78,7 +78,7 @@ class Forms:
     numbered: dict[tuple[Parts, tuple[int, ...]], int] = field(default_factory=dict)
     work: int = 0
 
-    def add(self, label: int, group: Group, rank: int) -> None:
+    def add(self, label: int, group: Group) -> None:
         """Give a label its symmetry group, identity included."""
         self.groups[label] = group
         self.orbits[label] = orbits(group)
@@ -91,7 +91,7 @@ class Forms:
         if label is None:
             label = LEFT + len(self.left_labels)
             self.left_labels[ordered] = label
-            self.add(label, ordered, len(ordered[0][0]))
+            self.add(label, ordered)
         return label
 
     def form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:

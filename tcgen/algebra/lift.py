@@ -59,15 +59,15 @@ def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
     """
     lifted = Lifted(system, Algebra(Forms()))
     plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
-    found: dict[str, tuple[Factor, Group, int]] = {}
+    found: dict[str, tuple[Factor, Group]] = {}
     for equation in plain:
         for term in equation.terms:
             for factor in term.factors:
                 atom = atom_of(factor, complex_values)
-                found.setdefault(atom.label, (factor, atom.group, len(atom.indices)))
+                found.setdefault(atom.label, (factor, atom.group))
     labels = {name: n for n, name in enumerate(sorted(found))}
-    for name, (factor, group, rank) in found.items():
-        lifted.algebra.forms.add(labels[name], group, rank)
+    for name, (factor, group) in found.items():
+        lifted.algebra.forms.add(labels[name], group)
         lifted.atoms[labels[name]] = factor
         lifted.axes[labels[name]] = atom_of(factor, complex_values).indices
     for space in sorted(system.spaces, key=lambda s: s.name):
@@ -94,7 +94,7 @@ def _ordered(lifted: Lifted) -> Lifted:
     new_label = {old: new for new, old in enumerate(labels)}
     for old, new in new_label.items():
         group = kinds[old].group
-        found.algebra.forms.add(new, group, len(group[0][0]))
+        found.algebra.forms.add(new, group)
         found.atoms[new] = lifted.atoms[old]
         found.axes[new] = lifted.axes[old]
     for place, n in enumerate(targets):

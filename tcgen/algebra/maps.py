@@ -21,11 +21,11 @@ from ..ir.expr import (
 from ..ir.program import Add, Contract, Map, Operation, Produce
 from ..ir.tensor import Index, Ref
 from .rename import rename_expr
-from .share import Draft, Workspace, multiplied, refs_read
+from .share import Draft, multiplied, refs_read
 
 
 def inline_into_maps(
-    arrays: dict[str, tuple[Draft, ...]], space: Workspace, keep: frozenset[str]
+    arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str]
 ) -> dict[str, tuple[Draft, ...]]:
     """The arrays, those inlined that a single map reads once over the same index set.
 
@@ -35,7 +35,6 @@ def inline_into_maps(
 
     Args:
         arrays: producers of each stored array.
-        space: for the flops at the planning extents.
         keep: arrays that must stay.
     """
     arrays = dict(arrays)
@@ -47,7 +46,7 @@ def inline_into_maps(
             if found is None:
                 continue
             reader, position = found
-            draft = _merged(arrays[name], arrays[reader][position], space)
+            draft = _merged(arrays[name], arrays[reader][position])
             if draft is None:
                 continue
             drafts = arrays[reader]
@@ -70,7 +69,7 @@ def _reader(name: str, arrays: dict[str, tuple[Draft, ...]]) -> tuple[str, int] 
     return places[0] if len(places) == 1 else None
 
 
-def _merged(producers: tuple[Draft, ...], reader: Draft, space: Workspace) -> Draft | None:
+def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
     """The reading step with the array's elements written into its expression, or None."""
     if not isinstance(reader.op, Map) or any(p.sums for p in producers):
         return None

@@ -116,7 +116,7 @@ class _Refinement:
         if known is None:
             known = self.algebras[colours] = Algebra(Forms())
             for kind, colour in zip(self.kinds, colours, strict=True):
-                known.forms.add(colour, kind.group, len(kind.group[0][0]))
+                known.forms.add(colour, kind.group)
         return known
 
 

@@ -139,7 +139,7 @@ def _follows(
 def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool) -> bool:
     plain = vector_of(equation, complex_values).value()
     if conj:
-        terms = [_conjugated(t, complex_values) for t in equation.terms]
+        terms = [_conjugated(t) for t in equation.terms]
         if any(t is None for t in terms):
             return False
         equation = replace(equation, terms=tuple(t for t in terms if t is not None))
@@ -147,7 +147,7 @@ def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool
     return permuted == {key: claim.sign * coeff for key, coeff in plain.items()}
 
 
-def _conjugated(term: Term, complex_values: bool) -> Term | None:
+def _conjugated(term: Term) -> Term | None:
     """The complex conjugate of a term, where real or hermitian tensors make it expressible."""
     factors: list[Factor] = []
     coeff = term.coeff

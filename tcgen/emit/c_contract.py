@@ -142,10 +142,7 @@ def _staged(stmt: Gemm, dtype: str) -> bool:
 
 def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
-    sizes = [
-        product([axis for v in group for axis in [_whole(v, scope)]])
-        for group in (stmt.m, stmt.n, stmt.k)
-    ]
+    sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
     kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
     return f"tc_packing(sizeof({kind['scalar']}), {kind['parts']}, {', '.join(sizes)})"
 
@@ -181,7 +178,7 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
     return ["{", *indented([*lines, *call[:-1], f"{call[-1]};"]), "}"]
 
 
-def _whole(var: BandVar, scope: Scope) -> str:
+def _whole(var: BandVar) -> str:
     """Points of a variable in a full tile."""
     whole = extent(var.space)
     return whole if var.tile is None else f"tc_min({var.tile}, {whole})"

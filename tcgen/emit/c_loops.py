@@ -61,7 +61,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         depth = _rectangular(outer, wanted)
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
-        pragma = _pragma(stmt, collapsed, kind, scope)
+        pragma = _pragma(stmt, collapsed, kind)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
         lines = [f"{head} {{", *indented(lines), "}"]
@@ -117,7 +117,7 @@ def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
     return depth if depth <= first else first + (2 if blocked[1].name in stmt.out.variables else 1)
 
 
-def _pragma(stmt: Assign, collapsed: int, kind: str, scope: Scope) -> str:
+def _pragma(stmt: Assign, collapsed: int, kind: str) -> str:
     points = product(
         [
             f"(double){extent(v.space)}" if n == 0 else extent(v.space)
@@ -250,7 +250,7 @@ def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
     collapse = f" collapse({depth})" if depth > 1 else ""
     share = f"#pragma omp for{collapse} schedule(static) nowait"
-    opening = _pragma(stmt, 1, "parallel", scope)
+    opening = _pragma(stmt, 1, "parallel")
     apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
     slot = f"tc_parts[{{}}*{apart}]"
     return [

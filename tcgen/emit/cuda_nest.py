@@ -129,7 +129,7 @@ def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
         return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
     kind = sum_type(stmt, scope, dtype)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
-    guards = [*summed_guards(stmt, kept, summed, scope), *triangles(summed, scope)]
+    guards = [*summed_guards(kept, summed, scope), *triangles(summed, scope)]
     final = when(
         ["threadIdx.x == 0", *element_guards(stmt, kept, scope)],
         [store(stmt, scope, total(stmt.coeff, dtype))],

@@ -64,7 +64,7 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
         return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
     kind = sum_type(stmt, scope, dtype)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
-    lines = when(summed_guards(stmt, kept, summed, scope), own)
+    lines = when(summed_guards(kept, summed, scope), own)
     for var in reversed(summed):
         lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
     start = f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};"
@@ -72,7 +72,7 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
 
 
 def summed_guards(
-    stmt: Assign, kept: tuple[BandVar, ...], summed: tuple[BandVar, ...], scope: Scope
+    kept: tuple[BandVar, ...], summed: tuple[BandVar, ...], scope: Scope
 ) -> list[str]:
     """Conditions of a sum: elements that stay below a variable that is summed over."""
     names = {v.name for v in summed}
@@ -85,7 +85,7 @@ def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
     kind = sum_type(stmt, scope, dtype)
     lines = _which_element(stmt, kept, scope, split=True)
     term = when(
-        [*summed_guards(stmt, kept, summed, scope), *triangles(summed, scope)],
+        [*summed_guards(kept, summed, scope), *triangles(summed, scope)],
         [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"],
     )
     first, step = "threadIdx.x", str(share.threads)

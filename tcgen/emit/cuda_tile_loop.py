@@ -47,7 +47,7 @@ def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) 
         f"    const tc_int tc_step = tc_load - {share.stages - 1};",
         f"    tc_cp_async_wait<{share.stages - 2}>();",
         "    __syncthreads();",
-        *indented(_load(left, right, term, printer)),
+        *indented(_load(term, printer)),
         *indented(_deep_table(left, right, term, depth, printer)),
         "    if (tc_step >= 0) {",
         *indented(indented(_multiply(stmt, printer, scaled=scaled))),
@@ -66,7 +66,7 @@ def _factors(stmt: Assign, term: Term) -> tuple[Access, Access]:
     return (y, x) if term.swapped else (x, y)
 
 
-def _load(left: Access, right: Access, term: Term, printer: TilePrinter) -> list[str]:
+def _load(term: Term, printer: TilePrinter) -> list[str]:
     share = printer.share
     whole, part = [], []
     for side, deep_first, length, table in (

@@ -260,7 +260,7 @@ class _Reader:
         indices = tuple(self._index(x, where) for x in letters)
         if name not in self._targets and self._by_ranges(name):
             return self._block(name, indices, sign, where)
-        tensor = self._targets.get(name) or self._input(name, indices, where)
+        tensor = self._targets.get(name) or self._input(name, indices)
         if tensor is None:
             return None
         if tensor.spaces != tuple(i.space for i in indices):
@@ -275,7 +275,7 @@ class _Reader:
             return name in ("v", "f")
         return "axes" not in entry and "shape" not in entry
 
-    def _input(self, name: str, indices: tuple[Index, ...], where: str) -> Tensor | None:
+    def _input(self, name: str, indices: tuple[Index, ...]) -> Tensor | None:
         if name in self._inputs:
             return self._inputs[name]
         entry = self._declared.get(name)

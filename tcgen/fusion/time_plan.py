@@ -64,7 +64,7 @@ def least_time(
     sizes, dtype, machine = dict(extents), options.dtype, options.machine
     steps = [graph.program.steps[n.step] for n in graph.nodes]
     bound = least_picoseconds(steps, sizes, machine, dtype)
-    limit = plan_peak(unfused, dtype)
+    limit = plan_peak(unfused)
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
     search = _Search(graph.program, extents, Request(sizes, limit, machine, dtype))
@@ -103,7 +103,7 @@ def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
 
 def planned_bytes(plan: FusionPlan, dtype: str) -> int:
     """What a call of a plan holds at one time beside its inputs, but for copies of products."""
-    return plan_peak(plan, dtype) + output_bytes(plan.program, plan.extent_of, dtype)
+    return plan_peak(plan) + output_bytes(plan.program, plan.extent_of, dtype)
 
 
 def proven_bytes(program: Program, options: Options) -> int:
@@ -156,7 +156,7 @@ class _Search:
 
     def offer(self, plan: FusionPlan) -> None:
         """Keep a plan if it fits and is faster, or as fast and smaller, than what there is."""
-        peak = plan_peak(plan, self.request.dtype)
+        peak = plan_peak(plan)
         time = plan_picoseconds(plan, self.request.machine, self.request.dtype)
         if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
             self.best, self._value = plan, (time, peak)
@@ -349,7 +349,7 @@ class _Search:
                 placed = place_arrangement(found, arrangement)
                 tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
                 plans.append(self._plan(found, tiled))
-        return min(plans, key=lambda p: plan_peak(p, self.request.dtype))
+        return min(plans, key=lambda p: plan_peak(p))
 
     def _smallest(self, found: Sharing) -> Arrangement | None:
         """Where a descent in the peak ends that nothing stops."""
@@ -361,7 +361,7 @@ class _Search:
         return descent.improve(nested, 2 * _TRIES, bound).arrangement
 
 
-def plan_peak(plan: FusionPlan, dtype: str) -> int:
+def plan_peak(plan: FusionPlan) -> int:
     """Bytes of intermediates and generated inputs that live at one time."""
     return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})
 

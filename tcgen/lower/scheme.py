@@ -47,15 +47,13 @@ def as_contraction(
     statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
 ) -> Gemm | None:
     """The contraction of a statement for the generated kernel, or None where it does not fit."""
-    plain = packed_contraction(statement, buffers, extents)
+    plain = packed_contraction(statement, buffers)
     if plain is None:
         return None
     return arranged(plain, _scheme(plain, buffers, extents), buffers)
 
 
-def packed_contraction(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
-) -> Gemm | None:
+def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> Gemm | None:
     """The contraction of a statement with both operands packed, or None where it does not fit.
 
     It needs rows, columns and summed variables, each on one axis of its operands, one element type,
@@ -80,7 +78,7 @@ def packed_contraction(
         if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
             return None
     batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
-    k = _ordered(k, _walker(k, a, b, buffers, extents), buffers)
+    k = _ordered(k, _walker(k, a, b, buffers), buffers)
     coeff, accumulate = statement.coeff, statement.accumulate
     return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=Scheme())
 
@@ -140,9 +138,7 @@ def _scheme(plain: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, in
     return Scheme()
 
 
-def _walker(
-    k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
-) -> Access:
+def _walker(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:
     """The operand in whose order the summed variables are walked."""
     names = [v.name for v in k]
     turned = [x for x in (a, b) if fastest(x, buffers[x.buffer]) in names]

@@ -39,7 +39,7 @@ def ways_of(
         home=None,
         position=0,
     )
-    plain = packed_contraction(statement, buffers, extents)
+    plain = packed_contraction(statement, buffers)
     if plain is None:
         return (product,)  # a matter of the BLAS alone
     turned = exchanged(plain)

@@ -47,7 +47,7 @@ def nest_text(plan: FusionPlan) -> str:
             W += f1 * f2[j]
     """
     letters = loop_letters(plan)
-    starts = _starts(plan, letters)
+    starts = _starts(plan)
     heads = {g.visits[0]: g for g in plan.groups}
     lines: list[str] = []
     open_loops: tuple[LoopId, ...] = ()
@@ -87,7 +87,7 @@ def _carried(plan: FusionPlan, visit: Visit) -> bool:
     return any(visit.loop_of(i) is not None for i in plan.program.steps[visit.step].sums)
 
 
-def _starts(plan: FusionPlan, letters: Letters) -> list[list[tuple[int, str]]]:
+def _starts(plan: FusionPlan) -> list[list[tuple[int, str]]]:
     """For each visit, what is zeroed before it: the depth and the text."""
     starts: list[list[tuple[int, str]]] = [[] for _ in plan.visits]
     for array in plan.arrays:

@@ -329,7 +329,7 @@ def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any
         return ""
     seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
     dtype = report["dtype"]
-    held = plan_peak(plan, dtype) + output_bytes(plan.program, plan.extent_of, dtype)
+    held = plan_peak(plan) + output_bytes(plan.program, plan.extent_of, dtype)
     chosen = {"peak_bytes": held, "seconds": seconds}
     rows = "".join(
         _row(

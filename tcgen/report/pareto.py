@@ -42,12 +42,12 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
     """
     wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
     results = output_bytes(plan.program, plan.extent_of, options.dtype)
-    found = [_point(plan_fusion(plan.program, wish), None, results, options.dtype)]
+    found = [_point(plan_fusion(plan.program, wish), None, results)]
     limit = found[0]["peak_bytes"]
     for _ in range(points):
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
-        point = _point(made, limit, results, options.dtype)
+        point = _point(made, limit, results)
         found.append(point)
         if point["peak_bytes"] > limit:  # the least that was found
             break
@@ -64,9 +64,9 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
     ]
 
 
-def _point(plan: FusionPlan, limit: int | None, results: int, dtype: str) -> dict[str, Any]:
+def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
     steps = [v.step for v in plan.visits]
-    peak = plan_peak(plan, dtype) + results
+    peak = plan_peak(plan) + results
     return {
         "limit_bytes": None if limit is None or peak > limit else limit,
         "peak_bytes": peak,

@@ -27,11 +27,11 @@ class NumpyBackend:
 
     def run(
         self,
-        phase: str,
+        phase: str,  # noqa: ARG002  (of every backend)
         host: tuple[HostEntry, ...],
         store: Store,
-        strides: tuple[int, ...],
-        threads: int,
+        strides: tuple[int, ...],  # noqa: ARG002
+        threads: int,  # noqa: ARG002
         fetch: Callable[[FetchEntry, Values], None],
     ) -> None:
         """Run one phase of the host program; NumPy makes temporary arrays of its own."""
