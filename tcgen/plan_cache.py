@@ -18,12 +18,12 @@ from typing import TypeVar
 from .config import Options, cache_dir, keeps_plans
 from .errors import TcgenError
 from .ir.serial import decode, encode
-from .whole_file import whole_file
+from .whole_file import keep_text
 
 T = TypeVar("T")
 
 _PACKAGE = Path(__file__).parent
-_SOLVERS = ("opt_einsum", "ortools", "sympy")
+_SOLVERS = ("opt_einsum", "ortools")
 _WORTH = 0.2  # seconds of a search that are worth a file
 
 
@@ -47,7 +47,7 @@ def kept(stage: str, given: object, options: Options, kind: type[T], make: Calla
     start = time.perf_counter()
     found = make()
     if time.perf_counter() - start > _WORTH:
-        _store(path, encode(found))
+        keep_text(path, encode(found))
     return found
 
 
@@ -58,16 +58,6 @@ def plans_kept() -> tuple[Path, ...]:
 
 def _folder() -> Path:
     return cache_dir() / "plans"
-
-
-def _store(path: Path, text: str) -> None:
-    """In one step, whoever else does the same; a folder that cannot be written costs time only."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError:
-        return
 
 
 def _key(given: object, options: Options) -> str:

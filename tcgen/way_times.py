@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 from pathlib import Path
 from statistics import median
@@ -30,7 +30,7 @@ from .runtime.build import probe_compiler, processor
 from .runtime.memory import stored_shape
 from .runtime.program import Program
 from .runtime.threads import wanted_threads
-from .whole_file import whole_file
+from .whole_file import keep_text
 
 Array = npt.NDArray[Any]
 Timer: TypeAlias = Callable[[Callable[[], object], str], float]
@@ -57,7 +57,7 @@ def time_ways(made: Alone, timer: Timer | None = None) -> Rounds:
     found = _read(path, made.ways)
     if found is None:
         found = _measured(artifact, made.ways, timer or _clocked)
-        _store(path, dict(zip(made.ways, found, strict=True)))
+        keep_text(path, json.dumps(dict(zip(made.ways, found, strict=True))) + "\n")
     return found
 
 
@@ -165,13 +165,3 @@ def _read(path: Path, ways: Sequence[str]) -> Rounds | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return rounds if rounds[0] and all(t > 0 for times in rounds for t in times) else None
-
-
-def _store(path: Path, seconds: Mapping[str, list[float]]) -> None:
-    """In one step; a folder that cannot be written costs time only."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            file.write((json.dumps(seconds) + "\n").encode())
-    except OSError:
-        return

@@ -30,3 +30,13 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with fresh.open("wb") as file:
             yield file
         fresh.replace(target)
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Keep a file in a cache, in one step; a folder that cannot be written costs time only."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError:
+        return

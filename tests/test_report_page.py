@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from fractions import Fraction
+from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,7 +27,7 @@ from tcgen.ir.cost import Poly
 from tcgen.ir.plan import FusionPlan, Place
 from tcgen.ir.tensor import Space
 from tcgen.report import figures, report_html, report_json
-from tcgen.report.counts import polynomial, polynomial_value, product_value
+from tcgen.report.counts import polynomial, product_value
 from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
 from tcgen.report.timeline import after_fusion, before_fusion
@@ -62,6 +64,13 @@ def page_data(page: str) -> dict[str, Any]:
     assert found
     data: dict[str, Any] = json.loads(found[1])
     return data
+
+
+def polynomial_value(data: list[Any], extents: dict[str, int]) -> int:
+    """What the page computes from a polynomial: divided at the end, rounded towards zero."""
+    denominator, terms = data
+    total = sum(int(c) * prod(extents[s] ** n for s, n in powers) for c, powers in terms)
+    return int(Fraction(total, int(denominator)))
 
 
 def value(source: dict[str, Any], extents: dict[str, int]) -> int | None:

@@ -1,7 +1,7 @@
 """Counts that a page can evaluate at other extents: polynomials and products as plain lists.
 
 Whoever holds the lists needs no tcgen: `templates/report/page.js` evaluates them in exact integers,
-and :func:`product_value` and :func:`polynomial_value` are the same rules in Python.
+and :func:`product_value` is its rule of products in Python.
 
 A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
@@ -36,24 +36,6 @@ def polynomial(poly: Poly) -> list[Any]:
         str(denominator),
         [[str(int(c * denominator)), [list(p) for p in powers]] for powers, c in poly.terms],
     ]
-
-
-def polynomial_value(data: list[Any], extents: Mapping[str, int]) -> int:
-    """The number at given extents.
-
-    Example:
-        >>> polynomial_value(['2', [['1', [['o', 2]]], ['1', [['o', 1]]]]], {"o": 5})
-        15
-    """
-    denominator, terms = data
-    total = 0
-    for coefficient, powers in terms:
-        product = int(coefficient)
-        for name, power in powers:
-            product *= extents[name] ** power
-        total += product
-    sign = -1 if total < 0 else 1
-    return sign * (abs(total) // int(denominator))
 
 
 def product_value(factors: list[Factor], extents: Mapping[str, int]) -> int:
