@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,27 @@ def test_default_folder_is_named_after_the_spec(tmp_path: Path, monkeypatch) -> 
     assert (tmp_path / "mp2_closed_shell_tcgen" / "manifest.json").is_file()
 
 
+def test_nothing_is_said_of_a_search_where_none_was_made(tmp_path: Path) -> None:
+    folder = tmp_path / "ladder"
+    result = invoke("compile", LADDER, "-e", "o=3", "-e", "v=4", "-e", "x=5", "-o", folder)
+    last = result.stdout.split("fusion: ")[1]
+    assert " ".join(last.split()).startswith("objective none: nothing is fused; ")
+    assert "OPTIMAL" not in repr(tcgen.load(folder).report)
+    assert ">Objective none: nothing is fused.</p>" in (folder / "report.html").read_text()
+    fusion = json.loads(invoke("report", folder, "--json").stdout)["fusion"]
+    assert fusion["objective"] == "none"
+    assert fusion["value"] == fusion["bound"] > 0
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """The report counts what one thread holds."""
+    tcgen.set_threads(1)
+    yield
+    tcgen.set_threads(None)
+
+
+@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_run_checks_against_the_interpreter(target: str) -> None:
     result = invoke(
@@ -113,7 +135,7 @@ def test_run_checks_against_the_interpreter(target: str) -> None:
     report = json.loads(result.stdout)
     assert report["max_rel_error"] < 1e-10
     assert report["time_seconds"] > 0
-    assert report["peak_bytes_measured"] >= 0
+    assert report["peak_bytes_measured"] == report["memory"]["peak_bytes"] > 0
 
 
 def test_run_prints_scalars_to_12_decimals_and_norms(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_text_names_totals_and_fusion() -> None:
     text = repr(report(memory_limit="1GiB"))
     assert text.startswith("allam_figure1 at Ni = 10, Nj = 10, Nk = 12, Nl = 10")
     assert "1,073,741,824 bytes" in text
-    assert "objective linear, OPTIMAL, value 3,768 saved_elements" in text
+    assert "objective linear, model tree, OPTIMAL, value 3,768 saved_elements" in text
 
 
 def test_value_of_the_objective_belongs_to_the_extents_of_the_search() -> None:

@@ -20,7 +20,7 @@ from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..manifest import Manifest
 from ..runtime.memory import ITEM_BYTES
-from ..runtime.report import fusion_value
+from ..runtime.report import fusion_text
 from .contents import report_json
 from .counts import array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
@@ -354,9 +354,8 @@ def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any
 
 
 def _fusion(report: dict[str, Any]) -> str:
-    fusion = report["fusion"]
-    value = fusion_value(report, "the extents of planning").replace("_", " ")
-    return f"Objective {fusion['objective']}, model {fusion['model']}, {fusion['status']}{value}."
+    text = fusion_text(report, "the extents of planning").replace("_", " ")
+    return f"Objective {text}."
 
 
 def _legend(plan: FusionPlan, dtype: str) -> str:

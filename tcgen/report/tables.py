@@ -8,7 +8,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from ..runtime.report import fusion_value
+from ..runtime.report import fusion_text
 
 
 def print_report(report: dict[str, Any], console: Console) -> None:
@@ -24,10 +24,8 @@ def print_report(report: dict[str, Any], console: Console) -> None:
         console.print(_tuning(report["tuning"]))
     for note in report["notes"]:
         console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
-    fusion = report["fusion"]
     console.print(
-        f"fusion: objective {fusion['objective']}, model {fusion['model']}, "
-        f"{fusion['status']}{fusion_value(report)}; "
+        f"fusion: objective {fusion_text(report)}; "
         f"{len(report['kernels'])} kernels, {len(report['steps'])} steps"
     )
 

@@ -99,15 +99,14 @@ class Report(dict[str, Any]):
         return [(name, memory[key]) for name, key in _TOTALS if memory[key] is not None]
 
     def _fusion(self) -> str:
-        fusion = self["fusion"]
-        return f"fusion: objective {fusion['objective']}, {fusion['status']}{fusion_value(self)}"
+        return f"fusion: objective {fusion_text(self)}"
 
     def _largest(self) -> list[dict[str, Any]]:
         return sorted(self.arrays, key=lambda a: -a["bytes"])
 
 
-def fusion_value(report: dict[str, Any], at: str = "") -> str:
-    """What the objective came to, in words; empty for a plan that no objective made.
+def fusion_text(report: dict[str, Any], at: str = "") -> str:
+    """The objective and what it came to, in words.
 
     The value is that of the search, whose extents are named where the report has others.
 
@@ -116,11 +115,14 @@ def fusion_value(report: dict[str, Any], at: str = "") -> str:
         at: how to name the extents of the search in any case.
     """
     fusion = report["fusion"]
-    if fusion["value"] is None:
-        return ""
+    if fusion["objective"] == "none":
+        return "none: nothing is fused"
+    found = f"{fusion['objective']}, model {fusion['model']}, {fusion['status']}"
+    if fusion["value"] is None:  # no objective made the plan
+        return found
     if not at and fusion["extents"] != report["extents"]:
         at = ", ".join(f"{n} = {e}" for n, e in fusion["extents"].items())
-    return f", value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
+    return f"{found}, value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
 
 
 def _fused(array: dict[str, Any]) -> str:
