@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import tcgen
 from tcgen.algebra import form_sequence
 from tcgen.algebra.expand import keep_needed
 from tcgen.algebra.factor import factored
@@ -49,6 +50,16 @@ def same_values(system: System, other: System | Program, extents: dict[str, int]
     evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
     actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
     assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_search_ends_where_nothing_new_is_found() -> None:
+    system = read_system(tcgen.spec_path("mp2_closed_shell"))
+    found = []
+    for effort in (100, 1000):
+        said: list[str] = []
+        options = Options(extents=tuple(LARGE.items()), effort=effort)
+        found.append((form_sequence(system, options, said.append), len(said)))
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

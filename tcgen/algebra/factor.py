@@ -24,6 +24,7 @@ from .write_sums import write_system
 
 _WORK = 150_000  # common factors weighed at effort 1
 _ROUNDS_FOR_AN_ARRAY = 80
+_IDLE = 800  # rounds for an array that find no new cost: nothing is left; all of effort 10
 _ROUNDS_SHOWN = 50
 _BLUR = 6.0
 _HEAT = 0.03
@@ -171,18 +172,23 @@ def _is_inlined(equation: Equation) -> bool:
 def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
     """Arrays dissolved at random and their readers factored anew, kept where that is cheaper.
 
-    This is done several times from the start, because it may end in different forms.
+    This is done several times from the start, because it may end in different forms; a small system
+    has few, and once no new one turns up the rest of the effort is left.
     """
     first, least = completed(search, state)
     best = first
     budget = search.work + effort * _WORK
-    rounds = effort * _ROUNDS_FOR_AN_ARRAY * (len(state.sums) - len(state.targets))
+    arrays = len(state.sums) - len(state.targets)
+    rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
     for _ in range(_CHAINS):
         current = first
         cost = search.ledger.total(first.sums.values())
+        known, latest = {cost}, 0  # costs, and the round of the latest new one
         for number in range(rounds):
             if search.work > budget:
                 return best
+            if number - latest >= _IDLE * arrays:
+                break
             fresh = current.copy()
             search.noise = _BLUR * search.random.random()
             changed = _dissolved(search, fresh)
@@ -190,6 +196,9 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
             search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
             prune(fresh)
             flops = search.ledger.total(fresh.sums.values())
+            if flops not in known:
+                known.add(flops)
+                latest = number
             if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
                 current, cost = fresh, flops
             if flops < least:
