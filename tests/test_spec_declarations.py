@@ -101,6 +101,11 @@ def test_rule_02_delta_and_functions_are_reserved(name: str) -> None:
     assert "the name exp is reserved" in error("output e\ne = 1\nexp = 2")
 
 
+def test_an_input_named_out_is_refused_where_it_stands() -> None:
+    message = error("input out[o]\noutput e\ne = out[i]*out[i]")
+    assert "x.spec:5:7: error: an input named out cannot be passed" in message
+
+
 def test_rule_03_kinds_extents_and_joined_spaces() -> None:
     text = "space g = x + w\nspace w virtual = 4\nspace x = 10\nindex z : g\ninput t[g]\noutput e\n"
     system = read_spec(text + "e = sum(z) t[z]")

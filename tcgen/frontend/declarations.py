@@ -268,6 +268,9 @@ class Names:
             self._problems.add(line.name.span, message, "rename one of them")
         else:
             self.inputs.append(tensor)
+            if tensor.name == "out":
+                message = "an input named out cannot be passed: out= names the arrays for results"
+                self._problems.add(line.name.span, message, "rename the input")
 
     def _define(self, equations: list[EquationLine], declared: set[str]) -> None:
         """Enter intermediates: names on the left that no declaration mentions."""
