@@ -82,6 +82,27 @@ def test_long_sums_of_single_precision(threads: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose([squares, mean], [3e4, 0.1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("objective", ["none", "memory", "kernels"])
+def test_long_sums_of_single_precision_in_fused_loops(objective: str) -> None:
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    text = """
+    space n = 3000000
+    index i : n
+    input x[n]
+    output s accumulate
+    output d
+    u[i] = x[i]*x[i]
+    s += sum(i) u[i]
+    d = sum(i) exp(x[i]) - 2*u[i]*x[i]
+    """
+    program = tcgen.compile(text, target="cpu", dtype="float32", objective=objective)
+    out = program(x=np.full(3_000_000, 0.1, "float32"), out={"s": np.array(7.0, "float32")})
+    assert {a.dtype for a in out.values()} == {np.dtype("float32")}
+    assert float(out["s"]) == pytest.approx(3e4 + 7, rel=1e-6)
+    assert float(out["d"]) == pytest.approx(3e6 * (np.exp(0.1) - 0.002), rel=1e-6)
+
+
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ declarations, and where the memory of private buffers starts.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
-from ..ir.expr import functions
+from ..ir.expr import Access, functions
 from ..ir.loops import (
     Assign,
     Buffer,
@@ -27,12 +28,12 @@ from ..ir.loops import (
 )
 from ..ir.loops_query import used_buffers
 from .c_contract import contraction, contraction_call, packing_memory
-from .c_expr import C_TYPES, elements, extent
+from .c_expr import C_TYPES, element, elements, extent
 from .c_gemm import gemm
-from .c_loops import assign, indented, loop_head
+from .c_loops import TOTAL, assign, indented, loop_head
 from .comment import kernel_comment
 from .names import C_RESERVED, unique
-from .scope import Scope, contractions, make_scope, module_bases, statements
+from .scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .text import fill
 
 _SCALAR = {"d": "double", "s": "float", "z": "double complex"}
@@ -110,12 +111,24 @@ def _kernel(kernel: Kernel, module: Module) -> str:
         lines += [f"if ({p} > tc_pack_bytes) tc_pack_bytes = {p};" for p in packs[1:]]
     body: list[str] = []
     for stmt in kernel.body:
-        body += _statement(stmt, scope, module.dtype, table, threads=True)
+        body += _whole(stmt, scope, module.dtype, table)
     head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
     text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
     unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
     text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
     return "\n".join([*text, "}", ""])
+
+
+def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
+    """A statement of the kernel; what its loops add to a number is added up in double."""
+    found = totals(stmt, scope) if isinstance(stmt, Loop) else frozenset()
+    lines = _statement(stmt, replace(scope, totals=found), dtype, table, threads=True)
+    if not found:
+        return lines
+    words = {scope.names[name]: element(Access(name, ()), scope) for name in sorted(found)}
+    start = [f"double {TOTAL}{word} = {place};" for word, place in words.items()]
+    end = [f"{place} = {TOTAL}{word};" for word, place in words.items()]
+    return ["{", *indented([*start, *lines, *end]), "}"]
 
 
 def _bytes(buffer: Buffer) -> str:

@@ -27,6 +27,7 @@ from .scope import Scope, reduces, stored_axes
 
 BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
 INDENT = "    "
+TOTAL = "tc_total_"  # prefix of what is added up in double
 
 
 def indented(lines: Sequence[str]) -> list[str]:
@@ -178,7 +179,10 @@ def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
     buffer = scope.buffers[stmt.out.buffer]
     if buffer.dtype != "complex128" and is_complex(stmt.expr, scope):
         value = f"creal({value})"
-    line = f"{element(stmt.out, scope)} {'+=' if stmt.accumulate else '='} {value};"
+    place = element(stmt.out, scope)
+    if stmt.out.buffer in scope.totals:
+        place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
+    line = f"{place} {'+=' if stmt.accumulate else '='} {value};"
     guards = [
         "{} {} {}".format(*_row_and_sign(stmt.out, scope, axis, pair.antisymmetric))
         for axis, pair in stored_axes(buffer)

@@ -42,6 +42,7 @@ class Scope:
         private: buffers of which each thread has its own.
         number: of the kernel in the module.
         ordered: pairs of variables in the source of which the first is never the smaller one.
+        totals: numbers of single precision that the printed loops add up in double.
     """
 
     kernel: Kernel
@@ -52,6 +53,7 @@ class Scope:
     private: frozenset[str]
     number: int
     ordered: frozenset[tuple[str, str]] = frozenset()
+    totals: frozenset[str] = frozenset()
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: triangles have rows at or above columns."""
@@ -137,6 +139,22 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, t
                 yield inner, (stmt, *around)
         else:
             yield stmt, ()
+
+
+def totals(stmt: Loop, scope: Scope) -> frozenset[str]:
+    """Numbers of single precision that the loop only adds to."""
+    added, others = set[str](), set[str]()
+    for inner, _ in statements((stmt,)):
+        if isinstance(inner, Assign) and inner.accumulate:
+            added.add(inner.out.buffer)
+            others |= {leaf.buffer for leaf in leaves(inner.expr) if isinstance(leaf, Access)}
+        else:
+            others |= set(used_buffers(inner))
+    return frozenset(
+        name
+        for name in added - others - scope.private
+        if not scope.buffers[name].axes and scope.buffers[name].dtype == "float32"
+    )
 
 
 def contractions(kernel: Kernel) -> tuple[Gemm, ...]:
