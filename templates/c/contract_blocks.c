@@ -60,7 +60,8 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
         w->blocks.rows/(3*w->cut.lanes))));
     /* Where one operand is small, blocks of the other one need not be large. */
     const int once = summed <= most_depth && last_panel - first_panel <= high;
-    if ((last_panel - first_panel)*slot <= TC_NEAR/$bytes) {
+    const int64_t small = w->stream == TC_BUFFERED ? TC_FILLED : TC_NEAR;
+    if ((last_panel - first_panel)*slot <= small/$bytes) {
         wide = tc_min(wide, TC_NEAR/$bytes/(most_depth*$parts)/TC_COLUMNS*TC_COLUMNS + TC_COLUMNS);
     } else if ((last_column - first_column)*most_depth*$parts <= TC_NEAR/$bytes) {
         high = tc_min(high, TC_NEAR/$bytes/slot + 1);
@@ -76,10 +77,9 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
      * that meet several, both are, the right one for the next summed points.
      */
     const double length = (double)summed*sizeof($scalar);
-    const int large_a = length*tc_points(&w->m) >= TC_STREAM_BYTES && !steps->crossed
+    const int large_a = length*tc_points(&w->m) >= TC_STREAM_BYTES
         && last_column - first_column <= TC_SEVERAL;
-    const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES
-        && (once || (w->right && !steps->crossed))
+    const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES && (once || w->right)
         && last_panel - first_panel <= (once ? TC_FEW : TC_SEVERAL)/(3*w->cut.lanes);
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
@@ -138,23 +138,23 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                     tc_aim_$kind(&other, b, 0, 0, 0, 0);
                     if (q0 + high < last_panel || step + 1 < steps->count) {
                         const int same = q0 + high < last_panel;
-                        const int64_t p1 = (same ? step : step + 1)*most_depth;
                         const int64_t q1 = same ? q0 + high : first_panel;
                         const int64_t s0 = tc_panel(&w->cut, q1, &height, &rows);
                         const int64_t s1 = tc_panel(&w->cut, tc_min(q1 + high, last_panel) - 1,
                             &height, &rows) + rows;
+                        int64_t next_a[TC_DEPTH], next_b[TC_DEPTH], next_leap = 1;
+                        const int64_t more = same || !(large_a || large_b) ? depth
+                            : tc_step(steps, step + 1, next_a, next_b, &next_leap);
                         if (large_a) {
-                            tc_aim_block_$kind(&fetch, a, &w->m, s0, s1 - s0, &w->k, p1,
-                                tc_min(most_depth, summed - p1), 0);
+                            tc_aim_block_$kind(&fetch, a, &w->m, s0, s1 - s0,
+                                same ? a_depth : next_a, more, 1);
                         }
                         if (!same && large_b) {
-                            tc_aim_block_$kind(&other, b, &w->n, j0, columns, &w->k, p1,
-                                tc_min(most_depth, summed - p1), 1);
+                            tc_aim_block_$kind(&other, b, &w->n, j0, columns, next_b, more, next_leap);
                         }
                     } else if (j0 + wide < last_column && large_b && once) {
                         tc_aim_block_$kind(&fetch, b, &w->n, j0 + wide,
-                            tc_min(wide, last_column - j0 - wide), &w->k, 0,
-                            tc_min(most_depth, summed), 1);
+                            tc_min(wide, last_column - j0 - wide), b_depth, depth, 1);
                     }
                     const int64_t tiles = panels*((columns + TC_COLUMNS - 1)/TC_COLUMNS);
                     const int64_t group = tc_group_$kind(w, depth), bytes = depth*$parts*$bytes;

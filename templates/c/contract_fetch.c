@@ -57,40 +57,45 @@ static int64_t tc_take_evenly_$kind(tc_fetch_$kind *f, int64_t each, int64_t til
     return each;
 }
 
-/* Places of every ``step``-th of ``count`` points of a group, the last of each step; in the second
- * operand where ``second``. At most ``room`` of them; how many there are.
+/* Places of every ``step``-th of ``count`` points of a group, the last of each step. At most ``room`` of
+ * them; how many there are.
  */
 static int64_t tc_sample_$kind(const tc_walk *g, int64_t first, int64_t count, int64_t step,
-    int second, int64_t *place, int64_t room)
+    int64_t *place, int64_t room)
 {
     enum { CHUNK = 256 };
-    int64_t x[CHUNK], y[CHUNK], found = 0;
+    int64_t x[CHUNK], unused[CHUNK], found = 0;
     for (int64_t n = 0; n < count && found < room; n += CHUNK) {
         const int64_t many = tc_min(CHUNK, count - n);
-        tc_places(g, first + n, many, x, y);
+        tc_places(g, first + n, many, x, unused);
         for (int64_t r = tc_min(step, many) - 1; r < many && found < room; r += step) {
-            place[found++] = second ? y[r] : x[r];
+            place[found++] = x[r];
         }
     }
     return found;
 }
 
-/* Aim at what is packed next of an operand: ``rows`` of a group from number ``row`` on, ``depth`` summed
- * points from number ``point`` on. Its stride-1 axis is the last one of one of the two groups, or
- * nothing is fetched.
+/* Aim at what is packed next of an operand: ``rows`` of a group from number ``row`` on, for the ``depth``
+ * summed points at the places ``along``. Its stride-1 axis is the last one of the group, or each summed point
+ * follows the one that is ``leap`` before it; or nothing is fetched.
  */
 static void tc_aim_block_$kind(tc_fetch_$kind *f, const $scalar *from, const tc_walk *group,
-    int64_t row, int64_t rows, const tc_walk *k, int64_t point, int64_t depth, int second)
+    int64_t row, int64_t rows, const int64_t *along, int64_t depth, int64_t leap)
 {
-    const int64_t line = tc_max(1, 64/(int64_t)sizeof($scalar));
-    const int64_t *const step = second ? k->y : k->x;
+    const int64_t length = tc_max(1, 64/(int64_t)sizeof($scalar)), run = depth/leap;
+    const int follows = run > 1
+        && (along[leap] == along[0] + 1 || along[depth - 1] == along[depth - 1 - leap] + 1);
     int64_t lines = 0, places = 0;
     if (group->axes && group->x[group->axes - 1] == 1) {
-        lines = tc_sample_$kind(group, row, rows, line, 0, f->line_room, TC_FETCHES);
-        places = tc_sample_$kind(k, point, depth, 1, second, f->place_room, 2*TC_FETCHES);
-    } else if (k->axes && step[k->axes - 1] == 1) {
-        lines = tc_sample_$kind(k, point, depth, line, second, f->line_room, TC_FETCHES);
-        places = tc_sample_$kind(group, row, rows, 1, 0, f->place_room, 2*TC_FETCHES);
+        lines = tc_sample_$kind(group, row, rows, length, f->line_room, TC_FETCHES);
+        for (; places < depth; ++places) f->place_room[places] = along[places];
+    } else if (follows) {
+        for (int64_t p = 0; p < leap; ++p) {
+            for (int64_t q = tc_min(length, run) - 1; q < run; q += length) {
+                f->line_room[lines++] = along[p + q*leap];
+            }
+        }
+        places = tc_sample_$kind(group, row, rows, 1, f->place_room, 2*TC_FETCHES);
     }
     tc_aim_$kind(f, from, f->line_room, lines, f->place_room, places);
 }

@@ -126,9 +126,10 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
 #define TC_PACE 1048576          /* parts of a square */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_BROAD 384             /* bytes of a row of the columns that wait together, with one panel, */
+#define TC_BROAD 768             /* bytes of a row of the columns that wait together, with one panel, */
 #define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
+#define TC_FILLED 786432         /* or fill it, beside targets that go through a buffer */
 #define TC_KEPT 16384            /* bytes of packed columns beside which panels go by, */
 #define TC_SOME 4                /* or tiles of them */
 #define TC_FEW 128               /* columns or rows, */
@@ -340,10 +341,24 @@ static int64_t tc_step(const tc_steps *s, int64_t step, int64_t *x, int64_t *y, 
     return tall*wide;
 }
 
-/* How many of ``count`` places follow each other from the first one on. */
+typedef int64_t tc_places_in_lanes __attribute__((vector_size(TC_VECTOR), aligned(8), may_alias));
+
+/* How many of ``count`` places follow each other from the first one on: most often few, or all. */
 static int64_t tc_run_of(const int64_t *places, int64_t count)
 {
+    enum { LANES = TC_VECTOR/8, TOGETHER = 4*LANES };
     int64_t run = 1;
+    while (run + TOGETHER <= count) {
+        tc_places_in_lanes apart = {0};
+        int64_t jumps = 0;
+        for (int n = 0; n < TOGETHER; n += LANES) {
+            const int64_t *const here = places + run + n;
+            apart |= *(const tc_places_in_lanes *)here - *(const tc_places_in_lanes *)(here - 1) - 1;
+        }
+        for (int n = 0; n < LANES; ++n) jumps |= apart[n];
+        if (jumps) break;
+        run += TOGETHER;
+    }
     while (run < count && places[run] == places[run - 1] + 1) ++run;
     return run;
 }

@@ -105,44 +105,93 @@ static void tc_copy_$kind($real *restrict to, int64_t panels, int64_t depth,
     }
 }
 
+/* Turn a square whose rows begin at the places ``row``, to rows that are ``apart``. */
+static inline __attribute__((always_inline)) void tc_pack_square_$kind($real *restrict to,
+    int64_t apart, const $real *restrict from, const int64_t *row, $real alpha)
+{
+    tc_row_$kind x[TC_SIDE];
+    _Pragma("GCC unroll 8")
+    for (int n = 0; n < TC_SIDE; ++n) x[n] = alpha**(const tc_any_row_$kind *)(from + row[n]);
+    tc_turn_rows_$kind(x);
+    _Pragma("GCC unroll 8")
+    for (int n = 0; n < TC_SIDE; ++n) *(tc_any_row_$kind *)(to + n*apart) = x[n];
+}
+
+/* Copy ``rows`` rows of ``run`` consecutive elements to columns of ``width``, at least a square of them.
+ * The last squares lie over others.
+ */
+static inline __attribute__((always_inline)) void tc_pack_squares_$kind($real *restrict to,
+    int64_t width, int64_t rows, int64_t run, const $real *restrict from, const int64_t *row,
+    $real alpha)
+{
+    for (int64_t q = 0; q < run; q += TC_SIDE) {
+        const int64_t start = tc_min(q, run - TC_SIDE);
+        for (int64_t n = 0; n < rows; n += TC_SIDE) {
+            const int64_t first = tc_min(n, rows - TC_SIDE);
+            tc_pack_square_$kind(to + start*width + first, width, from + start, row + first, alpha);
+        }
+    }
+}
+
+/* Copy ``rows`` rows of consecutive elements to columns of ``width``. */
+static inline __attribute__((always_inline)) void tc_pack_columns_$kind($real *restrict to,
+    int64_t width, int64_t rows, int64_t depth, const $real *restrict from, const int64_t *column,
+    $real alpha)
+{
+    const int64_t whole = rows/TC_LANES*TC_LANES;
+    for (int64_t p = 0; p < depth; ++p, to += width) {
+        const $real *source = from + column[p];
+        int64_t n = 0;
+        for (; n < whole; n += TC_LANES) {
+            *(tc_any_$kind *)(to + n) = alpha**(const tc_any_$kind *)(source + n);
+        }
+        for (; n + TC_SIDE <= rows; n += TC_SIDE) {
+            *(tc_any_row_$kind *)(to + n) = alpha**(const tc_any_row_$kind *)(source + n);
+        }
+        for (; n < rows; ++n) to[n] = alpha*source[n];
+        for (; n < width; ++n) to[n] = 0;
+    }
+}
+
+/* These two, for the widths of whole panels as constants. They are functions of their own, since GCC
+ * leaves squares in memory that share one with more.
+ */
+static __attribute__((noinline)) void tc_pack_run_$kind($real *to, int64_t width, int64_t rows,
+    int64_t run, const $real *from, const int64_t *row, $real alpha)
+{
+    if (rows == TC_COLUMNS && width == TC_COLUMNS) {
+        tc_pack_squares_$kind(to, TC_COLUMNS, TC_COLUMNS, run, from, row, alpha);
+    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {
+        tc_pack_squares_$kind(to, 3*TC_LANES, 3*TC_LANES, run, from, row, alpha);
+    } else {
+        tc_pack_squares_$kind(to, width, rows, run, from, row, alpha);
+    }
+}
+
+static __attribute__((noinline)) void tc_pack_lines_$kind($real *to, int64_t width, int64_t rows,
+    int64_t depth, const $real *from, const int64_t *column, $real alpha)
+{
+    if (rows == TC_COLUMNS && width == TC_COLUMNS) {
+        tc_pack_columns_$kind(to, TC_COLUMNS, TC_COLUMNS, depth, from, column, alpha);
+    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {
+        tc_pack_columns_$kind(to, 3*TC_LANES, 3*TC_LANES, depth, from, column, alpha);
+    } else {
+        tc_pack_columns_$kind(to, width, rows, depth, from, column, alpha);
+    }
+}
+
 /* Copy ``rows`` rows of ``depth`` elements to columns of ``width``, zeros below; times alpha. */
 static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64_t depth,
     const $scalar *restrict from, const int64_t *row, const int64_t *column, $real alpha)
 {
     if (tc_consecutive(row, rows)) {
-        const int64_t whole = rows/TC_LANES*TC_LANES;
-        for (int64_t p = 0; p < depth; ++p, to += width) {
-            const $real *source = from + row[0] + column[p];
-            int64_t n = 0;
-            for (; n < whole; n += TC_LANES) {
-                *(tc_any_$kind *)(to + n) = alpha**(const tc_any_$kind *)(source + n);
-            }
-            for (; n + TC_SIDE <= rows; n += TC_SIDE) {
-                *(tc_any_row_$kind *)(to + n) = alpha**(const tc_any_row_$kind *)(source + n);
-            }
-            for (; n < rows; ++n) to[n] = alpha*source[n];
-            for (; n < width; ++n) to[n] = 0;
-        }
+        tc_pack_lines_$kind(to, width, rows, depth, from + row[0], column, alpha);
         return;
     }
     for (int64_t p = 0, end; p < depth; p = end) {
         end = p + tc_run_of(column + p, depth - p);
         if (end - p >= TC_SIDE && rows >= TC_SIDE) {
-            for (int64_t q = p; q < end; q += TC_SIDE) {
-                const int64_t start = tc_min(q, end - TC_SIDE);  /* the last square lies over others */
-                for (int64_t n = 0; n < rows; n += TC_SIDE) {
-                    const int64_t first = tc_min(n, rows - TC_SIDE);
-                    $real *const here = to + start*width + first;
-                    tc_row_$kind x[TC_SIDE];
-                    _Pragma("GCC unroll 8")
-                    for (int r = 0; r < TC_SIDE; ++r) {
-                        x[r] = alpha**(const tc_any_row_$kind *)(from + row[first + r] + column[start]);
-                    }
-                    tc_turn_rows_$kind(x);
-                    _Pragma("GCC unroll 8")
-                    for (int r = 0; r < TC_SIDE; ++r) *(tc_any_row_$kind *)(here + r*width) = x[r];
-                }
-            }
+            tc_pack_run_$kind(to + p*width, width, rows, end - p, from + column[p], row, alpha);
             continue;
         }
         for (int64_t run; end < depth; end += run) {
@@ -162,10 +211,11 @@ static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64
             }
         }
     }
-    for (int64_t q = 0; q < depth; ++q) {
+    for (int64_t q = 0; rows < width && q < depth; ++q) {
         for (int64_t r = rows; r < width; ++r) to[q*width + r] = 0;
     }
 }
+
 /* Pack whole columns whose consecutive elements belong to points that are ``leap`` apart. */
 static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real *restrict from,
     const int64_t *column, const int64_t *row, int64_t leap, $real alpha)
@@ -174,17 +224,8 @@ static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real
     for (int64_t p = 0; p < leap; ++p) {
         for (int64_t q = 0; q < whole; q += TC_SIDE) {
             for (int j = 0; j < TC_COLUMNS; j += TC_SIDE) {
-                tc_row_$kind x[TC_SIDE];
-                _Pragma("GCC unroll 8")
-                for (int n = 0; n < TC_SIDE; ++n) {
-                    const $real *const source = from + column[j + n];
-                    x[n] = alpha**(const tc_any_row_$kind *)(source + row[p + q*leap]);
-                }
-                tc_turn_rows_$kind(x);
-                _Pragma("GCC unroll 8")
-                for (int n = 0; n < TC_SIDE; ++n) {
-                    *(tc_any_row_$kind *)(to + (p + (q + n)*leap)*TC_COLUMNS + j) = x[n];
-                }
+                tc_pack_square_$kind(to + (p + q*leap)*TC_COLUMNS + j, leap*TC_COLUMNS,
+                    from + row[p + q*leap], column + j, alpha);
             }
         }
         for (int64_t q = whole; q < run; ++q) {
