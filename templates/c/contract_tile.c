@@ -78,7 +78,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const tc_tiles_$kind *t, const int height, const int left, const int right, const int turning,
     const int cached)
 {
-    const int64_t depth = t->depth;
+    const int64_t depth = t->depth, a_step = t->a_step;
     const int64_t *b_column = t->b_column, *c_column = t->c_column;
     const tc_origin *origin = t->origin;
     const $real *panel = t->a, *columns = t->b;
@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
                     for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
                 }
                 if (left == TC_PACKED) a += height*TC_LANES;
-                if (turning && left != TC_PACKED) along_a += t->a_step;
+                if (turning && left != TC_PACKED) along_a += a_step;
                 if (right == TC_PACKED) b += TC_COLUMNS;
             }
         }
