@@ -351,10 +351,12 @@ static int64_t tc_run_of(const int64_t *places, int64_t count)
     while (run + TOGETHER <= count) {
         tc_places_in_lanes apart = {0};
         int64_t jumps = 0;
+        _Pragma("GCC unroll 4")
         for (int n = 0; n < TOGETHER; n += LANES) {
             const int64_t *const here = places + run + n;
             apart |= *(const tc_places_in_lanes *)here - *(const tc_places_in_lanes *)(here - 1) - 1;
         }
+        _Pragma("GCC unroll 8")
         for (int n = 0; n < LANES; ++n) jumps |= apart[n];
         if (jumps) break;
         run += TOGETHER;

@@ -156,29 +156,26 @@ static inline __attribute__((always_inline)) void tc_pack_columns_$kind($real *r
 /* These two, for the widths of whole panels as constants. They are functions of their own, since GCC
  * leaves squares in memory that share one with more.
  */
+#define TC_BY_WIDTH(pack, ...)                               \
+    if (rows == TC_COLUMNS && width == TC_COLUMNS) {         \
+        pack(to, TC_COLUMNS, TC_COLUMNS, __VA_ARGS__);       \
+    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {  \
+        pack(to, 3*TC_LANES, 3*TC_LANES, __VA_ARGS__);       \
+    } else {                                                 \
+        pack(to, width, rows, __VA_ARGS__);                  \
+    }
 static __attribute__((noinline)) void tc_pack_run_$kind($real *to, int64_t width, int64_t rows,
     int64_t run, const $real *from, const int64_t *row, $real alpha)
 {
-    if (rows == TC_COLUMNS && width == TC_COLUMNS) {
-        tc_pack_squares_$kind(to, TC_COLUMNS, TC_COLUMNS, run, from, row, alpha);
-    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {
-        tc_pack_squares_$kind(to, 3*TC_LANES, 3*TC_LANES, run, from, row, alpha);
-    } else {
-        tc_pack_squares_$kind(to, width, rows, run, from, row, alpha);
-    }
+    TC_BY_WIDTH(tc_pack_squares_$kind, run, from, row, alpha)
 }
 
 static __attribute__((noinline)) void tc_pack_lines_$kind($real *to, int64_t width, int64_t rows,
     int64_t depth, const $real *from, const int64_t *column, $real alpha)
 {
-    if (rows == TC_COLUMNS && width == TC_COLUMNS) {
-        tc_pack_columns_$kind(to, TC_COLUMNS, TC_COLUMNS, depth, from, column, alpha);
-    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {
-        tc_pack_columns_$kind(to, 3*TC_LANES, 3*TC_LANES, depth, from, column, alpha);
-    } else {
-        tc_pack_columns_$kind(to, width, rows, depth, from, column, alpha);
-    }
+    TC_BY_WIDTH(tc_pack_columns_$kind, depth, from, column, alpha)
 }
+#undef TC_BY_WIDTH
 
 /* Copy ``rows`` rows of ``depth`` elements to columns of ``width``, zeros below; times alpha. */
 static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64_t depth,
