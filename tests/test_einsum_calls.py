@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import tcgen
+import tcgen.api
 
 ROOT = Path(__file__).parents[1]
 

@@ -14,6 +14,7 @@ import pytest
 from command_line import invoke
 
 import tcgen
+import tcgen.emit
 from tcgen import way_times
 from tcgen.config import Options
 from tcgen.driver import Compilation, compile_system
