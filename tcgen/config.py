@@ -121,6 +121,8 @@ class Options:
         byte_weight: flops that a byte read or written by a step counts.
         sliced: inputs that are read in slices at run time, from a file or a memory map.
         tune: measure on this machine how matrix products are computed best (target ``cpu``).
+        round_each: loops round a product before it is added, as NumPy does; else a fused operation
+            may round both at once. Matrix products always may.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
@@ -137,6 +139,7 @@ class Options:
     pareto: bool = False
     sliced: tuple[str, ...] = ()
     tune: bool = False
+    round_each: bool = False
 
     def __post_init__(self) -> None:
         for value, name, legal in (
@@ -151,6 +154,7 @@ class Options:
             (self.optimize, "optimize"),
             (self.pareto, "pareto"),
             (self.tune, "tune"),
+            (self.round_each, "round_each"),
         ):
             if not isinstance(switch, bool):
                 raise ArgumentError(f"{name}={switch!r} is neither True nor False")

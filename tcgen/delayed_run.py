@@ -94,6 +94,7 @@ def program_of(delayed: Delayed, dtype: str) -> Program:
         target=key[2],
         dtype=dtype,
         objective="none" if products or len(delayed.system.equations) == 1 else "memory",
+        round_each=True,
     )
     program = Program(compile_system(delayed.system, options).artifact)
     with _lock:

@@ -192,6 +192,7 @@ def compile_system(
         target=options.target,
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
+        round_each=options.round_each,
     )
     points: list[dict[str, Any]] = []
     if options.pareto:

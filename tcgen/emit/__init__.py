@@ -7,6 +7,7 @@ from ..artifact import Artifact
 from ..errors import ArgumentError, VerifyError
 from ..ir.loops import Module
 from ..ir.loops_query import launches, written_buffers
+from ..runtime.rounding import ROUND_EACH
 from .c import c_source
 from .c_contract import contraction_libraries
 from .manifest import make_manifest
@@ -23,6 +24,7 @@ def emit_artifact(
     target: str,
     planning_extents: tuple[tuple[str, int], ...] = (),
     memory_limit: int | None = None,
+    round_each: bool = False,
     extra_files: tuple[tuple[str, str], ...] = (),
 ) -> Artifact:
     """Print a verified module for a target.
@@ -34,6 +36,7 @@ def emit_artifact(
         target: ``cpu`` (C with OpenMP), ``cuda`` (of a module that is bound to a GPU) or ``numpy``.
         planning_extents: by base space; used for spaces that no array shows.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
+        round_each: loops round each product before it is added, as NumPy does.
         extra_files: more (path, text) for the folder, such as the plan and reports.
 
     Raises:
@@ -50,6 +53,8 @@ def emit_artifact(
     )
     _check_accumulation(module)
     text = _source(module, target)
+    if round_each and target != "numpy":
+        text = f"{ROUND_EACH}\n{text}"
     libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
     files = (
         ("__init__.py", package_text(manifest)),

@@ -1,10 +1,10 @@
 """From C source to a loaded library: compiler, flags, and a cache of compiled objects on disk.
 
 Flags: -O3, or less without some passes for contractions, and the machine's own instructions;
--ffp-contract=fast lets a product and a sum become one fused operation; -fno-math-errno and
--fno-trapping-math drop side effects that nobody reads; -fcx-fortran-rules multiplies complex
-numbers by the usual formula, as NumPy does. None of them changes how infinities and NaNs behave, so
-there is no -ffast-math.
+-ffp-contract=fast lets a product and a sum become one fused operation, unless the source asks for
+each to be rounded; -fno-math-errno and -fno-trapping-math drop side effects that nobody reads;
+-fcx-fortran-rules multiplies complex numbers by the usual formula, as NumPy does. None of them
+changes how infinities and NaNs behave, so there is no -ffast-math.
 
 An object's name holds the hash of source, compiler, flags and processor, and the hash of its own
 bytes, so two processes may build the same thing, and a damaged object is noticed and built again.
@@ -32,6 +32,7 @@ from typing import TypedDict
 
 from ..config import cache_dir, compiler_command
 from ..errors import BuildError, UnavailableError
+from .rounding import rounds_each
 
 REQUIRED = ("-std=c11", "-fPIC", "-shared")
 OPTIONAL = (
@@ -216,7 +217,8 @@ class Source:
     def flags(self, compiler: Compiler) -> tuple[str, ...]:
         """Of optimisation and of the machine."""
         skipped = () if self.level == "-O3" else compiler.skipped
-        return (self.level, *skipped, *compiler.flags)
+        apart = ("-ffp-contract=off",) if rounds_each(self.text) else ()
+        return (self.level, *skipped, *compiler.flags, *apart)
 
 
 class _Job(threading.Thread):

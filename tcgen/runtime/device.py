@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import BuildError, MemoryLimitError, UnavailableError
+from .rounding import rounds_each
 
 Array = npt.NDArray[Any]
 _ADVICE = (
@@ -101,7 +102,8 @@ class CupyDevice:
             BuildError: NVRTC refuses the source, with its log, or cannot be loaded.
         """
         try:
-            module = self._cupy.RawModule(code=code, options=("--std=c++17",))
+            apart = ("--fmad=false",) if rounds_each(code) else ()
+            module = self._cupy.RawModule(code=code, options=("--std=c++17", *apart))
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
