@@ -28,12 +28,16 @@ from .frontend.delayed_nodes import (
     Total,
     Turned,
     Work,
+    in_order,
     operands_of,
 )
 from .frontend.einsum import extents_of
 from .frontend.subscripts import express
 
-_HEAVIEST = 200  # operations that one kernel may hold: longer chains are run in parts
+# What waits for more is run in parts.
+_HEAVIEST = 200  # operations that one kernel may hold
+_DEEPEST = 64  # operations that wait one for the other: each takes several frames of Python's stack
+_MOST_ARRAYS = 32  # that one kernel may read: until it runs, nobody can give their memory back
 _LARGEST_POWER = 16
 _OPERATIONS: dict[Any, str] = {
     np.add: "add",
@@ -78,10 +82,18 @@ class Noted:
 def noted(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Noted:
     """Work as a node; where too much would wait, what it reads is computed first."""
     node = Node(work, shape)
-    if node.weight > _HEAVIEST:
+    if _is_too_much(node):
         settle([o for o in operands_of(node) if o.weight], dtype.name)
         node = Node(work, shape)
     return Noted(node, dtype)
+
+
+def _is_too_much(node: Node) -> bool:
+    if node.weight > _HEAVIEST or node.depth > _DEEPEST:
+        return True
+    if node.reads <= _MOST_ARRAYS:
+        return False
+    return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
 
 
 def turned(array: Noted, source: tuple[int | None, ...]) -> Noted:
@@ -315,3 +327,9 @@ FUNCTIONS: dict[Any, Callable[..., Noted | None]] = {
     np.dot: _dot,
     np.transpose: transposed,
 }
+
+# What changes its first argument: it gets values of its own.
+UPDATES = frozenset(
+    (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
+)
+UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))

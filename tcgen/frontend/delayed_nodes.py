@@ -89,19 +89,25 @@ class Node:
         work: how its elements come to be.
         shape: of its array.
         weight: operations that wait for it and below it, those read twice counted twice.
+        depth: operations that wait one for the other.
+        reads: arrays that these operations read, those read twice counted twice.
     """
 
     work: Work
     shape: Shape
     weight: int = 0
+    depth: int = 0
+    reads: int = 0
 
     def __post_init__(self) -> None:
         below = operands_of(self)
         self.weight = sum(o.weight for o in below) + 1 if below else 0
+        self.depth = max(o.depth for o in below) + 1 if below else 0
+        self.reads = sum(o.reads for o in below) if below else isinstance(self.work, Leaf)
 
     def settle(self, array: Array) -> None:
         """Put the array in the place of the work; what that read is free to go."""
-        self.work, self.weight = Leaf(array), 0
+        self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
 def operands_of(node: Node) -> tuple[Node, ...]:

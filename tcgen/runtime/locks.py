@@ -1,7 +1,7 @@
 """Locks that a forked process finds open.
 
-A thread of the parent may hold a lock at the moment of a fork. There is no such thread in the child,
-so nobody would release the lock there, and the next one who asks for it would wait forever.
+A thread of the parent may hold a lock at the moment of a fork. That thread is not in the child, so
+nobody would release the lock there, and the next one who asks for it would wait forever.
 """
 
 from __future__ import annotations
