@@ -292,6 +292,12 @@ def _refuse_other_arrays(value: object) -> None:
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    kind = type(value)  # with operators that NumPy's arrays leave the work to: SciPy's sparse ones
+    if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
+        raise ArgumentError(
+            f"a {kind.__name__} is no array to NumPy: pass its elements as one (toarray), or "
+            f"numpy.asarray of the lazy array"
+        )
 
 
 def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -253,6 +253,27 @@ def test_other_arrays_are_refused(
         call(tcgen.lazy(np.ones(2)), other)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, other: x @ other,
+        lambda x, other: x * other,
+        lambda x, other: x + other,
+        lambda x, other: other - x,
+        lambda x, other: other / x,
+        lambda x, other: np.dot(x, other),
+    ],
+)
+def test_sparse_arrays_are_refused_but_where_they_do_the_work(
+    call: Callable[[Any, Any], Any],
+) -> None:
+    sparse = pytest.importorskip("scipy.sparse").eye_array(2, format="csr") * 3
+    x = tcgen.lazy(np.ones((2, 2)))
+    with pytest.raises(ArgumentError, match="a csr_array is no array to NumPy"):
+        call(x, sparse)
+    np.testing.assert_array_equal(sparse @ x, [[3, 3], [3, 3]])
+
+
 def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:
     other = np.ma.array([1.0, 2.0], mask=[False, True])
     with pytest.raises(ArgumentError, match="has no mask"):
