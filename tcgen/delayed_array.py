@@ -24,6 +24,7 @@ from .delayed_noting import (
     total_of,
     transposed,
     turned,
+    with_named_out,
 )
 from .delayed_run import program_of, settle
 from .errors import ArgumentError, ShapeError
@@ -129,6 +130,7 @@ class LazyArray(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        args, kwargs = with_named_out(function, args, kwargs)
         if function in UPDATES and args and isinstance(args[0], LazyArray):
             return args[0]._updated(function, args[1:], kwargs)
         options = {name: value for name, value in kwargs.items() if name != "out"}

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from inspect import Parameter, signature
 from operator import index
 from typing import Any
 
@@ -308,6 +310,28 @@ def _matmul(a: Any, b: Any) -> Noted | None:
 
 def _dot(a: Any, b: Any, out: Any = None) -> Noted | None:
     return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
+
+
+def with_named_out(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a function of NumPy, those from ``out`` on by name."""
+    names, first = _positions(function)
+    if not first < len(args) <= len(names):
+        return args, kwargs
+    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
+
+
+@lru_cache(maxsize=256)
+def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
+    """Names of the parameters, and which of them is ``out``, where that may come by position."""
+    try:
+        found = signature(function).parameters
+    except ValueError:  # nothing is known of some functions in C
+        return (), 0
+    if "out" not in found or found["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
+        return (), 0
+    return tuple(found), list(found).index("out")
 
 
 def transposed(array: Noted, axes: Any = None) -> Noted:
