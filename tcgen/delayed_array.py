@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from operator import index
+from operator import index, setitem
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .delayed_noting import FUNCTIONS, Noted, called, total_of, transposed, turned
+from .delayed_noting import (
+    FUNCTIONS,
+    UPDATES,
+    UPDATING_METHODS,
+    Noted,
+    called,
+    total_of,
+    transposed,
+    turned,
+    with_named_out,
+)
 from .delayed_run import program_of, settle
 from .errors import ArgumentError, ShapeError
 from .frontend.delayed import delayed_system
@@ -109,10 +119,7 @@ class LazyArray(NDArrayOperatorsMixin):
     ) -> Any:
         made: Noted | None = None
         if method == "at" and isinstance(inputs[0], LazyArray):
-            values = inputs[0]._values().copy()
-            ufunc.at(values, *_given(inputs[1:]), **_given(options))
-            inputs[0]._noted = _there(values)._noted
-            return None
+            return inputs[0]._updated(ufunc.at, inputs[1:], options)
         if method == "__call__" and not options:
             made = called(ufunc, _notes(inputs))
         elif method == "reduce" and ufunc is np.add:
@@ -123,6 +130,9 @@ class LazyArray(NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
+        args, kwargs = with_named_out(function, args, kwargs)
+        if function in UPDATES and args and isinstance(args[0], LazyArray):
+            return args[0]._updated(function, args[1:], kwargs)
         options = {name: value for name, value in kwargs.items() if name != "out"}
         target = kwargs.get("out")
         noting = FUNCTIONS.get(function)
@@ -138,9 +148,14 @@ class LazyArray(NDArrayOperatorsMixin):
         return _wrapped(self._values()[_given(key)])
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        self._updated(setitem, (key, value), {})
+
+    def _updated(self, change: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
+        """Let a function of NumPy change the values."""
         values = self._values().copy()  # what was noted before keeps the old ones
-        values[_given(key)] = _given(value)
+        made = change(values, *_given(args), **_given(options))
         self._noted = _there(values)._noted
+        return made
 
     @property
     def _data(self) -> Any:
@@ -150,7 +165,16 @@ class LazyArray(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name in UPDATING_METHODS:
+            change = getattr(np.ndarray, name)
+            return lambda *args, **options: self._updated(change, args, options)
         return getattr(np.asarray(self), name)
+
+    def __copy__(self) -> LazyArray:
+        return LazyArray(self._noted)  # an update of one does not reach the other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (lazy, (np.asarray(self),))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -270,6 +294,12 @@ def _refuse_other_arrays(value: object) -> None:
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    kind = type(value)  # with operators that NumPy's arrays leave the work to: SciPy's sparse ones
+    if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
+        raise ArgumentError(
+            f"a {kind.__name__} is no array to NumPy: pass its elements as one (toarray), or "
+            f"numpy.asarray of the lazy array"
+        )
 
 
 def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from inspect import Parameter, signature
 from operator import index
 from typing import Any
 
@@ -28,12 +30,16 @@ from .frontend.delayed_nodes import (
     Total,
     Turned,
     Work,
+    in_order,
     operands_of,
 )
 from .frontend.einsum import extents_of
 from .frontend.subscripts import express
 
-_HEAVIEST = 200  # operations that one kernel may hold: longer chains are run in parts
+# What waits for more is run in parts.
+_HEAVIEST = 200  # operations that one kernel may hold
+_DEEPEST = 64  # operations that wait one for the other: each takes several frames of Python's stack
+_MOST_ARRAYS = 32  # that one kernel may read: until it runs, nobody can give their memory back
 _LARGEST_POWER = 16
 _OPERATIONS: dict[Any, str] = {
     np.add: "add",
@@ -78,10 +84,18 @@ class Noted:
 def noted(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Noted:
     """Work as a node; where too much would wait, what it reads is computed first."""
     node = Node(work, shape)
-    if node.weight > _HEAVIEST:
+    if _is_too_much(node):
         settle([o for o in operands_of(node) if o.weight], dtype.name)
         node = Node(work, shape)
     return Noted(node, dtype)
+
+
+def _is_too_much(node: Node) -> bool:
+    if node.weight > _HEAVIEST or node.depth > _DEEPEST:
+        return True
+    if node.reads <= _MOST_ARRAYS:
+        return False
+    return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
 
 
 def turned(array: Noted, source: tuple[int | None, ...]) -> Noted:
@@ -298,6 +312,28 @@ def _dot(a: Any, b: Any, out: Any = None) -> Noted | None:
     return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
 
 
+def with_named_out(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a function of NumPy, those from ``out`` on by name."""
+    names, first = _positions(function)
+    if not first < len(args) <= len(names):
+        return args, kwargs
+    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
+
+
+@lru_cache(maxsize=256)
+def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
+    """Names of the parameters, and which of them is ``out``, where that may come by position."""
+    try:
+        found = signature(function).parameters
+    except ValueError:  # nothing is known of some functions in C
+        return (), 0
+    if "out" not in found or found["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
+        return (), 0
+    return tuple(found), list(found).index("out")
+
+
 def transposed(array: Noted, axes: Any = None) -> Noted:
     """``numpy.transpose`` of a delayed array."""
     if axes is None:
@@ -315,3 +351,9 @@ FUNCTIONS: dict[Any, Callable[..., Noted | None]] = {
     np.dot: _dot,
     np.transpose: transposed,
 }
+
+# What changes its first argument: it gets values of its own.
+UPDATES = frozenset(
+    (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
+)
+UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))

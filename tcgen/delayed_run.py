@@ -7,7 +7,6 @@ than a kernel's: operation by operation, as it was written.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -31,10 +30,11 @@ from .frontend.delayed_nodes import (
     snapshot,
 )
 from .ir.system import System
+from .runtime.locks import Lock
 from .runtime.program import Program
 
 _MOST_PROGRAMS = 256  # kept; the ones that were not called for longest go
-_lock = threading.Lock()
+_lock = Lock()
 _programs: OrderedDict[tuple[System, str, str], Program] = OrderedDict()
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "add": np.add,

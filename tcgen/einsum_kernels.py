@@ -6,7 +6,6 @@ three and more operands the order of contraction depends on them, so it belongs 
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from .frontend.einsum import Kernel, Path, einsum_system
 from .frontend.subscripts import Expression, express
 from .ir.tensor import Index
 from .runtime.build import find_compiler, no_compiler
+from .runtime.locks import Lock
 from .runtime.program import Program
 
 
@@ -86,7 +86,7 @@ class EinsumReport:
         return "\n".join(lines)
 
 
-_lock = threading.Lock()
+_lock = Lock()
 _programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
 _compiled = 0
 _calls: Counter[tuple[Expression, str, str, str]] = Counter()

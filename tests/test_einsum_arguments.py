@@ -191,3 +191,17 @@ def test_more_labels_than_python_nests_loops() -> None:
     letters = "abcdefghijklmnopqrstuvwxyz"
     found = tcgen.einsum(f"{letters},{letters}->{letters[::-1]}", a, a)
     assert np.array_equal(found, (a * a).transpose())
+
+
+@pytest.mark.parametrize("least", ["0", "1000000"])
+@pytest.mark.parametrize("dtype", [">f8", "<f8", ">i4", "<i4", ">c8"])
+def test_a_result_in_another_order_of_bytes(
+    dtype: str, least: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", least)
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+    given = np.arange(6, dtype="i2").reshape(2, 3)
+    found = tcgen.einsum("ij,ij->i", given, given, dtype=dtype)
+    assert found.dtype == np.dtype(dtype)
+    assert found.tolist() == [5, 50]
+    assert tcgen.einsum("ij,ij->", given, given, dtype=dtype) == 55

@@ -93,6 +93,30 @@ def test_only_the_place_of_the_result_is_lazy(
     np.testing.assert_allclose(out, wanted)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: np.sum(x, 0, None, out),
+        lambda x, out: np.sum(x, 0, None, out, False),
+        lambda x, out: np.mean(x, 0, None, out),
+        lambda x, out: np.max(x, 0, out),
+        lambda x, out: np.clip(x[0], 1.0, 2.0, out),
+        lambda x, out: np.round(x[1] / 3, 1, out),
+        lambda x, out: np.dot(x[:1, 0], x[:1], out),
+        lambda x, out: np.concatenate([x[0, :1], x[1, 1:]], 0, out),
+    ],
+)
+@pytest.mark.parametrize("lazy_operand", [True, False])
+def test_out_may_come_by_position(call: Callable[[Any, Any], Any], lazy_operand: bool) -> None:
+    given = np.arange(6.0).reshape(2, 3)
+    wanted, out = np.zeros(3), tcgen.lazy(np.zeros(3))
+    before = out + 0
+    call(given, wanted)
+    assert call(tcgen.lazy(given) if lazy_operand else given, out) is out
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(before, np.zeros(3))
+
+
 def test_casts_into_out_are_those_asked_for() -> None:
     for out in (np.zeros(3, "int64"), tcgen.lazy(np.zeros(3, "int64"))):
         with pytest.raises(ArgumentError, match="an array of int64 as out"):
@@ -251,6 +275,27 @@ def test_other_arrays_are_refused(
 ) -> None:
     with pytest.raises(ArgumentError, match=message):
         call(tcgen.lazy(np.ones(2)), other)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, other: x @ other,
+        lambda x, other: x * other,
+        lambda x, other: x + other,
+        lambda x, other: other - x,
+        lambda x, other: other / x,
+        lambda x, other: np.dot(x, other),
+    ],
+)
+def test_sparse_arrays_are_refused_but_where_they_do_the_work(
+    call: Callable[[Any, Any], Any],
+) -> None:
+    sparse = pytest.importorskip("scipy.sparse").eye_array(2, format="csr") * 3
+    x = tcgen.lazy(np.ones((2, 2)))
+    with pytest.raises(ArgumentError, match="a csr_array is no array to NumPy"):
+        call(x, sparse)
+    np.testing.assert_array_equal(sparse @ x, [[3, 3], [3, 3]])
 
 
 def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
@@ -89,19 +89,25 @@ class Node:
         work: how its elements come to be.
         shape: of its array.
         weight: operations that wait for it and below it, those read twice counted twice.
+        depth: operations that wait one for the other.
+        reads: arrays that these operations read, those read twice counted twice.
     """
 
     work: Work
     shape: Shape
     weight: int = 0
+    depth: int = 0
+    reads: int = 0
 
     def __post_init__(self) -> None:
         below = operands_of(self)
         self.weight = sum(o.weight for o in below) + 1 if below else 0
+        self.depth = max(o.depth for o in below) + 1 if below else 0
+        self.reads = sum(o.reads for o in below) if below else isinstance(self.work, Leaf)
 
     def settle(self, array: Array) -> None:
         """Put the array in the place of the work; what that read is free to go."""
-        self.work, self.weight = Leaf(array), 0
+        self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
 def operands_of(node: Node) -> tuple[Node, ...]:
@@ -124,25 +130,27 @@ def snapshot(roots: Sequence[Node]) -> tuple[Node, ...]:
         roots: nodes; one that is given twice has one copy.
     """
     copies: dict[Node, Node] = {}
-
-    def copied(node: Node) -> Node:
-        if node not in copies:
-            work = node.work  # read once: it may be another one the next time
-            copies[node] = Node(_reading(work, copied), node.shape)
-        return copies[node]
-
-    return tuple(copied(root) for root in roots)
+    return tuple(_copied(root, copies) for root in roots)
 
 
-def _reading(work: Work, copied: Callable[[Node], Node]) -> Work:
+# No function inside another one that calls itself: such a pair would keep the arrays until Python
+# looks for cycles.
+def _copied(node: Node, copies: dict[Node, Node]) -> Node:
+    if node not in copies:
+        work = node.work  # read once: it may be another one the next time
+        copies[node] = Node(_reading(work, copies), node.shape)
+    return copies[node]
+
+
+def _reading(work: Work, copies: dict[Node, Node]) -> Work:
     """Work that reads copies of its operands."""
     match work:
         case Leaf() | Scalar():
             return work
         case Elementwise(_, operands) | Product(operands):
-            return replace(work, operands=tuple(map(copied, operands)))
+            return replace(work, operands=tuple(_copied(o, copies) for o in operands))
         case Total(operand) | Turned(operand):
-            return replace(work, operand=copied(operand))
+            return replace(work, operand=_copied(operand, copies))
         case _:
             assert_never(work)
 
@@ -150,14 +158,13 @@ def _reading(work: Work, copied: Callable[[Node], Node]) -> Work:
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
     """All nodes that the roots need, each once, operands first."""
     found: dict[int, Node] = {}
-
-    def visit(node: Node) -> None:
-        if id(node) in found:
-            return
-        for operand in operands_of(node):
-            visit(operand)
-        found[id(node)] = node
-
     for root in roots:
-        visit(root)
+        _visit(root, found)
     return tuple(found.values())
+
+
+def _visit(node: Node, found: dict[int, Node]) -> None:
+    if id(node) not in found:
+        for operand in operands_of(node):
+            _visit(operand, found)
+        found[id(node)] = node

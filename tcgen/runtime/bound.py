@@ -5,7 +5,6 @@ What depends on the constants alone is computed once and kept beside the program
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ from .call import Call
 from .gpu import GpuBackend
 from .host import launches
 from .kept import Kept
+from .locks import Lock
 from .memory import MemoryUse, array_bytes, check_limit, stored_shape
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class BoundProgram:
         self.program = program
         self._on_device = program._on_device(constants)
         self._constants = constants
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._kept: Kept | None = None
         shown = find_extents(program.manifest, constants, complete=False)
         program._sample(constants)

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from .locks import Lock
+
 # tc_contraction of templates/c/contract_call.c.
 _CONTRACTION = ctypes.CFUNCTYPE(
     ctypes.c_int,
@@ -36,7 +38,7 @@ class Later:
     def __init__(self, make: Callable[[], int]) -> None:
         self.address: int | None = None
         self._make = make
-        self._lock = threading.Lock()
+        self._lock = Lock()
 
     def made(self) -> int:
         """The address of the function.

@@ -8,7 +8,6 @@ left: they all hold its lease. ``TCGEN_POOL`` says how many bytes are kept at mo
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from math import prod
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..arena import ALIGNMENT
+from .locks import Lock
 
 Array = npt.NDArray[Any]
 
@@ -51,7 +51,7 @@ class Pool:
 
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
         self._new, self._most = new, most
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._returned: deque[Array] = deque()
         self._kept: list[Array] = []  # what was left last stands last
 

@@ -6,7 +6,6 @@ A call allocates its own arena and scratch, so calls from several threads do not
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from .cpu import CpuBackend
 from .device import Device
 from .gpu import GpuBackend
 from .kept import Kept
+from .locks import Lock
 from .memory import MemoryUse, check_limit, memory_use
 from .numpy_ import NumpyBackend
 from .report import Report
@@ -49,7 +49,7 @@ class Program:
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.allocated_bytes = 0
-        self._lock = threading.Lock()
+        self._lock = Lock()
         self._backend: Backend | GpuBackend | None = None
         self._uses: dict[tuple[tuple[int, ...], int], MemoryUse] = {}
         self._found: dict[tuple[object, ...], dict[str, int]] = {}
