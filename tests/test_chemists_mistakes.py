@@ -149,3 +149,25 @@ def test_an_extent_that_the_arrays_contradict_is_refused(tmp_path: Path) -> None
         assert result.exit_code == 2
         assert f"-e o=5 contradicts the arrays in {inputs}" in result.stderr
         assert "space o has extent 2: leave it out" in result.stderr
+
+
+def test_right_sides_are_read_where_the_name_on_the_left_is_at_fault() -> None:
+    text = """
+    space o = 2
+    index i j : o
+    input y[o]
+    output r
+    r[i,a] = x[i]*y[j]
+    y[i] = n[i]
+    exp[i] = m[i]
+    """
+    with pytest.raises(SpecError) as caught:
+        tcgen.compile(text)
+    assert [d.message for d in caught.value.diagnostics] == [
+        "index a is not declared",
+        "x is neither declared nor defined",
+        "input y stands on the left",
+        "n is neither declared nor defined",
+        "the name exp is reserved",
+        "m is neither declared nor defined",
+    ]

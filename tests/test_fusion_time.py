@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from dataclasses import replace
@@ -363,3 +364,22 @@ def test_time_against_memory(tmp_path):
     plain = tcgen.compile(path, extents=extents, target="numpy")
     with pytest.raises(ArgumentError, match="compile it with pareto=True"):
         plain.report.pareto()
+
+
+def test_the_point_of_least_memory_has_a_limit_that_gives_it():
+    text = """
+    space o = 3
+    space v = 2
+    index i j : o
+    index a : v
+    input f[o,v], h[o,o]
+    output q
+    q[i,j] = S(i,j) f[i,a]*f[j,a]*exp(h[i,j])
+    """
+    made = functools.partial(tcgen.compile, text, target="numpy", objective="time")
+    first, *rest = made(pareto=True).report.pareto()
+    assert first["limit_bytes"] is None
+    assert rest
+    for point in rest:
+        report = made(memory_limit=point["limit_bytes"]).report
+        assert report["memory"]["peak_bytes"] <= point["limit_bytes"]

@@ -70,3 +70,20 @@ def test_a_chain_by_hand() -> None:
     assert memory["inputs_bytes"] == 8 * (o * v + v * v + o)
     assert memory["outputs_bytes"] == 8 * o * o
     assert memory["intermediates_unfused_bytes"] == 8 * (o * v + v * o)
+
+
+def test_a_generated_input_that_nothing_reads_takes_no_memory() -> None:
+    text = """
+    space v = 5
+    index a b c : v
+    input A[v,v], B[v,v] generated, C[v,v,v] generated
+    output r
+    r[a] = A[a,b]*B[b,a]
+    """
+    with pytest.warns(UserWarning, match="is not read by any output"):
+        program = tcgen.compile(text, target="numpy", objective="memory")
+    report = program.report
+    held = [a["bytes"] for a in report["arrays"] if a["kind"] in ("generated", "intermediate")]
+    assert sum(held) == report["memory"]["intermediates_static_bytes"]
+    unread = next(a for a in report["arrays"] if a["name"] == "C")
+    assert (unread["elements_unfused"], unread["elements"], unread["bytes"]) == (125, 0, 0)

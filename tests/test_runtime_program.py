@@ -291,3 +291,25 @@ def test_constants_on_joined_axes_are_bound_at_the_extents_of_the_call() -> None
         assert np.allclose(bound(t=other)["r"], other @ (full[v:, :v] @ full[:v, v:]).T)
     with pytest.raises(ShapeError, match=r"axis 0 of F\[p,p\] must have length 7"):
         bound(t=rand(3, 4))
+
+
+@pytest.mark.parametrize(("dtype", "noise"), [("float64", 1e-13), ("float32", 1e-5)])
+def test_zeros_of_point_groups_may_be_rounded(dtype: str, noise: float) -> None:
+    """Integrals of an atom are mostly zeros that rounding moves, and samples may meet no others."""
+    wrong = rand(12, 12, 12, 12).astype(dtype)
+    x = wrong * wrong.dtype.type(noise)
+    x[0, 1, 0, 1] = x[0, 1, 1, 0] = 1.0
+    for samples in (None, 64):
+        check_symmetry("x", x, [((0, 1, 3, 2), 1, False)], samples=samples)
+        with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+            check_symmetry("x", wrong, [((0, 1, 3, 2), 1, False)], samples=samples)
+
+
+@pytest.mark.parametrize("samples", [None, 64])
+def test_what_symmetry_leaves_no_element_may_be_rounded(samples: int | None) -> None:
+    """Three spin orbitals are one more than two electrons have: T3 is zero but for rounding."""
+    t3 = 1e-17 * rand(2, 2, 2)
+    signs = [((1, 0, 2), -1, False), ((0, 2, 1), -1, False)]
+    check_symmetry("t3", t3, signs, samples=samples)
+    with pytest.raises(CheckError, match="t3 breaks its declared symmetry"):
+        check_symmetry("t3", 1e9 * t3, signs, samples=samples)

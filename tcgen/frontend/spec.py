@@ -133,10 +133,9 @@ def _equations(lines: list[EquationLine], names: Names, problems: Problems) -> l
         by_name.setdefault(line.name.text, []).append(line)
     equations = []
     for name, group in by_name.items():
-        if name in names.tensors:
-            equation = _equation(name, group, names, reader, expander, problems)
-            if equation is not None:
-                equations.append(equation)
+        equation = _equation(name, group, names, reader, expander, problems)
+        if equation is not None:
+            equations.append(equation)
     return [_finish(equation, names, problems) for equation in (*expander.anonymous, *equations)]
 
 
@@ -148,12 +147,15 @@ def _equation(
     expander: Expander,
     problems: Problems,
 ) -> Equation | None:
-    """The sum of all lines with ``name`` on the left, in the letters of the first."""
-    tensor = names.tensors[name]
-    if tensor.is_input:
+    """The sum of all lines with ``name`` on the left, in the letters of the first.
+
+    Where the name itself is at fault, the right sides are read for their own problems.
+    """
+    tensor = names.tensors.get(name)
+    if tensor is not None and tensor.is_input:
         message = f"input {name} stands on the left"
         problems.add(lines[0].name.span, message, "give the result another name")
-        return None
+        tensor = None
     for line in lines[1:]:
         if line.assign.text == "=":
             message = f"{name} is assigned with = after its first line"
@@ -170,7 +172,7 @@ def _equation(
             continue
         used |= here
         terms += (to_letters(term, left or (), first or ()) for term in found)
-    if first is None:
+    if first is None or tensor is None:
         return None
     if not problems.count:
         _check_used(lines[0], first, used, problems)
@@ -180,7 +182,7 @@ def _equation(
 def _line_terms(
     line: EquationLine,
     left: tuple[Index, ...] | None,
-    tensor: Tensor,
+    tensor: Tensor | None,
     reader: ProductReader,
     expander: Expander,
     problems: Problems,
@@ -188,7 +190,7 @@ def _line_terms(
     """Terms of one line in its own letters, and the axes whose letters it uses."""
     before = problems.count
     products = reader.read(line.body)
-    if left is None or problems.count > before:
+    if left is None or tensor is None or problems.count > before:
         return [], set()
     if tuple(i.space for i in left) != tensor.spaces:
         axes = ",".join(s.name for s in tensor.spaces)

@@ -124,6 +124,8 @@ def _arrays(
         )
         for array in instances or [ArrayPlan(tensor)]:
             count = whole if not array.contracted else array_elements(array, extents)
+            if never_held(array, plan):
+                count = 0
             contracted = dict(array.contracted)
             rows.append(
                 {
@@ -139,6 +141,11 @@ def _arrays(
                 }
             )
     return rows
+
+
+def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
+    """True for a generated input that nothing reads: no tile of it is ever asked for."""
+    return array.tensor.role is Role.GENERATED and array not in plan.arrays
 
 
 def _letters(program: Program, tensor: Tensor) -> tuple[str, ...]:

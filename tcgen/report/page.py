@@ -21,7 +21,7 @@ from ..ir.tensor import Role, element_bytes
 from ..manifest import Manifest
 from ..runtime.memory import ITEM_BYTES
 from ..runtime.report import fusion_text
-from .contents import report_json
+from .contents import never_held, report_json
 from .counts import array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .nest import nest_text
@@ -303,7 +303,9 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
             if tensor.name in stored
             else whole_product(tensor)
         )
-        held = array_product(array) if array.contracted else whole
+        held = [array_product(array) if array.contracted else whole]
+        if never_held(array, plan):
+            held = []
         fused = ", ".join(
             i if row["tile"][i] == 1 else f"{i} by {row['tile'][i]}" for i in row["fused"]
         )
@@ -315,8 +317,8 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
                 _text(indices, "letters"),
                 _text(fused, "letters"),
                 numbers.cell(row["elements_unfused"], {"sum": [[whole, 1]]}),
-                numbers.cell(row["elements"], {"sum": [[held, 1]]}),
-                numbers.cell(row["bytes"], {"sum": [[held, item]]}, largest=True),
+                numbers.cell(row["elements"], {"sum": [[part, 1] for part in held]}),
+                numbers.cell(row["bytes"], {"sum": [[part, item] for part in held]}, largest=True),
                 _text(" ".join(f"s{c}" for c in row["consumers"]), "soft"),
             )
         )

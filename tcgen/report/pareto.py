@@ -34,8 +34,8 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
         points: at most this many limits below the unfused peak are tried.
 
     Returns:
-        ``limit_bytes`` (None: no limit), ``peak_bytes``, ``seconds``, ``loops`` (shared, with their
-        tiles) and ``repeats`` (statements computed more than once) of each point.
+        ``limit_bytes`` that gives the plan (None: no limit), ``peak_bytes``, ``seconds``, ``loops``
+        (shared, with their tiles) and ``repeats`` (statements computed more than once), by point.
 
     Raises:
         PlanError: the solver refuses the model.
@@ -68,7 +68,7 @@ def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
     steps = [v.step for v in plan.visits]
     peak = plan_peak(plan) + results
     return {
-        "limit_bytes": None if limit is None or peak > limit else limit,
+        "limit_bytes": None if limit is None else max(limit, peak),  # the least misses its own
         "peak_bytes": peak,
         "seconds": float(plan.solve.value or 0),
         "loops": [str(loop).partition("#")[0] for loop in plan.loops],
