@@ -31,7 +31,7 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
     Args:
         plan: of the program, at its planning extents.
         options: ``dtype``, ``machine`` and ``effort`` are read.
-        points: at most this many limits below the unfused peak are tried.
+        points: at most this many limits below the unfused peak are tried, besides the least.
 
     Returns:
         ``limit_bytes`` (None: no limit), ``peak_bytes``, ``seconds``, ``loops`` (shared, with their
@@ -48,27 +48,30 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
         point = _point(made, limit, results)
-        found.append(point)
-        if point["peak_bytes"] > limit:  # the least that was found
+        if point["peak_bytes"] > limit:  # none fits: what it needs is the last limit
+            limit = point["peak_bytes"]
+            made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
+            found.append(_point(made, limit, results))
             break
+        found.append(point)
         limit = point["peak_bytes"]
-    return [
-        p
-        for n, p in enumerate(found)
-        if not any(
-            o["peak_bytes"] <= p["peak_bytes"]
-            and o["seconds"] <= p["seconds"]
-            and (o["peak_bytes"], o["seconds"], m) != (p["peak_bytes"], p["seconds"], n)
-            for m, o in enumerate(found)
-        )
-    ]
+    return _unbeaten(found)
+
+
+def _unbeaten(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points that no other beats in both, most memory first; one of several equal points."""
+    kept: list[dict[str, Any]] = []
+    for point in sorted(found, key=lambda p: (p["peak_bytes"], p["seconds"])):
+        if not kept or point["seconds"] < kept[-1]["seconds"]:
+            kept.append(point)
+    return kept[::-1]
 
 
 def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
     steps = [v.step for v in plan.visits]
     peak = plan_peak(plan) + results
     return {
-        "limit_bytes": None if limit is None or peak > limit else limit,
+        "limit_bytes": limit,
         "peak_bytes": peak,
         "seconds": float(plan.solve.value or 0),
         "loops": [str(loop).partition("#")[0] for loop in plan.loops],
