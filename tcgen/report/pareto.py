@@ -20,18 +20,18 @@ from .svg import drawing, element, label
 from .tables import readable_bytes
 
 _STEP = 4  # from one limit to the next
+_LIMITS = 6  # at most, below the peak without a limit; the least comes on top
 WIDTH, HEIGHT = 860.0, 260.0
 _APART = 16.0  # between two ticks
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 30.0, 14.0, 40.0
 
 
-def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[dict[str, Any]]:
+def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
     """Points of the curve, from the most memory to the least.
 
     Args:
         plan: of the program, at its planning extents.
         options: ``dtype``, ``machine`` and ``effort`` are read.
-        points: at most this many limits below the unfused peak are tried, besides the least.
 
     Returns:
         ``limit_bytes`` (None: no limit), ``peak_bytes``, ``seconds``, ``loops`` (shared, with their
@@ -44,7 +44,7 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
     results = output_bytes(plan.program, plan.extent_of, options.dtype)
     found = [_point(plan_fusion(plan.program, wish), None, results)]
     limit = found[0]["peak_bytes"]
-    for _ in range(points):
+    for _ in range(_LIMITS):
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
         point = _point(made, limit, results)
