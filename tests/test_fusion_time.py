@@ -27,6 +27,7 @@ from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
+from tcgen.report.tables import readable_bytes
 from tcgen.testing import random_arrays
 
 SIZES = (("o", 5), ("v", 7))
@@ -370,6 +371,8 @@ def test_time_against_memory(tmp_path):
     assert "Time against memory" in page
     assert page.count("<polyline") == 1
     assert page.count('href="#pareto"') == 1
+    drawn = page[page.index("Predicted time against peak memory") :]
+    assert f">{readable_bytes(points[0]['peak_bytes'])}</text>" in drawn  # the tick at the edge
     plain = tcgen.compile(path, extents=extents, target="numpy")
     plain.save(tmp_path / "plain")
     assert 'href="#pareto"' not in (tmp_path / "plain" / "report.html").read_text()

@@ -23,7 +23,7 @@ _STEP = 4  # from one limit to the next
 _LIMITS = 6  # at most, below the peak without a limit; the least comes on top
 WIDTH, HEIGHT = 860.0, 260.0
 _APART = 16.0  # between two ticks
-LEFT, RIGHT, TOP, BOTTOM = 78.0, 30.0, 14.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 40.0, 14.0, 40.0
 
 
 def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
@@ -103,7 +103,7 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
     drawn = [p for p in points if p["seconds"]]
     line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
     parts = [element("polyline", points=line, class_="chosen c0", fill="none")]
-    last_x, last_y = WIDTH + 2 * _APART, HEIGHT + 2 * _APART
+    last_x, last_y = WIDTH + 4 * _APART, HEIGHT + 2 * _APART
     for point in drawn:  # from right to left and from below; ticks that would overlap are left out
         x, y = place(point)
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))
