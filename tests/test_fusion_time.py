@@ -28,6 +28,7 @@ from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
+from tcgen.report.tables import readable_bytes
 from tcgen.testing import random_arrays
 
 SIZES = (("o", 5), ("v", 7))
@@ -300,6 +301,15 @@ def test_too_small_a_limit_names_the_least():
     assert program.report["memory"]["peak_bytes"] <= least
 
 
+def test_the_least_of_a_program_may_be_a_triangle_of_tiles():
+    """Loops i and j alone leave 20 x 20 elements of g: 3,200 bytes, and 8 of the energy."""
+    wish = {"extents": {"o": 5, "v": 20, "x": 40}, "objective": "time", "target": "numpy"}
+    with pytest.raises(MemoryLimitError, match=r"needs 208 bytes.*Raise the limit to 208 "):
+        tcgen.compile(spec_path("mp2_df"), memory_limit=100, **wish)
+    program = tcgen.compile(spec_path("mp2_df"), memory_limit=208, **wish)
+    assert program.report["memory"]["peak_bytes"] <= 208
+
+
 def test_time_of_a_product(hand_plans):
     """Work at the efficiency of the tile, traffic and calls, counted by hand."""
     space = Space("n")
@@ -361,7 +371,12 @@ def test_time_against_memory(tmp_path):
     page = (tmp_path / "ladder" / "report.html").read_text()
     assert "Time against memory" in page
     assert page.count("<polyline") == 1
+    assert page.count('href="#pareto"') == 1
+    drawn = page[page.index("Predicted time against peak memory") :]
+    assert f">{readable_bytes(points[0]['peak_bytes'])}</text>" in drawn  # the tick at the edge
     plain = tcgen.compile(path, extents=extents, target="numpy")
+    plain.save(tmp_path / "plain")
+    assert 'href="#pareto"' not in (tmp_path / "plain" / "report.html").read_text()
     with pytest.raises(ArgumentError, match="compile it with pareto=True"):
         plain.report.pareto()
 
@@ -383,3 +398,23 @@ def test_the_point_of_least_memory_has_a_limit_that_gives_it():
     for point in rest:
         report = made(memory_limit=point["limit_bytes"]).report
         assert report["memory"]["peak_bytes"] <= point["limit_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "extents", "least"),
+    [
+        ("mp2_df", {"o": 5, "v": 20, "x": 40}, 208),
+        ("drpa", {"o": 3, "v": 8, "x": 12, "q": 4}, 4616),
+        ("sosmp2_laplace_df", {"o": 5, "v": 20, "x": 30, "q": 4}, 40),
+    ],
+)
+def test_the_curve_ends_at_the_least(name, extents, least):
+    """No limit that a program cannot keep is a point, and two equal plans are one point."""
+    program = tcgen.compile(
+        spec_path(name), extents=extents, target="numpy", objective="time", pareto=True
+    )
+    points = program.report.pareto()
+    assert points[-1]["peak_bytes"] == least
+    for more, less in itertools.pairwise(points):
+        assert less["peak_bytes"] <= less["limit_bytes"] < more["peak_bytes"]
+        assert less["seconds"] > more["seconds"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,11 @@ from tcgen.runtime import build
 SOURCE = "int tcgen_answer(void) { return 42; }\n"
 
 
+def built(text: str) -> ctypes.CDLL:
+    """The library of one C source."""
+    return build.build_libraries([build.Source(text)])[0]
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
@@ -24,9 +30,9 @@ def test_builds_once_and_then_takes_the_object(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert build.cache_info() == {"folder": str(folder), "objects": 0, "bytes": 0}
-    assert build.build_library(SOURCE).tcgen_answer() == 42
+    assert built(SOURCE).tcgen_answer() == 42
     monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
-    assert build.build_library(SOURCE).tcgen_answer() == 42
+    assert built(SOURCE).tcgen_answer() == 42
     info = build.cache_info()
     assert info["objects"] == 1
     assert info["bytes"] > 0
@@ -39,25 +45,25 @@ def test_a_damaged_object_is_built_again(folder: Path) -> None:
     source = SOURCE.replace("42", "43")
     build._store(build._key(build.Source(source), build.probe_compiler()), b"not an object")
     (damaged,) = (folder / "objects").glob("*.so")
-    assert build.build_library(source).tcgen_answer() == 43  # right name, wrong content
+    assert built(source).tcgen_answer() == 43  # right name, wrong content
     assert not damaged.exists()
     (good,) = (folder / "objects").glob("*.so")
     (folder / "objects" / f"{good.name.partition('-')[0]}-0.so").mkdir()  # cannot be removed
-    assert build.build_library(source).tcgen_answer() == 43
+    assert built(source).tcgen_answer() == 43
     content = good.read_bytes()
     good.unlink()  # a new file: this process has the old one mapped
     good.write_bytes(content[:-100])
     code = (
-        "from tcgen.runtime.build import build_library\n"
-        f"assert build_library({source!r}).tcgen_answer() == 43"
+        "from tcgen.runtime.build import Source, build_libraries\n"
+        f"assert build_libraries([Source({source!r})])[0].tcgen_answer() == 43"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
 
 
 def test_two_processes_build_the_same(folder: Path) -> None:
     code = (
-        "from tcgen.runtime.build import build_library\n"
-        f"assert build_library({SOURCE!r}).tcgen_answer() == 42"
+        "from tcgen.runtime.build import Source, build_libraries\n"
+        f"assert build_libraries([Source({SOURCE!r})])[0].tcgen_answer() == 42"
     )
     root = Path(__file__).parents[1]
     workers = [subprocess.Popen([sys.executable, "-c", code], cwd=root) for _ in range(3)]
@@ -67,7 +73,7 @@ def test_two_processes_build_the_same(folder: Path) -> None:
 
 def test_failure_keeps_the_log(folder: Path) -> None:
     with pytest.raises(BuildError, match="failed with exit code 1") as caught:
-        build.build_library("int broken(void) { return nothing; }")
+        built("int broken(void) { return nothing; }")
     assert "nothing" in str(caught.value)
     (log,) = (folder / "logs").glob("*.log")
     assert str(log) in str(caught.value)
@@ -84,7 +90,7 @@ def test_no_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BuildError, match=r'tried cc, gcc and clang.*target="numpy"'):
-        build.build_library(SOURCE)
+        built(SOURCE)
 
 
 def test_flags_that_a_compiler_refuses_are_left_out(
@@ -101,7 +107,7 @@ def test_flags_that_a_compiler_refuses_are_left_out(
         compiler = build.probe_compiler()
     assert not compiler.openmp
     assert "-ffp-contract=fast" in compiler.flags
-    assert build.build_library(SOURCE).tcgen_answer() == 42
+    assert built(SOURCE).tcgen_answer() == 42
 
 
 def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
@@ -162,7 +168,7 @@ def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     blocked.write_text("")
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(blocked))
     with pytest.raises(UnavailableError, match="set TCGEN_CACHE_DIR to a folder"):
-        build.build_library(SOURCE)
+        built(SOURCE)
 
 
 @pytest.mark.usefixtures("folder")
@@ -173,4 +179,4 @@ def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(build.tempfile, "TemporaryDirectory", refused)
     with pytest.raises(UnavailableError, match=r"No space left on device\): set TMPDIR"):
-        build.build_library("int tc_no_room(void) { return 0; }\n")
+        built("int tc_no_room(void) { return 0; }\n")

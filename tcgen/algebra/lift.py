@@ -49,13 +49,12 @@ class Lifted:
         return self.spaces.index(space)
 
 
-def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
+def lift(system: System, complex_values: bool) -> Lifted:
     """The equations as sums, each left side with its symmetry.
 
     Args:
         system: expanded equations.
         complex_values: whether hermitian symmetries must be left alone.
-        images: False leaves the symmetry of left sides unused.
     """
     lifted = Lifted(system, Algebra(Forms()))
     plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
@@ -73,7 +72,7 @@ def lift(system: System, complex_values: bool, images: bool = True) -> Lifted:
     for space in sorted(system.spaces, key=lambda s: s.name):
         lifted.space(space)
     for number, equation in enumerate(plain):
-        _lift_equation(lifted, -1 - number, equation, labels, complex_values, images)
+        _lift_equation(lifted, -1 - number, equation, labels, complex_values)
     return _ordered(lifted)
 
 
@@ -122,19 +121,17 @@ def _lift_equation(
     equation: Equation,
     labels: Mapping[str, int],
     complex_values: bool,
-    images: bool,
 ) -> None:
     lhs = equation.lhs
     rank = len(lhs.indices)
     group: Group = trivial(rank)
-    if images:
-        probe = replace(lhs.tensor, symmetry=output_symmetry(equation, complex_values))
-        full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
-        if len(full) <= _MOST_IMAGES:
-            group = full
-        else:
-            text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
-            lifted.notes.append(f"{text}, more than {_MOST_IMAGES}, is not used")
+    probe = replace(lhs.tensor, symmetry=output_symmetry(equation, complex_values))
+    full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
+    if len(full) <= _MOST_IMAGES:
+        group = full
+    else:
+        text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
+        lifted.notes.append(f"{text}, more than {_MOST_IMAGES}, is not used")
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
     total = Sum(frame, {})
     opaque: list[Term] = []

@@ -30,7 +30,7 @@ def merge_equal_intermediates(system: System, complex_values: bool) -> System:
     equations: list[Equation] = []
     for old in system.equations:
         equation = old
-        for name in _names(old):
+        for name in old.reads:
             if name in copies:
                 equation = _redirected(equation, copies[name])
         equations.append(equation)
@@ -46,10 +46,6 @@ def merge_equal_intermediates(system: System, complex_values: bool) -> System:
         else:
             earlier.append(equation)
     return keep_needed(replace(system, equations=tuple(equations)))
-
-
-def _names(equation: Equation) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(r.tensor.name for t in equation.terms for r in t.refs))
 
 
 def _redirected(equation: Equation, copy: Equation) -> Equation:

@@ -26,17 +26,12 @@ def _ring(name: str, by_name: dict[str, Equation], path: list[str], done: set[st
     if name in done or name not in by_name:
         return []
     path.append(name)
-    for read in read_names(by_name[name]):
+    for read in by_name[name].reads:
         found = _ring(read, by_name, path, done)
         if found:
             return found
     done.add(path.pop())
     return []
-
-
-def read_names(equation: Equation) -> tuple[str, ...]:
-    """Names of the tensors that an equation reads, each once, in order."""
-    return tuple(dict.fromkeys(r.tensor.name for t in equation.terms for r in t.refs))
 
 
 def assemble(
@@ -65,7 +60,7 @@ def assemble(
     wanted = {t.name for t in outputs}
     frontier = [t.name for t in outputs]
     while frontier:
-        for read in read_names(by_name[frontier.pop()]):
+        for read in by_name[frontier.pop()].reads:
             if read in by_name and read not in wanted:
                 wanted.add(read)
                 frontier.append(read)
@@ -73,7 +68,7 @@ def assemble(
     for equation in equations:
         if equation.lhs.tensor.name in wanted and not equation.anonymous:
             _place(equation, by_name, ordered)
-    used = {r for e in ordered.values() for r in read_names(e)}
+    used = {r for e in ordered.values() for r in e.reads}
     warnings = [
         f"{_at(e)}{e.lhs.tensor.name} is not needed by any output and is not computed"
         for e in equations
@@ -100,7 +95,7 @@ def _place(equation: Equation, by_name: dict[str, Equation], ordered: dict[str, 
     name = equation.lhs.tensor.name
     if name in ordered:
         return
-    for read in read_names(equation):
+    for read in equation.reads:
         if read in by_name:
             _place(by_name[read], by_name, ordered)
     ordered[name] = equation

@@ -102,7 +102,7 @@ def orbit_nests(program: Program, hot: Collection[Tensor]) -> Iterator[OrbitNest
         program: a formula sequence.
         hot: arrays that should shrink.
     """
-    large = tuple(t for t in hot if t.role is Role.TEMP)
+    large = tuple(t for t in hot if t.role is Role.TEMP and t.spaces)
     for step in program.steps:
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue

@@ -333,8 +333,9 @@ class _Search:
 
         The limit makes no difference, so that a limit of what this plan takes can be kept.
         """
+        arrays, dtype = self.program.intermediates, self.request.dtype
         plans: list[FusionPlan] = []
-        again = recomputed(self.program, self.program.intermediates)
+        again = recomputed(self.program, arrays)
         for made in ((), again) if again else ((),):
             graph = fusion_graph(self.program, made)
             found = sharing_with_repeats(graph)
@@ -349,6 +350,7 @@ class _Search:
                 placed = place_arrangement(found, arrangement)
                 tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
                 plans.append(self._plan(found, tiled))
+        plans += [n.plan(1, self.extents, dtype) for n in orbit_nests(self.program, arrays)]
         return min(plans, key=lambda p: plan_peak(p))
 
     def _smallest(self, found: Sharing) -> Arrangement | None:

@@ -76,6 +76,11 @@ class Equation:
     span: Span | None = None
     anonymous: bool = False
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Names of the tensors that the right side reads, each once, in order."""
+        return tuple(dict.fromkeys(r.tensor.name for t in self.terms for r in t.refs))
+
 
 @dataclass(frozen=True, slots=True)
 class System:

@@ -95,6 +95,7 @@ def report_html(
         "after_peak": numbers.held("after", peaks[1]),
         "legend": _legend(plan, manifest.dtype),
         "pareto": _pareto(plan, report, pareto or []),
+        "pareto_link": '<a href="#pareto">Time against memory</a> ' if pareto else "",
         "arrays": _arrays(plan, manifest, report, numbers),
     }
     data = {
@@ -343,8 +344,16 @@ def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any
         )
         for p in points
     )
-    heads = ("limit, bytes", "peak, bytes", "predicted seconds", "shared loops", "steps repeated")
-    head = "".join(f'<th scope="col">{h}</th>' for h in heads)
+    head = "".join(
+        f'<th scope="col"{kind}>{name}</th>'
+        for name, kind in (
+            ("limit, bytes", ' class="number"'),
+            ("peak, bytes", ' class="number"'),
+            ("predicted seconds", ' class="number"'),
+            ("shared loops", ""),
+            ("steps repeated", ' class="number"'),
+        )
+    )
     return (
         '<section id="pareto"><h2>Time against memory</h2>'
         '<p class="soft">Plans of least predicted time for a row of memory limits, at the extents '

@@ -20,18 +20,18 @@ from .svg import drawing, element, label
 from .tables import readable_bytes
 
 _STEP = 4  # from one limit to the next
+_LIMITS = 6  # at most, below the peak without a limit; the least comes on top
 WIDTH, HEIGHT = 860.0, 260.0
 _APART = 16.0  # between two ticks
-LEFT, RIGHT, TOP, BOTTOM = 78.0, 30.0, 14.0, 40.0
+LEFT, RIGHT, TOP, BOTTOM = 78.0, 40.0, 14.0, 40.0
 
 
-def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[dict[str, Any]]:
+def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
     """Points of the curve, from the most memory to the least.
 
     Args:
         plan: of the program, at its planning extents.
         options: ``dtype``, ``machine`` and ``effort`` are read.
-        points: at most this many limits below the unfused peak are tried.
 
     Returns:
         ``limit_bytes`` that gives the plan (None: no limit), ``peak_bytes``, ``seconds``, ``loops``
@@ -44,31 +44,34 @@ def pareto_points(plan: FusionPlan, options: Options, points: int = 6) -> list[d
     results = output_bytes(plan.program, plan.extent_of, options.dtype)
     found = [_point(plan_fusion(plan.program, wish), None, results)]
     limit = found[0]["peak_bytes"]
-    for _ in range(points):
+    for _ in range(_LIMITS):
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
         point = _point(made, limit, results)
-        found.append(point)
-        if point["peak_bytes"] > limit:  # the least that was found
+        if point["peak_bytes"] > limit:  # none fits: what it needs is the last limit
+            limit = point["peak_bytes"]
+            made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
+            found.append(_point(made, limit, results))
             break
+        found.append(point)
         limit = point["peak_bytes"]
-    return [
-        p
-        for n, p in enumerate(found)
-        if not any(
-            o["peak_bytes"] <= p["peak_bytes"]
-            and o["seconds"] <= p["seconds"]
-            and (o["peak_bytes"], o["seconds"], m) != (p["peak_bytes"], p["seconds"], n)
-            for m, o in enumerate(found)
-        )
-    ]
+    return _unbeaten(found)
+
+
+def _unbeaten(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points that no other beats in both, most memory first; one of several equal points."""
+    kept: list[dict[str, Any]] = []
+    for point in sorted(found, key=lambda p: (p["peak_bytes"], p["seconds"])):
+        if not kept or point["seconds"] < kept[-1]["seconds"]:
+            kept.append(point)
+    return kept[::-1]
 
 
 def _point(plan: FusionPlan, limit: int | None, results: int) -> dict[str, Any]:
     steps = [v.step for v in plan.visits]
     peak = plan_peak(plan) + results
     return {
-        "limit_bytes": None if limit is None else max(limit, peak),  # the least misses its own
+        "limit_bytes": limit,
         "peak_bytes": peak,
         "seconds": float(plan.solve.value or 0),
         "loops": [str(loop).partition("#")[0] for loop in plan.loops],
@@ -100,7 +103,7 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
     drawn = [p for p in points if p["seconds"]]
     line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
     parts = [element("polyline", points=line, class_="chosen c0", fill="none")]
-    last_x, last_y = WIDTH + 2 * _APART, HEIGHT + 2 * _APART
+    last_x, last_y = WIDTH + 4 * _APART, HEIGHT + 2 * _APART
     for point in drawn:  # from right to left and from below; ticks that would overlap are left out
         x, y = place(point)
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))

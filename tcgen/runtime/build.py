@@ -249,11 +249,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_jobs.clear)  # threads stay with the parent
 
 
-def build_library(text: str) -> ctypes.CDLL:
-    """:func:`build_libraries` for one C source."""
-    return build_libraries((Source(text),))[0]
-
-
 def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
     """Compile C sources, all at once, or take the objects from the cache, and load them.
 
