@@ -126,7 +126,7 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
 #define TC_PACE 1048576          /* parts of a square */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_BROAD 768             /* bytes of a row of the columns that wait together, with one panel, */
+#define TC_BROAD (24*TC_VECTOR)  /* bytes of a row of the columns that wait together, with one panel, */
 #define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FILLED 786432         /* or fill it, beside targets that go through a buffer */

@@ -111,7 +111,11 @@ static inline __attribute__((always_inline)) void tc_pack_square_$kind($real *re
 {
     tc_row_$kind x[TC_SIDE];
     _Pragma("GCC unroll 8")
-    for (int n = 0; n < TC_SIDE; ++n) x[n] = alpha**(const tc_any_row_$kind *)(from + row[n]);
+    for (int n = 0; n < TC_SIDE; ++n) {
+        const $real *const source = from + row[n];
+        __builtin_prefetch(source + 128/$bytes, 0, 3);  /* two lines on, often of the next squares */
+        x[n] = alpha**(const tc_any_row_$kind *)source;
+    }
     tc_turn_rows_$kind(x);
     _Pragma("GCC unroll 8")
     for (int n = 0; n < TC_SIDE; ++n) *(tc_any_row_$kind *)(to + n*apart) = x[n];
