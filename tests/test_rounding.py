@@ -1,4 +1,4 @@
-"""Loops of lazy arrays round each operation, as NumPy; those of specs may round two at once."""
+"""Loops of lazy arrays round each real operation, as NumPy; those of specs may round two at once."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def test_a_difference_of_equal_products_is_zero(dtype: Any) -> None:
     np.testing.assert_array_equal(np.asarray(lazy * lazy - tcgen.lazy(x.copy()) * x.copy()), 0)
 
 
-def test_arithmetic_is_numpys_to_the_last_bit() -> None:
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_real_arithmetic_is_numpys_to_the_last_bit(dtype: Any) -> None:
     random = np.random.default_rng(2)
-    x, y, z = random.uniform(-1, 1, (3, 37, 41))
+    x, y, z = random.uniform(-1, 1, (3, 37, 41)).astype(dtype)
 
     def work(x: Any, y: Any, z: Any) -> Any:
         return (x * y + z) * x - y / 3 + np.sqrt(x * x + y * y + 1e-3)
