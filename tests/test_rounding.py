@@ -1,4 +1,4 @@
-"""Loops of lazy arrays round each real operation, as NumPy; those of specs may round two at once."""
+"""Loops of lazy arrays round each real operation, as NumPy; specs may round two at once."""
 
 from __future__ import annotations
 
