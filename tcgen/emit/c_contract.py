@@ -23,6 +23,7 @@ _CALLERS = {
     ),
     "staged": (
         "c/contract_work.c",
+        "c/contract_strip.c",
         "c/contract_stage_layout.c",
         "c/contract_stage.c",
         "c/contract_staged.c",
@@ -56,6 +57,7 @@ def contraction_call() -> str:
     return fill(
         "c/contract_call.c",
         depth=str(packing.DEPTH),
+        panels=str(packing.PANELS),
         left=str(packing.LEFT),
         right=str(packing.RIGHT),
         rows=str(packing.ROWS),
@@ -103,15 +105,19 @@ def _tiles(part: str, kind: str) -> str:
     """Tiles of one way to read operands, and the table in which callers find them."""
     left, right = _READ[part]
     turning = part.startswith("staged")
-    made = [(height, cached) for cached in range(1 + turning) for height in (1, 2, 3)]
-    table = ["0", *(f"tc_tile_{kind}_{height}_{cached}" for height, cached in made)]
+    heights = (1, 2, 3)
+    made = [(height, way) for way in range(1 + turning) for height in heights]
+    table = ["0", *(f"tc_tile_{kind}_{height}_{way}" for height, way in made)]
+    across = heights if part == "staged_left" else ()
+    table += [f"TC_ACROSS(tc_tile_{kind}_{height}_2)" for height in across]
     return fill(
         "c/contract_tiles.c",
         kind=kind,
         left=left,
         right=right,
         turning=str(int(turning)),
-        tiles="\n".join(f"TC_TILE({height}, {cached})" for height, cached in made),
+        tiles="\n".join(f"TC_TILE({height}, {way})" for height, way in made),
+        across="\n".join(f"TC_TILE({height}, 2)" for height in across),
         table=", ".join(table),
     )
 

@@ -10,7 +10,10 @@ typedef struct {
 } tc_group;
 
 enum { TC_PACK_LEFT = 1, TC_PACK_RIGHT = 2 };
-enum { TC_DEPTH = $depth };  /* most summed points of a block */
+enum {
+    TC_DEPTH = $depth,   /* most summed points of a block, */
+    TC_PANELS = $panels,  /* most doubles of its left operand */
+};
 
 /* c (+)= alpha a b, summed over k: m has strides in a and c, n in b and c, k in a and b, batch in a
  * and b, target is the batch in c. Each thread packs in memory of its own, memory_bytes apart.
@@ -34,7 +37,8 @@ static inline tc_blocks tc_blocks_of(
     const int64_t more = 8*parts/element;
     tc_blocks most = {0};
     most.depth = tc_min(TC_DEPTH/parts, summed > 1 ? summed : 1);
-    most.left = tc_min(more*$left/(parts*parts), (3*rows + $spare)*most.depth);
+    const int64_t left = parts == 1 ? $left : TC_PANELS;  /* complex products are not staged */
+    most.left = tc_min(more*left/(parts*parts), (3*rows + $spare)*most.depth);
     most.right = tc_min(more*$right, (columns + $spare)*most.depth);
     most.rows = tc_min($rows, rows + $spare);
     most.columns = tc_min($columns, columns + $spare);
