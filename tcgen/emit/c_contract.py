@@ -23,7 +23,7 @@ _CALLERS = {
     ),
     "staged": (
         "c/contract_work.c",
-        "c/contract_strip.c",
+        "c/contract_band.c",
         "c/contract_stage_layout.c",
         "c/contract_stage.c",
         "c/contract_staged.c",

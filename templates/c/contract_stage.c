@@ -107,10 +107,10 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 tile.fetches = tc_min(share, (lines - fetched)/tile.tiles);
                 fetched += tile.fetches*tile.tiles;
                 done += tile.tiles;
-                tile.squares = tc_within_strip_$kind(before,
+                tile.squares = tc_within_band_$kind(before,
                     tc_min(pace*done/TC_PACE - (squares - before->left), before->left));
                 run_tile[panel[q].height](&tile);
-                tc_end_strip_$kind(before, tile.squares);
+                tc_end_band_$kind(before, tile.squares);
             }
         }
     }
@@ -178,7 +178,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     $real *const buffers = s->of_columns ? right : left + slot;
     tc_fetch_$kind fetch;
     tc_ahead_$kind ahead = {.lines = 0};
-    tc_strip_of_$kind strip;
+    tc_band_$kind band;
     int64_t along[TC_LONGER*TC_LINE], unused;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
@@ -205,7 +205,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                     b, b_column + j, b_depth, w->alpha);
             }
         }
-        tc_turning_$kind before = {.left = 0, .way = s->way, .strip = &strip};
+        tc_turning_$kind before = {.left = 0, .way = s->way, .band = &band};
         const int64_t end = s->blocks*(share + 1)/shares;
         for (int64_t block = s->blocks*share/shares; block < end; ++block) {
             int64_t panel, element, from, to, next_panel, next_element, next;
@@ -218,7 +218,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             tc_turning_$kind now = {
                 .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1, .run = run,
                 .c = w->c + c_start + to, .c_row = places, .c_column = c_column, .add = w->add,
-                .way = s->way, .strip = &strip,
+                .way = s->way, .band = &band,
             };
             if (s->of_columns) {
                 now.rows = tc_points(&w->m);
@@ -239,7 +239,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             tc_begin_turning_$kind(&now);
             tc_turn_edges_$kind(&now);
             before = now;
-            if (s->way == TC_ACROSS_LINES) tc_begin_strip_$kind(&before);
+            if (s->way == TC_ACROSS_LINES) tc_begin_band_$kind(&before);
         }
         tc_turn_rest_$kind(&before);
     }

@@ -14,7 +14,7 @@ typedef struct {
     int64_t column, row, element;
 } tc_square_$kind;
 
-/* A strip: ``rows`` rows of the target that begin ``begin`` elements after a line, at ``to``. A line is put
+/* A band: ``rows`` rows of the target that begin ``begin`` elements after a line, at ``to``. A line is put
  * together of the elements that are turned and those turned before them, as ``from`` says; the lines with
  * which rows begin and end are left.
  */
@@ -23,7 +23,7 @@ typedef struct {
     $real *to[TC_LANES];
     tc_vec_$kind before[TC_LANES], first[TC_LANES], last[TC_LANES];
     tc_pick_$kind from[TC_LANES];
-} tc_strip_of_$kind;
+} tc_band_$kind;
 
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square while the next
  * block is computed. Squares go along ``run`` elements of a row of the target, then along ``rows`` rows
@@ -36,7 +36,7 @@ typedef struct {
     $real *c;
     const int64_t *c_row, *c_column;
     int add, way;  /* to what is there; how it is stored, */
-    tc_strip_of_$kind *strip;  /* across lines */
+    tc_band_$kind *band;  /* across lines */
     int64_t left;  /* squares, from this one on */
     tc_square_$kind next;
 } tc_turning_$kind;
@@ -128,16 +128,16 @@ static __attribute__((noinline, cold)) void tc_turn_part_$kind(
 }
 
 #ifdef TC_MERGE_$kind
-/* Store the line of a row of a strip that a square completes, or keep it where it is not whole. */
+/* Store the line of a row of a band that a square completes, or keep it where it is not whole. */
 static inline __attribute__((always_inline)) void tc_join_line_$kind(
-    tc_strip_of_$kind *strip, int row, tc_vec_$kind x, int64_t element, int64_t last)
+    tc_band_$kind *band, int row, tc_vec_$kind x, int64_t element, int64_t last)
 {
-    const tc_vec_$kind line = TC_MERGE_$kind(x, strip->before[row], strip->from[row]);
-    strip->before[row] = x;
-    if (row >= strip->rows) return;
-    if (element == 0) strip->first[row] = line;
-    else if (element == last) strip->last[row] = line;
-    else TC_STREAM_$kind((tc_vec_$kind *)(strip->to[row] + element), line);
+    const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
+    band->before[row] = x;
+    if (row >= band->rows) return;
+    if (element == 0) band->first[row] = line;
+    else if (element == last) band->last[row] = line;
+    else TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
 }
 #endif
 
@@ -160,7 +160,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_$kind(
             const int row = side*(TC_LANES/2) + n;
 #ifdef TC_MERGE_$kind
             if (way == TC_ACROSS_LINES) {
-                tc_join_line_$kind(t->strip, row, x[n], at->element, t->all_run - TC_LINE);
+                tc_join_line_$kind(t->band, row, x[n], at->element, t->all_run - TC_LINE);
                 continue;
             }
 #endif
