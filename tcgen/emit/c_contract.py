@@ -57,8 +57,8 @@ def contraction_call() -> str:
     return fill(
         "c/contract_call.c",
         depth=str(packing.DEPTH),
-        panels=str(packing.PANELS),
         left=str(packing.LEFT),
+        staged=str(packing.STAGED),
         right=str(packing.RIGHT),
         rows=str(packing.ROWS),
         columns=str(packing.COLUMNS),
@@ -150,7 +150,9 @@ def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
     sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
     kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
-    return f"tc_packing(sizeof({kind['scalar']}), {kind['parts']}, {', '.join(sizes)})"
+    assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
+    given = [kind["parts"], *sizes, str(int(stmt.scheme.stages_rows))]
+    return f"tc_packing(sizeof({kind['scalar']}), {', '.join(given)})"
 
 
 def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:

@@ -56,8 +56,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     const int64_t summed = tc_points(&w->k), most_depth = steps->depth;
     const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
     int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
-    const int64_t packed = tc_min(w->blocks.left*$parts*$parts, TC_PANELS*8/$bytes);
-    int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(packed/slot,
+    int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
         w->blocks.rows/(3*w->cut.lanes))));
     /* Where one operand is small, blocks of the other one need not be large. */
     const int once = summed <= most_depth && last_panel - first_panel <= high;

@@ -42,8 +42,7 @@ static tc_stages_$kind tc_stages_of_$kind(
     int64_t room = (of_columns ? TC_BUFFER : longer ? TC_JOINED : TC_STAGED)/$bytes;
     int64_t most_lines = TC_LONG;
     if (of_columns) {
-        const int64_t fits = tc_min(w->blocks.left, TC_PANELS*8/$bytes);
-        if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > fits) return s;
+        if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
         room = tc_min(room, w->blocks.right/2);
         s.together = w->cut.panels;
     } else {

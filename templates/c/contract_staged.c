@@ -32,14 +32,16 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
     const void *a, const void *b, int add, void *c, char *memory, int64_t memory_bytes)
 {
-    (void)scheme;  /* it follows from the layout */
+    const int staged_rows = (scheme & TC_PACK_RIGHT) != 0;
     tc_work_$kind w;
-    const double points = tc_begin_$kind(&w, m, n, k, batch, target, alpha, a, b, add, c);
+    const double points = tc_begin_$kind(
+        &w, m, n, k, batch, target, alpha, a, b, add, c, staged_rows);
     if (points == 0) return 1;
     if (!w.m.axes || !w.n.axes) return 0;
     int fast = -1;
     for (int d = 0; d < w.m.axes - 1; ++d) fast = w.m.y[d] == 1 ? d : fast;
     const int of_columns = fast < 0;
+    if (of_columns == staged_rows) return 0;  /* axes of one point are left out */
     if (of_columns ? w.n.y[w.n.axes - 1] != 1 : w.m.x[w.m.axes - 1] != 1) return 0;
     tc_walk *const group = of_columns ? &w.n : &w.m;
     const int way = tc_way_$kind(&w, of_columns);
