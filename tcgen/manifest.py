@@ -103,7 +103,7 @@ def _stored(
     return tuple(axes)
 
 
-ContractionEntry: TypeAlias = tuple[str, tuple[tuple[tuple[str, int | None], ...], ...]]
+ContractionEntry: TypeAlias = tuple[str, tuple[tuple[tuple[str, int | None], ...], ...], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,8 @@ class KernelEntry:
         writes: buffers it writes, likewise.
         private: buffers of which there is one for each thread.
         live: first and last position of its statements.
-        contractions: that pack blocks: type; space and tile of rows, columns, summed variables.
+        contractions: that pack blocks: type; space and tile of rows, columns, summed variables;
+            whether rows are staged.
         grid: on a GPU; private buffers then belong to a block.
     """
 

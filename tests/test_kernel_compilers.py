@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TESTS = "random_contractions or pass_by_the_caches or staged_rows or several_blocks"
+FILES = ("tests/test_contraction_kernel.py", "tests/test_lines_across.py")
+TESTS = "random_contractions or pass_by or staged_rows or several_blocks or turned_target"
 SHORTER = ("-mno-avx512f", "-mno-avx")
 BUILDS = [*(("cc", flag) for flag in SHORTER), *(("clang", flag) for flag in ("", *SHORTER))]
 
@@ -26,7 +27,7 @@ def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> N
         pytest.skip(f"{flag} is for another processor")
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist"]
     options += ["-W", "ignore::RuntimeWarning"]  # that it has no OpenMP
-    tests = ["tests/test_contraction_kernel.py", "-k", TESTS]
+    tests = [*FILES, "-k", TESTS]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=ROOT,

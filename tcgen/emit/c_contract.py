@@ -23,6 +23,7 @@ _CALLERS = {
     ),
     "staged": (
         "c/contract_work.c",
+        "c/contract_band.c",
         "c/contract_stage_layout.c",
         "c/contract_stage.c",
         "c/contract_staged.c",
@@ -57,6 +58,7 @@ def contraction_call() -> str:
         "c/contract_call.c",
         depth=str(packing.DEPTH),
         left=str(packing.LEFT),
+        staged=str(packing.STAGED),
         right=str(packing.RIGHT),
         rows=str(packing.ROWS),
         columns=str(packing.COLUMNS),
@@ -103,15 +105,19 @@ def _tiles(part: str, kind: str) -> str:
     """Tiles of one way to read operands, and the table in which callers find them."""
     left, right = _READ[part]
     turning = part.startswith("staged")
-    made = [(height, cached) for cached in range(1 + turning) for height in (1, 2, 3)]
-    table = ["0", *(f"tc_tile_{kind}_{height}_{cached}" for height, cached in made)]
+    heights = (1, 2, 3)
+    made = [(height, way) for way in range(1 + turning) for height in heights]
+    table = ["0", *(f"tc_tile_{kind}_{height}_{way}" for height, way in made)]
+    across = heights if part == "staged_left" else ()
+    table += [f"TC_ACROSS(tc_tile_{kind}_{height}_2)" for height in across]
     return fill(
         "c/contract_tiles.c",
         kind=kind,
         left=left,
         right=right,
         turning=str(int(turning)),
-        tiles="\n".join(f"TC_TILE({height}, {cached})" for height, cached in made),
+        tiles="\n".join(f"TC_TILE({height}, {way})" for height, way in made),
+        across="\n".join(f"TC_TILE({height}, 2)" for height in across),
         table=", ".join(table),
     )
 
@@ -144,7 +150,9 @@ def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
     sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
     kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
-    return f"tc_packing(sizeof({kind['scalar']}), {kind['parts']}, {', '.join(sizes)})"
+    assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
+    given = [kind["parts"], *sizes, str(int(stmt.scheme.stages_rows))]
+    return f"tc_packing(sizeof({kind['scalar']}), {', '.join(given)})"
 
 
 def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:

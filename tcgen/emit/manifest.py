@@ -125,7 +125,8 @@ def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
 
 def _contraction(stmt: Gemm, scope: Scope) -> ContractionEntry:
     groups = tuple(tuple((v.space.name, v.tile) for v in g) for g in (stmt.m, stmt.n, stmt.k))
-    return scope.buffers[stmt.out.buffer].dtype, groups
+    assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
+    return scope.buffers[stmt.out.buffer].dtype, groups, stmt.scheme.stages_rows
 
 
 def _host(items: tuple[Host, ...]) -> tuple[HostEntry, ...]:

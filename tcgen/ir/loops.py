@@ -174,6 +174,11 @@ class Scheme:
     pack_b: bool = True
     stage: bool = False
 
+    @property
+    def stages_rows(self) -> bool:
+        """Whether rows of ``a`` are read in place and tiles are staged."""
+        return self.stage and not self.pack_a
+
 
 @dataclass(frozen=True, slots=True)
 class Gemm:

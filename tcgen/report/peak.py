@@ -13,7 +13,7 @@ from ..arena import ALIGNMENT, GRANTED
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
 from ..manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
 from ..runtime.memory import ITEM_BYTES
-from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE
+from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
 from .counts import stored_product
 
 
@@ -65,7 +65,7 @@ def peak_data(manifest: Manifest) -> dict[str, Any]:
         "alignment": 1 if manifest.tight else ALIGNMENT,
         "granted": GRANTED,
         "spilling": [SHARED_BYTES, SPILLED_BLOCKS, ALIGNMENT],
-        "packing": [DEPTH, LEFT, RIGHT, ROWS, COLUMNS, SPARE, ALIGNMENT],
+        "packing": [DEPTH, LEFT, STAGED, RIGHT, ROWS, COLUMNS, SPARE, ALIGNMENT],
     }
 
 
@@ -85,8 +85,8 @@ def _grid(grid: GridEntry, private: tuple[str, ...], manifest: Manifest) -> list
 
 
 def _contraction(entry: ContractionEntry, manifest: Manifest) -> list[Any]:
-    """``[item bytes, parts of an element, rows, columns, summed points]`` of what is packed."""
-    dtype, found = entry
+    """``[item bytes, parts of an element, rows staged, rows, columns, summed points]``."""
+    dtype, found, staged = entry
     parts = 2 if dtype == "complex128" else 1
     groups = [[[list(manifest.bases_of(s)), tile, 0] for s, tile in g] for g in found]
-    return [ITEM_BYTES[dtype], parts, *groups]
+    return [ITEM_BYTES[dtype], parts, staged, *groups]

@@ -26,8 +26,12 @@ def print_report(report: dict[str, Any], console: Console) -> None:
         console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
     console.print(
         f"fusion: objective {fusion_text(report)}; "
-        f"{len(report['kernels'])} kernels, {len(report['steps'])} steps"
+        f"{_count(report['kernels'], 'kernel')}, {_count(report['steps'], 'step')}"
     )
+
+
+def _count(things: list[Any], name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _pareto(points: list[dict[str, Any]]) -> Table:

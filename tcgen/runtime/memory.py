@@ -141,8 +141,9 @@ def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]
         return extent if tile is None else min(tile, extent)
 
     def count(entry: ContractionEntry) -> int:
-        points = (prod(length(space, tile) for space, tile in group) for group in entry[1])
-        return packing_bytes(entry[0], *points)
+        dtype, groups, staged_rows = entry
+        m, n, k = (prod(length(space, tile) for space, tile in group) for group in groups)
+        return packing_bytes(dtype, m, n, k, staged_rows)
 
     return max(count(c) for c in kernel.contractions)
 

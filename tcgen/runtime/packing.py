@@ -10,6 +10,7 @@ from ..arena import aligned
 
 DEPTH = 384  # summed points of a block
 LEFT = 240 * DEPTH  # doubles of a packed block of the left operand, within a second-level cache
+STAGED = 708 * DEPTH  # of two buffers of the target instead, and a panel
 RIGHT = 2816 * DEPTH  # and of the right one
 ROWS, COLUMNS = 4096, 16384  # most rows and columns of a block
 SPARE = 48  # rows, columns: a last panel is padded
@@ -20,7 +21,7 @@ _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 # Parts of the generated kernel: tiles by how they read their operands, and who calls them.
 TILES = ("packed", "left", "right", "staged_left", "staged_right")
 CALLERS = ("blocks", "staged")
-HEIGHTS = 7  # of tiles: none, of one to three vectors, and three for targets in the caches
+HEIGHTS = 10  # of tiles: none, and of one to three vectors for each way of storing what is turned
 FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 
@@ -29,7 +30,7 @@ def library(part: str, dtype: str) -> str:
     return f"contract_{part}_{dtype}.c"
 
 
-def packing_bytes(dtype: str, m: int, n: int, k: int) -> int:
+def packing_bytes(dtype: str, m: int, n: int, k: int, staged_rows: bool = False) -> int:
     """Bytes that one thread needs to contract m rows with n columns over k summed points.
 
     Example:
@@ -40,7 +41,7 @@ def packing_bytes(dtype: str, m: int, n: int, k: int) -> int:
     parts = 2 if dtype == "complex128" else 1  # a packed complex element is two by two reals
     depth = min(DEPTH // parts, max(k, 1))
     more = 8 * parts // item  # blocks of floats hold twice as many elements
-    left = min(more * LEFT // parts**2, (3 * m + SPARE) * depth)
+    left = min(more * (STAGED if staged_rows else LEFT) // parts**2, (3 * m + SPARE) * depth)
     right = min(more * RIGHT, (n + SPARE) * depth)
     places = 2 * (min(ROWS, m + SPARE) + min(COLUMNS, n + SPARE) + depth)
     return aligned(left * item * parts) + aligned(right * item) + aligned(8 * places)

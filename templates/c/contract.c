@@ -4,7 +4,7 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     const void *a, const void *b, int add, void *c, char *memory, int64_t memory_bytes)
 {
     tc_work_$kind w;
-    const double points = tc_begin_$kind(&w, m, n, k, batch, target, alpha, a, b, add, c);
+    const double points = tc_begin_$kind(&w, m, n, k, batch, target, alpha, a, b, add, c, 0);
     if (points == 0) return 1;
     const int64_t rows = tc_points(&w.m), columns = tc_points(&w.n), summed = tc_points(&w.k);
     const int64_t batches = tc_points(&w.batch);

@@ -26,15 +26,16 @@ typedef struct {
 } tc_blocks;
 
 /* parts: 2 for complex elements, of which a packed one is two by two real ones. Blocks of floats
- * hold twice as many elements.
+ * hold twice as many elements. Instead of a left block, staged rows have two buffers of the target.
  */
 static inline tc_blocks tc_blocks_of(
-    int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed)
+    int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed, int staged_rows)
 {
     const int64_t more = 8*parts/element;
     tc_blocks most = {0};
     most.depth = tc_min(TC_DEPTH/parts, summed > 1 ? summed : 1);
-    most.left = tc_min(more*$left/(parts*parts), (3*rows + $spare)*most.depth);
+    const int64_t left = staged_rows ? $staged : $left;
+    most.left = tc_min(more*left/(parts*parts), (3*rows + $spare)*most.depth);
     most.right = tc_min(more*$right, (columns + $spare)*most.depth);
     most.rows = tc_min($rows, rows + $spare);
     most.columns = tc_min($columns, columns + $spare);
@@ -43,9 +44,9 @@ static inline tc_blocks tc_blocks_of(
 
 /* Bytes in which one thread packs. */
 static inline int64_t tc_packing(
-    int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed)
+    int64_t element, int parts, int64_t rows, int64_t columns, int64_t summed, int staged_rows)
 {
-    const tc_blocks most = tc_blocks_of(element, parts, rows, columns, summed);
+    const tc_blocks most = tc_blocks_of(element, parts, rows, columns, summed, staged_rows);
     return tc_aligned(most.left*element*parts) + tc_aligned(most.right*element)
         + tc_aligned(16*(most.rows + most.columns + most.depth));
 }

@@ -89,6 +89,15 @@ $call
 #endif
 #define TC_STREAM_z TC_STREAM_d
 
+/* Lanes of two vectors, by numbers that are known when it runs: one of them holds a cache line. */
+#if defined(__AVX512F__) && !defined(__clang__)
+#define TC_MERGE_d(one, two, from) __builtin_shuffle(one, two, from)
+#define TC_MERGE_s TC_MERGE_d
+#elif defined(__AVX512F__)
+#define TC_MERGE_d(one, two, from) __builtin_ia32_vpermi2varpd512(one, from, two)
+#define TC_MERGE_s(one, two, from) __builtin_ia32_vpermi2varps512(one, from, two)
+#endif
+
 /* Lanes of two vectors, by their numbers. */
 #if defined(__clang__)
 #define TC_SHUFFLE(pick, one, two, ...) __builtin_shufflevector(one, two, __VA_ARGS__)
@@ -117,7 +126,9 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
-#define TC_BUFFER 524288         /* bytes of tiles on their way through a buffer */
+#define TC_BUFFER 524288         /* bytes of staged columns on their way through a buffer, */
+#define TC_STAGED 344064         /* of staged rows, */
+#define TC_JOINED 1048576        /* and of those from which lines are put together */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
@@ -138,7 +149,8 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
 #define TC_LONG 6                /* most lines of a row of a staged block: */
-#define TC_HIDING 40             /* half of them beside fewer summed points, else a third, if rows are many */
+#define TC_HIDING 40             /* half of them beside fewer summed points, else a third, if rows are many; */
+#define TC_LONGER 12             /* of one that begins and ends within lines */
 #define TC_AHEAD 4               /* squares between fetching the target and storing it */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_ADDRESSES (TC_VECTOR/8)  /* of lines, computed at a time */
@@ -151,6 +163,11 @@ enum { TC_IN_PLACE = 0, TC_PACKED = 1 };
 
 /* How a target passes by the caches: not at all, in tiles of whole lines, by way of a buffer. */
 enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2 };
+
+/* How a target that is turned is stored: past the caches by whole lines; by squares, to lines that are in the
+ * caches; past them by lines that are put together, where its rows begin and end within lines.
+ */
+enum { TC_BY_LINES = 0, TC_BY_SQUARES = 1, TC_ACROSS_LINES = 2 };
 
 /* A group within the library: neighbouring axes joined. */
 typedef struct {
@@ -372,6 +389,7 @@ static int tc_consecutive(const int64_t *places, int64_t count)
 
 #define TC_BELOW(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))
 #define TC_ABOVE(n, l, h) ((n) & (h) ? (l) + (n) : (n) + (h))
+#define TC_NUMBER(n, l, h) (n)
 #define TC_EACH_2(F, l, h) F(0, l, h), F(1, l, h)
 #define TC_EACH_4(F, l, h) TC_EACH_2(F, l, h), F(2, l, h), F(3, l, h)
 #define TC_EACH_8(F, l, h) TC_EACH_4(F, l, h), F(4, l, h), F(5, l, h), F(6, l, h), F(7, l, h)

@@ -15,16 +15,6 @@ static __attribute__((noinline)) void tc_turn_edges_$kind(const tc_turning_$kind
     }
 }
 
-/* Turn and store the rest of a block. */
-static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
-{
-    for (; t->left > 0; --t->left) {
-        if (t->cached) tc_turn_square_$kind(t, &t->next, 1);
-        else tc_turn_square_$kind(t, &t->next, 0);
-        tc_next_square_$kind(t, &t->next);
-    }
-}
-
 /* Steps from one square to the next where ``tiles`` tiles of so many steps turn the block before. */
 static int64_t tc_gap_$kind(const tc_turning_$kind *before, int64_t tiles, int64_t steps)
 {
@@ -51,8 +41,8 @@ static void tc_read_packed_$kind(tc_tiles_$kind *t, const $real *packed, int64_t
  * turned.
  */
 static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t first,
-    int64_t run, const $real *a, int64_t next, const $real *following, const $real *right,
-    const int64_t *a_depth, $real *left, $real *buffer, tc_turning_$kind *before,
+    int64_t run, const int64_t *along, const $real *a, int64_t next, const $real *following,
+    const $real *right, const int64_t *a_depth, $real *left, $real *buffer, tc_turning_$kind *before,
     tc_ahead_$kind *ahead)
 {
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
@@ -63,7 +53,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const tc_origin origin = {0};
     int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
     const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
-    tc_run_$kind *const *const run_tile = tc_staged_left_$kind + (s->cached ? 3 : 0);
+    tc_run_$kind *const *const run_tile = tc_staged_left_$kind + 3*s->way;
     int64_t done = 0, rows, unused;
     tc_staged_panel_$kind panel[TC_STRIPS];
     /* The first columns pack a panel each of whose points lies on a page of its own, or that only then fits
@@ -73,7 +63,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int fits = 3*TC_VECTOR*summed <= TC_FIRST && (3*TC_VECTOR + 64)*summed > TC_FIRST;
     const int pack = across > 1 && (far || fits);
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
-    for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->width*s->pitch;
+    for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->column*s->pitch;
     for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
     for (int64_t q = 0; q < panels; ++q) {
         const int64_t row = tc_panel(&w->cut, first + q, &panel[q].height, &panel[q].rows);
@@ -91,13 +81,13 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             tc_look_ahead_$kind(ahead, w, s, next, a_depth, step, across);
             tile.fetch_from = (const char *)(following + beyond);
         } else {
-            tile.fetch_from = (const char *)(a + panel[0].source + (f + 1)*s->fast_step);
+            tile.fetch_from = (const char *)(a + panel[0].source + along[f + 1]);
         }
         int64_t fetched = 0;
         const int64_t lines = ahead->count, share = lines/tiles + 1;
         for (int64_t q = 0; q < panels; ++q) {
             const int64_t apart = panel[q].height*TC_LANES;
-            tile.a = a + panel[q].source + f*s->fast_step;
+            tile.a = a + panel[q].source + along[f];
             tile.a_column = a_depth;
             tile.a_step = step;
             tile.a_run = inner;
@@ -117,8 +107,10 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 tile.fetches = tc_min(share, (lines - fetched)/tile.tiles);
                 fetched += tile.fetches*tile.tiles;
                 done += tile.tiles;
-                tile.squares = tc_min(pace*done/TC_PACE - (squares - before->left), before->left);
+                tile.squares = tc_within_band_$kind(before,
+                    tc_min(pace*done/TC_PACE - (squares - before->left), before->left));
                 run_tile[panel[q].height](&tile);
+                tc_end_band_$kind(before, tile.squares);
             }
         }
     }
@@ -135,7 +127,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     /* Columns start within a line, so that there is one more, unless they follow each other. */
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
     const tc_origin origin = {0};
-    tc_run_$kind *const *const run_tile = tc_staged_right_$kind + (s->cached ? 3 : 0);
+    tc_run_$kind *const *const run_tile = tc_staged_right_$kind + 3*s->way;
     int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) {
         here[n] = n*s->pitch;
@@ -186,6 +178,8 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     $real *const buffers = s->of_columns ? right : left + slot;
     tc_fetch_$kind fetch;
     tc_ahead_$kind ahead = {.lines = 0};
+    tc_band_$kind band;
+    int64_t along[TC_LONGER*TC_LINE], unused;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
@@ -211,36 +205,41 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                     b, b_column + j, b_depth, w->alpha);
             }
         }
-        tc_turning_$kind before = {.left = 0};
+        tc_turning_$kind before = {.left = 0, .way = s->way, .band = &band};
         const int64_t end = s->blocks*(share + 1)/shares;
         for (int64_t block = s->blocks*share/shares; block < end; ++block) {
-            int64_t panel, element, from, to, next_panel, next_element, next, unused;
+            int64_t panel, element, from, to, next_panel, next_element, next;
             tc_stage_place_$kind(w, s, block, &panel, &element, &from, &to);
             tc_stage_place_$kind(w, s, tc_min(block + 1, end - 1), &next_panel, &next_element, &next,
                 &unused);
             $real *const buffer = buffers + block%2*room;
             int64_t *const places = s->of_columns || block%2 ? c_row : a_row;
+            const int64_t run = tc_min(s->width, s->fast - element);
             tc_turning_$kind now = {
-                .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1,
-                .run = tc_min(s->width, s->fast - element), .c = w->c + c_start + to,
-                .c_row = places, .c_column = c_column, .add = w->add, .cached = s->cached,
+                .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1, .run = run,
+                .c = w->c + c_start + to, .c_row = places, .c_column = c_column, .add = w->add,
+                .way = s->way, .band = &band,
             };
             if (s->of_columns) {
                 now.rows = tc_points(&w->m);
-                tc_stage_columns_$kind(w, s, now.run, b + from, b + next, left, b_depth, buffer,
+                tc_stage_columns_$kind(w, s, run, b + from, b + next, left, b_depth, buffer,
                     &before, &fetch);
             } else {
                 const int64_t start = tc_stage_first_$kind(w, s, panel, &now.rows);
                 for (int64_t n = 0, other[TC_NEARBY]; n < now.rows; n += TC_NEARBY) {
                     tc_places(&w->m, start + n, tc_min(TC_NEARBY, now.rows - n), other, places + n);
                 }
-                now.columns = columns;
-                tc_stage_rows_$kind(w, s, panel, now.run, a + from, next_panel, a + next, right,
+                now.columns = s->joined ? 1 : columns;
+                now.run *= s->joined ? columns : 1;
+                tc_stage_along_$kind(s, element, run, along);
+                tc_stage_rows_$kind(w, s, panel, run, along, a + from, next_panel, a + next, right,
                     a_depth, left, buffer, &before, &ahead);
             }
+            tc_turn_rest_$kind(&before);
             tc_begin_turning_$kind(&now);
             tc_turn_edges_$kind(&now);
             before = now;
+            if (s->way == TC_ACROSS_LINES) tc_begin_band_$kind(&before);
         }
         tc_turn_rest_$kind(&before);
     }

@@ -1,30 +1,46 @@
-/* A staged contraction: one axis is the target's fastest and not the operand's; it is taken out of
- * its group. A block of the target is ``width`` elements of it, by ``together`` panels of the other
- * rows, by all columns; or, where it is an axis of the columns, by all rows and one of the others.
+/* A staged contraction: axes that are the target's fastest and not the operand's are taken out of
+ * their group. A block of the target is ``width`` elements of them, by ``together`` panels of the other
+ * rows, by all columns; or, where they are one axis of the columns, by all rows and one of the others.
  */
 typedef struct {
+    tc_walk along;  /* the axes, */
     int64_t width, together, pitch, fast, fast_step, others, near, runs, blocks;
+    int64_t column;  /* elements of one column of the buffer, */
+    int joined;      /* where the next one goes on in the target */
     int64_t deepest, reach;  /* the operand's last summed point; elements up to its last one, or 0 */
-    int of_columns, on_lines, cached;
+    int of_columns, way;
 } tc_stages_$kind;
 
-/* Blocks of a contraction whose fastest axis is of ``fast`` elements, ``fast_step`` apart in the
- * operand; none where two buffers do not fit.
- */
-static tc_stages_$kind tc_stages_of_$kind(
-    const tc_work_$kind *w, int of_columns, int64_t fast, int64_t fast_step)
+/* How the target is stored. Lines are put together where that is not much work beside the sums. */
+static int tc_way_$kind(const tc_work_$kind *w, int of_columns)
 {
-    tc_stages_$kind s = {.of_columns = of_columns, .fast = fast, .fast_step = fast_step};
+    if (!w->add && tc_on_lines_$kind(w)) return TC_BY_LINES;
+#ifdef TC_MERGE_$kind
+    const int close = of_columns || tc_points(&w->k) >= TC_DEEP;
+    if (!w->add && !close && (uintptr_t)w->c%sizeof($real) == 0) return TC_ACROSS_LINES;
+#else
+    (void)of_columns;
+#endif
+    return TC_BY_SQUARES;
+}
+
+/* Blocks of a contraction whose fastest axes are ``along``; none where two buffers do not fit. */
+static tc_stages_$kind tc_stages_of_$kind(
+    const tc_work_$kind *w, int of_columns, const tc_walk *along, int way)
+{
+    const int64_t fast = tc_points(along);
+    tc_stages_$kind s = {.of_columns = of_columns, .way = way, .along = *along, .fast = fast};
+    s.fast_step = along->x[along->axes - 1];
     s.deepest = tc_reach(&w->k);
-    s.reach = 1 + s.deepest + (fast - 1)*fast_step + tc_reach(&w->m) + tc_reach(&w->batch);
-    s.on_lines = tc_on_lines_$kind(w);
-    s.cached = w->add || !s.on_lines;
+    s.reach = 1 + s.deepest + tc_reach(along) + tc_reach(&w->m) + tc_reach(&w->batch);
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
     const int64_t slot = 3*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
     const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
-    int64_t room = TC_BUFFER/$bytes;
+    const int longer = way == TC_ACROSS_LINES;
+    int64_t room = (of_columns ? TC_BUFFER : longer ? TC_JOINED : TC_STAGED)/$bytes;
+    int64_t most_lines = TC_LONG;
     if (of_columns) {
         if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
         room = tc_min(room, w->blocks.right/2);
@@ -33,27 +49,30 @@ static tc_stages_$kind tc_stages_of_$kind(
         if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
         room = tc_min(room, (w->blocks.left - slot)/2);
         /* Stores that jump to another page take longer, which a long sum hides: then more rows are better. */
-        const int64_t lines = summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
+        const int64_t lines = longer ? TC_LONGER : summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
         const int64_t width = tc_min(lines*line, (fast + line - 1)/line*line);
+        most_lines = tc_max(most_lines, lines);
         s.together = tc_max(1, (room/(padded*width) - line)/(3*TC_LANES));
         s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
     s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
-    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, TC_LONG*line/step*step);
+    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, most_lines*line/step*step);
     if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
     s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
     s.others = of_columns ? columns : 1;
+    s.joined = longer && s.width >= fast && w->n.axes == 1 && w->n.y[0] == fast;
+    s.column = s.joined ? fast : s.width;
     const int64_t groups = (w->cut.panels + s.together - 1)/s.together;
     s.runs = (fast + s.width - 1)/s.width;
     s.blocks = s.others*s.runs*groups;
     /* Rows lie near to each other in the operand, and often in the target. But lines of the target
      * that two blocks share are written soon after each other.
      */
-    const int64_t across = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
+    const int64_t across = longer ? w->cut.run : tc_min(w->m.length[w->m.axes - 1], w->cut.run);
     const int64_t stretch = (across + s.pitch - line - 1)/(s.pitch - line);
-    s.near = s.on_lines ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
+    s.near = tc_on_lines_$kind(w) ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
     return s;
 }
 
@@ -66,10 +85,21 @@ static void tc_stage_place_$kind(const tc_work_$kind *w, const tc_stages_$kind *
     const int64_t place = block/s->near/s->runs*s->near + block%s->near;
     *panel = place/s->others*s->together;
     *element = block/s->near%s->runs*s->width;
+    int64_t start, unused;
+    tc_places(&s->along, *element, 1, &start, &unused);
     *from = *to = 0;
     if (s->of_columns) tc_places(&w->n, place%s->others, 1, from, to);
-    *from += *element*s->fast_step;
+    *from += start;
     *to += *element;
+}
+
+/* Places of some elements of the fastest axes in the operand, from the first of them on. */
+static void tc_stage_along_$kind(
+    const tc_stages_$kind *s, int64_t element, int64_t count, int64_t *place)
+{
+    int64_t unused[TC_LONGER*TC_LINE];
+    tc_places(&s->along, element, count, place, unused);
+    for (int64_t n = count - 1; n >= 0; --n) place[n] -= place[0];
 }
 
 /* First row of a group of panels, and how many. */

@@ -76,7 +76,7 @@ static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
 
 static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const tc_tiles_$kind *t, const int height, const int left, const int right, const int turning,
-    const int cached)
+    const int way)
 {
     const int64_t depth = t->depth, a_step = t->a_step;
     const int64_t *b_column = t->b_column, *c_column = t->c_column;
@@ -137,7 +137,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             if (turning) {
                 if (p >= due || p == depth) {
                     if (squares > 0) {
-                        tc_turn_square_$kind(turned, &square, cached);
+                        tc_turn_square_$kind(turned, &square, way);
                         tc_next_square_$kind(turned, &square);
                         --squares;
                     }
@@ -225,7 +225,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
 }
 
 typedef void tc_run_$kind(const tc_tiles_$kind *);
-typedef tc_run_$kind *tc_heights_$kind[7];  /* of one, two and three vectors; none of 0; cached */
+typedef tc_run_$kind *tc_heights_$kind[10];  /* none of 0; of one to three vectors, by how squares are stored */
 
 /* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
  * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.

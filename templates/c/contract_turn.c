@@ -14,25 +14,37 @@ typedef struct {
     int64_t column, row, element;
 } tc_square_$kind;
 
+/* A band: ``rows`` rows of the target that begin ``begin`` elements after a line, at ``to``. A line is put
+ * together of the elements that are turned and those turned before them, as ``from`` says; the lines with
+ * which rows begin and end are left.
+ */
+typedef struct {
+    int64_t rows, begin[TC_LANES];
+    $real *to[TC_LANES];
+    tc_vec_$kind before[TC_LANES], first[TC_LANES], last[TC_LANES];
+    tc_pick_$kind from[TC_LANES];
+} tc_band_$kind;
+
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square while the next
  * block is computed. Squares go along ``run`` elements of a row of the target, then along ``rows`` rows
- * (places c_row), then along the columns. Where the target is in the caches, the last ones go on over both
- * ends; past the caches only whole ones are stored, and edges are left.
+ * (places c_row), then along the columns. Where they are whole lines, edges are left; otherwise the last
+ * ones go on over both ends.
  */
 typedef struct {
     const $real *from;
     int64_t pitch, width, columns, rows, run, all_rows, all_run;
     $real *c;
     const int64_t *c_row, *c_column;
-    int add, cached;  /* to what is there; not by whole lines, so that it is read first */
-    int64_t left;     /* squares, from this one on */
+    int add, way;  /* to what is there; how it is stored, */
+    tc_band_$kind *band;  /* across lines */
+    int64_t left;  /* squares, from this one on */
     tc_square_$kind next;
 } tc_turning_$kind;
 
 static void tc_begin_turning_$kind(tc_turning_$kind *t)
 {
-    t->all_rows = (t->rows + (t->cached ? TC_LANES - 1 : 0))/TC_LANES*TC_LANES;
-    t->all_run = (t->run + (t->cached ? TC_LINE - 1 : 0))/TC_LINE*TC_LINE;
+    t->all_rows = (t->rows + (t->way != TC_BY_LINES ? TC_LANES - 1 : 0))/TC_LANES*TC_LANES;
+    t->all_run = (t->run + (t->way != TC_BY_LINES ? TC_LINE - 1 : 0))/TC_LINE*TC_LINE;
     t->left = t->columns*(t->all_rows/TC_LANES)*(t->all_run/TC_LINE);
     t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0};
 }
@@ -115,12 +127,26 @@ static __attribute__((noinline, cold)) void tc_turn_part_$kind(
     }
 }
 
-/* Turn and store a square: past the caches, or as much of it as there is to where the target is in them. */
-static inline __attribute__((always_inline)) void tc_turn_square_$kind(
-    const tc_turning_$kind *t, const tc_square_$kind *at, const int cached)
+#ifdef TC_MERGE_$kind
+/* Store the line of a row of a band that a square completes, or keep it where it is not whole. */
+static inline __attribute__((always_inline)) void tc_join_line_$kind(
+    tc_band_$kind *band, int row, tc_vec_$kind x, int64_t element, int64_t last)
 {
-    if (cached) tc_fetch_square_$kind(t, at);
-    if (cached && (t->rows - at->row < TC_LANES || t->run - at->element < TC_LINE)) {
+    const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
+    band->before[row] = x;
+    if (row >= band->rows) return;
+    if (element == 0) band->first[row] = line;
+    else if (element == last) band->last[row] = line;
+    else TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
+}
+#endif
+
+/* Turn and store a square: whole lines, or as much of it as there is. */
+static inline __attribute__((always_inline)) void tc_turn_square_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at, const int way)
+{
+    if (way == TC_BY_SQUARES) tc_fetch_square_$kind(t, at);
+    if (way == TC_BY_SQUARES && (t->rows - at->row < TC_LANES || t->run - at->element < TC_LINE)) {
         tc_turn_part_$kind(t, at);
         return;
     }
@@ -131,8 +157,15 @@ static inline __attribute__((always_inline)) void tc_turn_square_$kind(
         tc_read_half_$kind(x, at->from + s*TC_LANES*t->pitch + side*(TC_LANES/2), t->pitch);
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LANES/2; ++n) {
-            $real *const to = at->to + at->c_row[side*(TC_LANES/2) + n] + s*TC_LANES;
-            if (!cached) {
+            const int row = side*(TC_LANES/2) + n;
+#ifdef TC_MERGE_$kind
+            if (way == TC_ACROSS_LINES) {
+                tc_join_line_$kind(t->band, row, x[n], at->element, t->all_run - TC_LINE);
+                continue;
+            }
+#endif
+            $real *const to = at->to + at->c_row[row] + s*TC_LANES;
+            if (way == TC_BY_LINES) {
                 TC_STREAM_$kind((tc_vec_$kind *)to, x[n]);
             } else {
                 if (t->add) x[n] += *(const tc_any_$kind *)to;

@@ -33,7 +33,7 @@ static int tc_on_lines_$kind(const tc_work_$kind *w)
  */
 static double tc_begin_$kind(tc_work_$kind *w, const tc_group *m, const tc_group *n,
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
-    const void *a, const void *b, int add, void *c)
+    const void *a, const void *b, int add, void *c, int staged_rows)
 {
     tc_join(&w->m, m, 1);
     tc_join(&w->n, n, 1);
@@ -46,6 +46,6 @@ static double tc_begin_$kind(tc_work_$kind *w, const tc_group *m, const tc_group
     w->c = c;
     w->add = add;
     const int64_t rows = tc_points(&w->m), columns = tc_points(&w->n), summed = tc_points(&w->k);
-    w->blocks = tc_blocks_of(sizeof($scalar), $parts, rows, columns, summed);
+    w->blocks = tc_blocks_of(sizeof($scalar), $parts, rows, columns, summed, staged_rows);
     return (double)tc_points(&w->batch)*rows*columns*(summed > 0 || add ? summed : 1);
 }

@@ -23,13 +23,13 @@ function product(factors) {
 const least = (list) => list.reduce((a, b) => (a < b ? a : b));
 
 // Memory in which one thread packs blocks of contractions, as in tcgen/runtime/packing.py.
-function packed([item, parts, ...groups]) {
-  const [depth, left, right, rows, columns, spare, line] = data.peak.packing.map(BigInt);
+function packed([item, parts, staged, ...groups]) {
+  const [depth, left, buffers, right, rows, columns, spare, line] = data.peak.packing.map(BigInt);
   const [m, n, k] = groups.map(product);
   const pieces = BigInt(parts), one = BigInt(item);
   const deep = least([depth / pieces, larger(k, 1n)]);
   return [
-    least([left / (pieces * pieces), (3n * m + spare) * deep]) * one * pieces,
+    least([(staged ? buffers : left) / (pieces * pieces), (3n * m + spare) * deep]) * one * pieces,
     least([right, (n + spare) * deep]) * one,
     16n * (least([rows, m + spare]) + least([columns, n + spare]) + deep),
   ].map((count) => ((count + line - 1n) / line) * line).reduce((a, b) => a + b);

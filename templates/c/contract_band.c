@@ -1,0 +1,70 @@
+/* Begin the band of the next square: the lines with which its rows begin and end are fetched. */
+static void tc_begin_band_$kind(const tc_turning_$kind *t)
+{
+    tc_band_$kind *const band = t->band;
+    const tc_pick_$kind lanes = {TC_EACH(TC_NUMBER, 0, 0)};
+    band->rows = tc_min(TC_LANES, t->rows - t->next.row);
+    for (int64_t n = 0; n < band->rows; ++n) {
+        $real *const start = t->next.to + t->next.c_row[n];
+        __builtin_prefetch(start, 1, 3);
+        __builtin_prefetch(start + t->run - 1, 1, 3);
+        const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
+        band->begin[n] = begin;
+        band->to[n] = start - begin;
+        band->from[n] = (lanes - ($number)begin) & (2*TC_LANES - 1);
+    }
+}
+
+/* Store the lines with which the rows of a band begin and end. */
+static void tc_store_ends_$kind(const tc_turning_$kind *t)
+{
+#ifdef TC_MERGE_$kind
+    const tc_band_$kind *const band = t->band;
+    const int64_t last = t->all_run - TC_LINE;
+    for (int64_t n = 0; n < band->rows; ++n) {
+        const int64_t begin = band->begin[n], end = begin + t->run;
+        const tc_vec_$kind x = band->before[n];
+        $real *const to = band->to[n];
+        tc_part_$kind(to, band->first[n], begin, tc_min(end, TC_LINE), 0);
+        if (last > 0 && end >= t->all_run) {  /* nobody has fetched it */
+            TC_STREAM_$kind((tc_vec_$kind *)(to + last), band->last[n]);
+        } else if (last > 0) {
+            tc_part_$kind(to + last, band->last[n], 0, end - last, 0);
+        }
+        if (end <= t->all_run) continue;
+        tc_part_$kind(to + t->all_run, TC_MERGE_$kind(x, x, band->from[n]), 0, end - t->all_run, 0);
+    }
+#else
+    (void)t;
+#endif
+}
+
+/* So many squares at most belong to the band of the next one. */
+static int64_t tc_within_band_$kind(const tc_turning_$kind *t, int64_t squares)
+{
+    if (t->way != TC_ACROSS_LINES) return squares;
+    return tc_min(squares, (t->all_run - t->next.element)/TC_LINE);
+}
+
+/* After so many squares, end a band that is complete. */
+static void tc_end_band_$kind(const tc_turning_$kind *t, int64_t squares)
+{
+    if (t->way != TC_ACROSS_LINES || squares == 0 || t->next.element > 0) return;
+    tc_store_ends_$kind(t);
+    if (t->left > 0) tc_begin_band_$kind(t);
+}
+
+/* Turn and store the rest of a block. */
+static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
+{
+    while (t->left > 0) {
+        switch (t->way) {
+        case TC_BY_LINES: tc_turn_square_$kind(t, &t->next, TC_BY_LINES); break;
+        case TC_BY_SQUARES: tc_turn_square_$kind(t, &t->next, TC_BY_SQUARES); break;
+        default: tc_turn_square_$kind(t, &t->next, TC_ACROSS_LINES);
+        }
+        tc_next_square_$kind(t, &t->next);
+        --t->left;
+        tc_end_band_$kind(t, 1);
+    }
+}
