@@ -10,7 +10,7 @@ from ..arena import aligned
 
 DEPTH = 384  # summed points of a block
 LEFT = 240 * DEPTH  # doubles of a packed block of the left operand, within a second-level cache
-STAGED = 708 * DEPTH  # of two buffers of the target instead, and a panel
+STAGED = 880 * DEPTH  # of two buffers of the target instead, and a panel
 RIGHT = 2816 * DEPTH  # and of the right one
 ROWS, COLUMNS = 4096, 16384  # most rows and columns of a block
 SPARE = 48  # rows, columns: a last panel is padded

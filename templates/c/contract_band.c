@@ -6,14 +6,23 @@ static void tc_begin_band_$kind(const tc_turning_$kind *t)
     band->rows = tc_min(TC_LANES, t->rows - t->next.row);
     for (int64_t n = 0; n < band->rows; ++n) {
         $real *const start = t->next.to + t->next.c_row[n];
-        __builtin_prefetch(start, 1, 3);
-        __builtin_prefetch(start + t->run - 1, 1, 3);
         const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
+        if (begin > 0) __builtin_prefetch(start, 1, 3);
+        if ((begin + t->run)%TC_LINE > 0) __builtin_prefetch(start + t->run - 1, 1, 3);
         band->begin[n] = begin;
         band->to[n] = start - begin;
         band->from[n] = (lanes - ($number)begin) & (2*TC_LANES - 1);
     }
 }
+
+#ifdef TC_MERGE_$kind
+/* Store elements first to last of a line; nobody has fetched it where these are all. */
+static inline void tc_store_end_$kind($real *to, tc_vec_$kind line, int64_t first, int64_t last)
+{
+    if (first == 0 && last >= TC_LINE) TC_STREAM_$kind((tc_vec_$kind *)to, line);
+    else tc_part_$kind(to, line, first, tc_min(last, TC_LINE), 0);
+}
+#endif
 
 /* Store the lines with which the rows of a band begin and end. */
 static void tc_store_ends_$kind(const tc_turning_$kind *t)
@@ -23,16 +32,11 @@ static void tc_store_ends_$kind(const tc_turning_$kind *t)
     const int64_t last = t->all_run - TC_LINE;
     for (int64_t n = 0; n < band->rows; ++n) {
         const int64_t begin = band->begin[n], end = begin + t->run;
-        const tc_vec_$kind x = band->before[n];
+        const tc_vec_$kind x = band->before[n], rest = TC_MERGE_$kind(x, x, band->from[n]);
         $real *const to = band->to[n];
-        tc_part_$kind(to, band->first[n], begin, tc_min(end, TC_LINE), 0);
-        if (last > 0 && end >= t->all_run) {  /* nobody has fetched it */
-            TC_STREAM_$kind((tc_vec_$kind *)(to + last), band->last[n]);
-        } else if (last > 0) {
-            tc_part_$kind(to + last, band->last[n], 0, end - last, 0);
-        }
-        if (end <= t->all_run) continue;
-        tc_part_$kind(to + t->all_run, TC_MERGE_$kind(x, x, band->from[n]), 0, end - t->all_run, 0);
+        tc_store_end_$kind(to, band->first[n], begin, end);
+        if (last > 0) tc_store_end_$kind(to + last, band->last[n], 0, end - last);
+        if (end > t->all_run) tc_store_end_$kind(to + t->all_run, rest, 0, end - t->all_run);
     }
 #else
     (void)t;

@@ -128,7 +128,7 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of staged columns on their way through a buffer, */
 #define TC_STAGED 344064         /* of staged rows, */
-#define TC_JOINED 1048576        /* and of those from which lines are put together */
+#define TC_JOINED 1310720        /* and of those from which lines are put together */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
