@@ -128,16 +128,14 @@ static __attribute__((noinline, cold)) void tc_turn_part_$kind(
 }
 
 #ifdef TC_MERGE_$kind
-/* Store the line of a row of a band that a square completes, or keep it where it is not whole. */
+/* Store the line of a row of a band that a square completes, or keep it at one of the ends. */
 static inline __attribute__((always_inline)) void tc_join_line_$kind(
-    tc_band_$kind *band, int row, tc_vec_$kind x, int64_t element, int64_t last)
+    tc_band_$kind *band, int row, tc_vec_$kind x, int64_t element, tc_vec_$kind *end)
 {
     const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
     band->before[row] = x;
-    if (row >= band->rows) return;
-    if (element == 0) band->first[row] = line;
-    else if (element == last) band->last[row] = line;
-    else TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
+    if (end) end[row] = line;
+    else if (row < band->rows) TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
 }
 #endif
 
@@ -150,6 +148,10 @@ static inline __attribute__((always_inline)) void tc_turn_square_$kind(
         tc_turn_part_$kind(t, at);
         return;
     }
+#ifdef TC_MERGE_$kind
+    tc_vec_$kind *const end = at->element == 0 ? t->band->first
+        : at->element + TC_LINE == t->all_run ? t->band->last : 0;
+#endif
     _Pragma("GCC unroll 8")
     for (int part = 0; part < 2*TC_SQUARES; ++part) {
         tc_vec_$kind x[TC_LANES/2];
@@ -160,7 +162,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_$kind(
             const int row = side*(TC_LANES/2) + n;
 #ifdef TC_MERGE_$kind
             if (way == TC_ACROSS_LINES) {
-                tc_join_line_$kind(t->band, row, x[n], at->element, t->all_run - TC_LINE);
+                tc_join_line_$kind(t->band, row, x[n], at->element, end);
                 continue;
             }
 #endif
