@@ -18,7 +18,8 @@ from .ir.loops import Module
 from .ir.plan import FusionPlan
 from .ir.program import Program
 from .lower import lower_plan
-from .runtime.memory import MemoryUse, memory_use
+from .runtime.footprint import MemoryUse
+from .runtime.memory import memory_use
 
 _TRIES = 8  # of smaller tiles, because copies take a part of the limit
 

@@ -27,7 +27,7 @@ from .lower.alone import Alone
 from .runtime.allocation import Ledger, new_array
 from .runtime.blas import blas_library
 from .runtime.build import probe_compiler, processor
-from .runtime.memory import stored_shape
+from .runtime.footprint import stored_shape
 from .runtime.program import Program
 from .runtime.threads import wanted_threads
 from .whole_file import keep_text

@@ -29,7 +29,7 @@ from tcgen.ir.share import Nest, Points, Sums, Tiles, Turned
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower import lower_plan
 from tcgen.lower.bind_gpu import bind_gpu
-from tcgen.runtime.memory import stored_shape
+from tcgen.runtime.footprint import stored_shape
 from tcgen.runtime.program import Program
 
 pytestmark = pytest.mark.skipif(

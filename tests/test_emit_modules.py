@@ -17,7 +17,7 @@ from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
 from tcgen.runtime.blas import blas_threads
 from tcgen.runtime.cpu import CpuBackend
-from tcgen.runtime.memory import stored_shape
+from tcgen.runtime.footprint import stored_shape
 from tcgen.runtime.program import Program
 
 HERE = Path(__file__).parent

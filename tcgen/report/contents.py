@@ -16,7 +16,8 @@ from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.program import Add, Contract, Map, Program, pretty_step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..manifest import Manifest
-from ..runtime.memory import array_bytes, memory_use
+from ..runtime.footprint import array_bytes
+from ..runtime.memory import memory_use
 from .nest import nest_text
 
 SCHEMA = 1

@@ -19,7 +19,7 @@ from ..ir.program import Add, Contract, Map, pretty_step
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..manifest import Manifest
-from ..runtime.memory import ITEM_BYTES
+from ..runtime.footprint import ITEM_BYTES
 from ..runtime.report import fusion_text
 from .contents import never_held, report_json
 from .counts import array_product, polynomial, stored_product, whole_product

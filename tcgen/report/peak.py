@@ -12,7 +12,7 @@ from typing import Any
 from ..arena import ALIGNMENT, GRANTED
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
 from ..manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
-from ..runtime.memory import ITEM_BYTES
+from ..runtime.footprint import ITEM_BYTES
 from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
 from .counts import stored_product
 

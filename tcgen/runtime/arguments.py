@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
 from ..manifest import Manifest, TensorEntry
 from .device import Device
-from .memory import stored_shape
+from .footprint import stored_shape
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array

@@ -6,7 +6,7 @@ What depends on the constants alone is computed once and kept beside the program
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,14 +15,13 @@ from ..manifest import KernelEntry, TensorEntry
 from .allocation import Ledger
 from .arguments import Source, check_names, find_extents, misplaced, read_inputs, refuse_positional
 from .call import Call
+from .execution import Execution
+from .footprint import MemoryUse, array_bytes, stored_shape
 from .gpu import GpuBackend
 from .host import launches
 from .kept import Kept
 from .locks import Lock
-from .memory import MemoryUse, array_bytes, check_limit, stored_shape
-
-if TYPE_CHECKING:
-    from .program import Program
+from .memory import check_limit
 
 Array = npt.NDArray[Any]
 
@@ -33,20 +32,21 @@ class BoundProgram:
     What depends on the constants alone is computed at once where their shapes show all extents for
     it, else at the first call, whose arrays do.
 
-    Attributes:
-        program: it was bound from.
+    Args:
+        execution: the program's.
+        constants: its constant inputs, checked.
     """
 
-    def __init__(self, program: Program, constants: dict[str, Source]) -> None:
-        self.program = program
-        self._on_device = program._on_device(constants)
+    def __init__(self, execution: Execution, constants: dict[str, Source]) -> None:
+        self._execution = execution
+        self._on_device = execution.on_device(constants)
         self._constants = constants
         self._lock = Lock()
         self._kept: Kept | None = None
-        shown = find_extents(program.manifest, constants, complete=False)
-        program._sample(constants)
+        shown = find_extents(execution.manifest, constants, complete=False)
+        execution.sample(constants)
         self._copied = 0
-        backend = program._ready() if program.manifest.target == "cuda" else None
+        backend = execution.backend() if execution.manifest.target == "cuda" else None
         if isinstance(backend, GpuBackend):
             constants, self._copied = backend.hold(constants)
             self._constants = constants
@@ -58,7 +58,12 @@ class BoundProgram:
             self._keep(shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (BoundProgram, (self.program, self._constants))
+        return (BoundProgram, (self._execution, self._constants))
+
+    @property
+    def allocated_bytes(self) -> int:
+        """What the latest call of the program, bound or not, allocated, beyond its inputs."""
+        return self._execution.allocated_bytes
 
     @property
     def kept_bytes(self) -> int:
@@ -74,21 +79,21 @@ class BoundProgram:
         Raises:
             ExtentError: the arrays have other extents than the constants.
         """
-        program = self.program
-        wanted = tuple(t for t in program._inputs if t.volatile)
-        refuse_positional(program.manifest.name, positional, (t.name for t in wanted))
-        check_names(f"{program.manifest.name}, bound", wanted, arrays)
-        given = read_inputs(wanted, arrays, program._device())
+        execution, name = self._execution, self._execution.manifest.name
+        wanted = tuple(t for t in execution.inputs if t.volatile)
+        refuse_positional(name, positional, (t.name for t in wanted))
+        check_names(f"{name}, bound", wanted, arrays)
+        given = read_inputs(wanted, arrays, execution.device())
         sources = {**self._constants, **given}
-        extents = program._extents(sources)
-        program._sample(sources)
+        extents = execution.extents(sources)
+        execution.sample(sources)
         # Where nothing is passed, results are where the constants were when they were bound.
-        on_device = program._on_device(given) if given else self._on_device
-        return program._run(sources, extents, out, self._keep(extents), on_device)
+        on_device = execution.on_device(given) if given else self._on_device
+        return execution.run(sources, extents, out, self._keep(extents), on_device=on_device)
 
     def __repr__(self) -> str:
-        manifest = self.program.manifest
-        takes = ", ".join(t.name for t in self.program._inputs if t.volatile)
+        manifest = self._execution.manifest
+        takes = ", ".join(t.name for t in self._execution.inputs if t.volatile)
         return f"<{manifest.name}, bound({takes}), {manifest.target}, {manifest.dtype}>"
 
     def _keep(self, extents: Mapping[str, int]) -> Kept:
@@ -102,7 +107,7 @@ class BoundProgram:
     def _compute(
         self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
     ) -> Kept:
-        program, manifest = self.program, self.program.manifest
+        execution, manifest = self._execution, self._execution.manifest
         whole = {b: extents.get(b, 0) for b in manifest.bases}
         results = self._results()
         extra = self._copied + sum(array_bytes(t, manifest, whole) for t in results)
@@ -110,9 +115,9 @@ class BoundProgram:
         def needed(use: MemoryUse) -> int:
             return use.peak + extra  # of the calls that follow
 
-        backend = program._ready()
-        threads = program._threads(whole, needed)
-        use = program._use(whole, threads)
+        backend = execution.backend()
+        threads = execution.threads(whole, needed)
+        use = execution.use(whole, threads)
         check_limit(manifest, whole, needed(use))
         if isinstance(backend, GpuBackend):
             left = backend.keep(use, self._constants, whole, results)
@@ -127,13 +132,13 @@ class BoundProgram:
         return Kept(needed_extents, memory, outputs, self._copied)
 
     def _kernels(self) -> tuple[KernelEntry, ...]:
-        manifest = self.program.manifest
+        manifest = self._execution.manifest
         names = launches(manifest.host_constant)
         return tuple(k for k in manifest.kernels if k.name in names)
 
     def _needed(self) -> tuple[str, ...]:
         """Base spaces whose extents the constant phase and what it keeps depend on."""
-        manifest = self.program.manifest
+        manifest = self._execution.manifest
         used = {s for k in self._kernels() for s in k.spaces}
         used |= {
             base
@@ -147,7 +152,7 @@ class BoundProgram:
 
     def _results(self) -> tuple[TensorEntry, ...]:
         """Outputs that the constant phase computes."""
-        manifest = self.program.manifest
+        manifest = self._execution.manifest
         names = {w for k in self._kernels() for w in k.writes}
         found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
         return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)

@@ -12,8 +12,8 @@ from ..errors import ArgumentError
 from ..manifest import FetchEntry, HostEntry, Manifest
 from .allocation import Ledger
 from .arguments import Source
+from .footprint import MemoryUse
 from .host import Values, fetch_tile
-from .memory import MemoryUse
 from .store import Store
 
 Array = npt.NDArray[Any]

@@ -20,10 +20,11 @@ from ..grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEntry
 from ..manifest import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from .arguments import Source, check_dtype, describe
 from .device import CompiledModule, Device, Function, open_device, view
+from .footprint import MemoryUse, stored_shape
 from .gpu_memory import block_bytes, scratch_bytes, scratch_name
 from .host import Values, fetch_tile, walk
 from .kept import Kept
-from .memory import MemoryUse, check_limit, stored_shape
+from .memory import check_limit
 from .results import check_out
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ..arena import Block, aligned, place
 from ..grid import SHARED_BYTES, SPILLED_BLOCKS
 from ..manifest import BufferEntry, KernelEntry, Manifest
-from .memory import MemoryUse, array_bytes, stored_shape
+from .footprint import MemoryUse, array_bytes, stored_shape
 
 
 def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from ..arena import Layout
 from ..manifest import BufferEntry, Manifest
 from .allocation import address
-from .memory import packs, stored_shape
+from .footprint import stored_shape
+from .memory import packs
 
 Array = npt.NDArray[Any]
 
