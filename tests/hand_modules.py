@@ -327,6 +327,38 @@ def tiles(dtype: str = "float64") -> Module:
     )
 
 
+def orbits(dtype: str = "float64") -> Module:
+    """A triangle of tiles whose iterations run at once; threads share two sums."""
+    row = LoopVar("a0", V, 3)
+    a, b, i = BandVar("a", V, "a0", 3), BandVar("b", V, "b0", 3), BandVar("i", O)
+    cut = (Subscript("a", "a0"), Subscript("b", "b0"))
+    inside = (
+        Gemm(at("w", *cut), at("x", "i", "a"), at("x", "i", "b"), (), (a,), (b,), (i,)),
+        Assign(
+            at("e"),
+            Prod((at("w", *cut), at("d", "a", "b"))),
+            Fraction(1, 2),
+            accumulate=True,
+            band=(a, b),
+            orbit=(("a0", "b0"),),
+        ),
+        Assign(at("n"), at("w", *cut), accumulate=True, band=(a, b)),
+    )
+    column = Loop(replace(row, name="b0", below="a0"), inside, parallel=True)
+    return module(
+        "orbit",
+        (
+            tensor("x", O, V),
+            tensor("d", V, V),
+            output("e"),
+            output("n", accumulate=True),
+        ),
+        (Zero("e"), Loop(row, (column,), parallel=True)),
+        buffers=(local("w", Axis(V, 3), Axis(V, 3)),),
+        dtype=dtype,
+    )
+
+
 def triangle(dtype: str = "float64") -> Module:
     """Triangular loops and bands, orbits of two and three, registers, sums in a nest."""
     i, j, k = LoopVar("i", O), LoopVar("j", O, below="i"), LoopVar("k", O, below="j")
@@ -632,5 +664,5 @@ def phases(dtype: str = "float64") -> Module:
 
 ALL = {
     f.__name__: f
-    for f in (gemm, energy, transpose, tiles, triangle, packed, joined, generated, phases)
+    for f in (gemm, energy, transpose, tiles, orbits, triangle, packed, joined, generated, phases)
 }

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
+import hand_modules as hand
 import numpy as np
 import pytest
 
@@ -315,3 +316,17 @@ def test_orbit_counts_arrangements() -> None:
     m = replace(module(total), tensors=(c, e), buffers=(caller(c), caller(e)))
     m.verify()
     assert run_module(m, {"c": 1.0}, {"n": 4, "m": 1})["e"] == 64
+
+
+def test_numbers_that_threads_add_up_are_not_read_meanwhile() -> None:
+    made = hand.orbits()
+    (kernel,) = made.kernels
+    start, rows = kernel.body
+    assert isinstance(rows, Loop)
+    (columns,) = rows.body
+    assert isinstance(columns, Loop)
+    read = Assign(place("n"), place("e"), accumulate=True)
+    body = (start, replace(rows, body=(replace(columns, body=(*columns.body, read)),)))
+    broken = replace(made, kernels=(replace(kernel, body=body),))
+    with pytest.raises(VerifyError, match="loop a0 cannot be parallel: e is not walked by a0"):
+        broken.verify()

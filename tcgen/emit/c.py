@@ -26,7 +26,7 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import used_buffers
+from ..ir.loops_query import parallel_chain, used_buffers
 from .c_contract import contraction, contraction_call, packing_memory
 from .c_expr import C_TYPES, element, elements, extent
 from .c_gemm import gemm
@@ -102,7 +102,7 @@ def _kernel(kernel: Kernel, module: Module) -> str:
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name not in scope.private:
             lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
-    packs = [packing_memory(s, scope) for s in contractions(kernel)]
+    packs = list(dict.fromkeys(packing_memory(s, scope) for s in contractions(kernel)))
     if packs:
         packing = [k.name for k in module.kernels if contractions(k)]
         place = len(table) + packing.index(kernel.name)
@@ -120,15 +120,44 @@ def _kernel(kernel: Kernel, module: Module) -> str:
 
 
 def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
-    """A statement of the kernel; what its loops add to a number is added up in double."""
-    found = totals(stmt, scope) if isinstance(stmt, Loop) else frozenset()
-    lines = _statement(stmt, replace(scope, totals=found), dtype, table, threads=True)
+    """A statement of the kernel; what its loops add to a number is added up apart."""
+    found = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
+    lines = _statement(stmt, replace(scope, totals=frozenset(found)), dtype, table, threads=True)
     if not found:
         return lines
-    words = {scope.names[name]: element(Access(name, ()), scope) for name in sorted(found)}
-    start = [f"double {TOTAL}{word} = {place};" for word, place in words.items()]
-    end = [f"{place} = {TOTAL}{word};" for word, place in words.items()]
+    kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in found}
+    places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in found}
+    if isinstance(stmt, Loop) and stmt.parallel:
+        lines = _parts_of_threads(kinds, lines)
+    start = [f"{kinds[total]} {total} = {place};" for total, place in places.items()]
+    end = [f"{place} = {total};" for total, place in places.items()]
     return ["{", *indented([*start, *lines, *end]), "}"]
+
+
+def _total_type(buffer: Buffer) -> str:
+    """Single precision is added up in double."""
+    return C_TYPES["complex128" if buffer.dtype == "complex128" else "float64"]
+
+
+def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
+    """Each thread adds up its part of some totals; parts are added in the order of the threads."""
+    text: list[str] = []
+    slots: dict[str, str] = {}
+    for total, kind in kinds.items():
+        parts, apart = total.replace(TOTAL, "tc_parts_"), f"(64/(int)sizeof({kind}))"
+        text.append(f"{kind} {parts}[tc_threads*{apart}];")  # each on a cache line of its own
+        slots[total] = f"{parts}[{{}}*{apart}]"
+
+    def each(form: str) -> str:
+        return " ".join(form.format(t, slot.format("tc_n")) for t, slot in slots.items())
+
+    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{1} = 0;')} }}")
+    starts = [f"{kind} {total} = 0;" for total, kind in kinds.items()]
+    ends = [f"{slot.format('omp_get_thread_num()')} = {total};" for total, slot in slots.items()]
+    region = ["{", *indented([*starts, *lines, *ends]), "}"]
+    text += ["#pragma omp parallel num_threads(tc_threads)", *region]
+    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{0} += {1};')} }}")
+    return text
 
 
 def _bytes(buffer: Buffer) -> str:
@@ -165,14 +194,39 @@ def _statement(
 def _loop(
     stmt: Loop, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
 ) -> list[str]:
-    parallel = stmt.parallel and threads
-    body = _own_memory(stmt, scope, table) if parallel else []
-    for inner in stmt.body:
-        body += _statement(inner, scope, dtype, table, threads=threads and not parallel)
-    lines = [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
-    if parallel:
-        lines.insert(0, "#pragma omp parallel for schedule(dynamic) num_threads(tc_threads)")
-    return lines
+    if not (stmt.parallel and threads):
+        body = [
+            line
+            for inner in stmt.body
+            for line in _statement(inner, scope, dtype, table, threads=threads)
+        ]
+        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+    chain = tuple(parallel_chain(stmt))
+    heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
+    body = [*guards, *_own_memory(chain[-1], scope, table)]
+    for inner in chain[-1].body:
+        body += _statement(inner, scope, dtype, table, threads=False)
+    for head in reversed(heads):
+        body = [f"{head} {{", *indented(body), "}"]
+    collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+    # What threads add up has the same bits each time only where they share iterations the same way.
+    if scope.totals:
+        return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
+    how = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
+    return [f"#pragma omp parallel for{how}", *body]
+
+
+def _collapsed(chain: tuple[LoopVar, ...], scope: Scope) -> tuple[list[str], list[str]]:
+    """Heads of loops that run at once, triangles as squares, and what leaves out other halves."""
+    names = {var.name for var in chain}
+    heads, guards = [], []
+    for var in chain:
+        if var.below in names:
+            word, row = scope.variables[var.name], scope.variables[var.below]
+            guards.append(f"if ({word} > {row}) continue;")
+            var = replace(var, below=None)
+        heads.append(loop_head(var, scope))
+    return heads, guards
 
 
 def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:

@@ -23,7 +23,14 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import accesses, band_of, private_to, used_buffers, written_buffers
+from ..ir.loops_query import (
+    accesses,
+    band_of,
+    private_to,
+    summed_numbers,
+    used_buffers,
+    written_buffers,
+)
 from ..ir.share import Tiles
 from ..ir.tensor import Packing, Space
 from .names import unique
@@ -42,7 +49,7 @@ class Scope:
         private: buffers of which each thread has its own.
         number: of the kernel in the module.
         ordered: pairs of variables in the source of which the first is never the smaller one.
-        totals: numbers of single precision that the printed loops add up in double.
+        totals: numbers that the printed loops add up apart, those of single precision in double.
     """
 
     kernel: Kernel
@@ -142,18 +149,11 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, t
 
 
 def totals(stmt: Loop, scope: Scope) -> frozenset[str]:
-    """Numbers of single precision that the loop only adds to."""
-    added, others = set[str](), set[str]()
-    for inner, _ in statements((stmt,)):
-        if isinstance(inner, Assign) and inner.accumulate:
-            added.add(inner.out.buffer)
-            others |= {leaf.buffer for leaf in leaves(inner.expr) if isinstance(leaf, Access)}
-        else:
-            others |= set(used_buffers(inner))
+    """Numbers that the loop adds up apart: for each thread, or in double instead of float."""
     return frozenset(
         name
-        for name in added - others - scope.private
-        if not scope.buffers[name].axes and scope.buffers[name].dtype == "float32"
+        for name in summed_numbers(stmt, scope.buffers) - scope.private
+        if stmt.parallel or scope.buffers[name].dtype == "float32"
     )
 
 

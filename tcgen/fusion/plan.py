@@ -97,6 +97,11 @@ def build_plan(
     )
 
 
+def in_nests(plan: FusionPlan) -> FusionPlan:
+    """The plan with one kernel for each nest: loops run on the host around a fetch alone."""
+    return replace(plan, groups=_groups(plan.program, plan.visits, by_launch=False))
+
+
 def _visits(
     graph: FusionGraph,
     placed: tuple[Placed, ...],

@@ -27,7 +27,7 @@ from .least import packed
 from .memory import counted_lives, peak_of, whole_elements
 from .nest import Placed, arrangement_of, place_arrangement, place_nodes
 from .orbits import orbit_nests
-from .plan import build_plan, shared_axes
+from .plan import build_plan, in_nests, shared_axes
 from .recompute import sharing_with_repeats
 from .refine import refined, with_tiles
 from .sharing import Arrangement, Sharing, sharing
@@ -72,7 +72,13 @@ def least_time(
     search.run(_WORK * options.effort, bound)
     best = search.best or search.least(_WORK * options.effort)
     model = "dag" if graph.restricted else "tree"
-    return replace(packed(best), solve=_solve(best, bound, model, options))
+    return _finished(best, bound, model, options)
+
+
+def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> FusionPlan:
+    """A plan as it is lowered: on a CPU a nest is one kernel, whose threads may share its tiles."""
+    grouped = plan if options.target == "cuda" else in_nests(plan)
+    return replace(packed(grouped), solve=_solve(plan, bound, model, options))
 
 
 def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
@@ -96,9 +102,8 @@ def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
     tiles = refined(plan, Request(extents, limit, options.machine, dtype))
     if tiles is None or not plan.loops:
         return None
-    found = packed(with_tiles(plan, tiles, dtype))
     bound = int((plan.solve.bound or 0) * PICO)
-    return replace(found, solve=_solve(found, bound, plan.solve.model, options))
+    return _finished(with_tiles(plan, tiles, dtype), bound, plan.solve.model, options)
 
 
 def planned_bytes(plan: FusionPlan, dtype: str) -> int:

@@ -33,6 +33,7 @@ from .loops_query import (
     parallel_chain,
     positions,
     private_to,
+    summed_numbers,
 )
 from .loops_text import format_buffer, format_statement
 from .share import Tiles
@@ -181,8 +182,9 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
                 own = private_to(stmt, kernel, buffers)
+                sums = frozenset() if kernel.share else summed_numbers(stmt, buffers)
                 for loop in parallel_chain(stmt):
-                    reason = blocks_parallel(loop, own)
+                    reason = blocks_parallel(loop, own, sums)
                     if reason:
                         raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:

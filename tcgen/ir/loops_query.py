@@ -129,14 +129,22 @@ def contraction_obstacle(
     return None
 
 
-def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
+def blocks_parallel(
+    loop: Loop, private: frozenset[str], summed: frozenset[str] = frozenset()
+) -> str | None:
     """Why the iterations of a loop cannot run at once, or None.
 
     Everything that is written and not private to the body must be walked, at every access, by the
     loop's variable (or its tile's elements) on one and the same axis.
+
+    Args:
+        loop: in question.
+        private: buffers of which each iteration has its own.
+        summed: numbers that are only added to, of which each thread adds up a part.
     """
     tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
-    written = [w for s in loop.body for w in written_buffers(s) if w not in private]
+    apart = private | summed
+    written = [w for s in loop.body for w in written_buffers(s) if w not in apart]
     for name in dict.fromkeys(written):
         if any(name in zeroed_buffers(s) for s in loop.body):
             return f"all of {name} is zeroed in each iteration"
@@ -161,6 +169,25 @@ def parallel_chain(loop: Loop) -> Iterator[Loop]:
         if len(found.body) != 1:
             return
         found = found.body[0]
+
+
+def summed_numbers(loop: Loop, buffers: Mapping[str, Buffer]) -> frozenset[str]:
+    """Numbers that a loop adds to and uses for nothing else."""
+    added, used = set[str](), set[str]()
+
+    def walk(body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case Loop():
+                    walk(stmt.body)
+                case Assign(out, expr, accumulate=True):
+                    added.add(out.buffer)
+                    used.update(x.buffer for x in leaves(expr) if isinstance(x, Access))
+                case _:
+                    used.update(used_buffers(stmt))
+
+    walk(loop.body)
+    return frozenset(name for name in added - used if not buffers[name].axes)
 
 
 def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> frozenset[str]:

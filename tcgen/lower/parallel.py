@@ -1,8 +1,10 @@
 """Which loops run at once: outermost shared loops where that is legal, else bands and products.
 
-Before: ``for i: (zero f; f += ...; X[i] = f)``.  After: the same with ``parallel for i``; a
-statement outside such loops gets its own outermost band loops, a product all its threads. Inside a
-sequential loop that is done for long bands only: starting threads for a short one costs more.
+Before: ``for i: (zero f; f += ...; X[i] = f)``.  After: the same with ``parallel for i``, and the
+loops directly inside it where i alone takes few values; a statement outside such loops gets its
+own outermost band loops, a product all its threads. Inside a sequential loop that is done for long
+bands only: starting threads for a short one costs more. Loops over a few large tiles stay
+sequential, so that there is one tile and threads share its statements.
 """
 
 from __future__ import annotations
@@ -11,11 +13,23 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from ..ir.cost import extent_of
 from ..ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..ir.loops_query import blocks_parallel, private_to
+from ..ir.loops_query import (
+    band_of,
+    blocks_parallel,
+    parallel_chain,
+    private_to,
+    summed_numbers,
+)
+from .budget import buffer_bytes
 from .layout import elements
 
 _LONG = 2**15  # points of a band for which threads are started again and again
+_ENOUGH = 64  # iterations that keep the threads of a machine busy
+_MANY = 256  # iterations that do so where some take longer than others
+_HEAVY = 2**12  # points of an iteration that is worth sharing out
+_OWN = 2**23  # bytes that each thread may have for itself to share out iterations
 
 
 def mark_parallel(
@@ -24,14 +38,84 @@ def mark_parallel(
     """The kernel with every parallel flag that is legal and, under planning extents, useful."""
     body: list[Stmt] = []
     for stmt in kernel.body:
-        if (
-            isinstance(stmt, Loop)
-            and blocks_parallel(stmt, private_to(stmt, kernel, buffers)) is None
-        ):
-            body.append(replace(stmt, parallel=True))
-        else:
-            body.append(_marked(stmt, extents, looped=False))
+        shared = None
+        if isinstance(stmt, Loop):
+            own = private_to(stmt, kernel, buffers)
+            sums = summed_numbers(stmt, buffers)
+            shared = _iterations_shared(stmt, own, sums, extents)
+            held = sum(buffer_bytes(buffers[n], extents) for n in own)
+            if shared is not None and not _worth(shared, held, extents):
+                shared = None
+        body.append(shared or _marked(stmt, extents, looped=False))
     return replace(kernel, body=tuple(body))
+
+
+def _iterations_shared(
+    loop: Loop,
+    own: frozenset[str],
+    sums: frozenset[str],
+    extents: Mapping[str, int],
+    before: int = 1,
+) -> Loop | None:
+    """The loop with its iterations at once, and loops directly inside it while those are few.
+
+    Args:
+        loop: in question.
+        own: buffers of which each thread has its own.
+        sums: numbers of which each thread adds up a part.
+        extents: planning extents.
+        before: iterations of the loops around it.
+    """
+    if blocks_parallel(loop, own, sums) is not None:
+        return None
+    count = before * _iterations(loop, extents)
+    (inner, *others), body = loop.body, loop.body
+    if (
+        count < _MANY
+        and isinstance(inner, Loop)
+        and not others
+        and _points(inner, extents) >= _HEAVY * _iterations(inner, extents)
+    ):
+        body = (_iterations_shared(inner, own, sums, extents, count) or inner,)
+    return replace(loop, parallel=True, body=body)
+
+
+def _worth(loop: Loop, held: int, extents: Mapping[str, int]) -> bool:
+    """True where iterations are rather shared than the statements inside.
+
+    Args:
+        loop: marked.
+        held: bytes that a thread would have for itself.
+        extents: planning extents.
+    """
+    count = 1
+    for one in parallel_chain(loop):
+        count *= _iterations(one, extents)
+    return not _is_long(loop, extents) or (count >= _ENOUGH and held <= _OWN)
+
+
+def _iterations(loop: Loop, extents: Mapping[str, int]) -> int:
+    return -(-extent_of(loop.var.space, extents) // (loop.var.tile or 1))
+
+
+def _points(stmt: Stmt, extents: Mapping[str, int]) -> int:
+    """Points of all statements inside, under planning extents."""
+    match stmt:
+        case Loop():
+            return _iterations(stmt, extents) * sum(_points(s, extents) for s in stmt.body)
+        case Zero():
+            return 0
+        case Assign() | Gemm():
+            return elements(band_of(stmt), extents)
+        case _:
+            assert_never(stmt)
+
+
+def _is_long(stmt: Stmt, extents: Mapping[str, int]) -> bool:
+    """True where a statement is worth threads of its own, again and again."""
+    if isinstance(stmt, Loop):
+        return any(_is_long(s, extents) for s in stmt.body)
+    return _points(stmt, extents) >= _LONG
 
 
 def _marked(stmt: Stmt, extents: Mapping[str, int], *, looped: bool) -> Stmt:
@@ -41,11 +125,10 @@ def _marked(stmt: Stmt, extents: Mapping[str, int], *, looped: bool) -> Stmt:
         case Zero():
             return stmt
         case Assign():
-            worth = not looped or elements(stmt.band, extents) >= _LONG
+            worth = not looped or _is_long(stmt, extents)
             return replace(stmt, parallel=_outer_loops(stmt) if worth else 0)
         case Gemm():
-            band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
-            return replace(stmt, parallel=not looped or elements(band, extents) >= _LONG)
+            return replace(stmt, parallel=not looped or _is_long(stmt, extents))
         case _:
             assert_never(stmt)
 
