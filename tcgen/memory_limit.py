@@ -39,7 +39,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
         return plan  # none was found that fits, and this is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
-        needed = planned_use(lower_plan(tried, replace(options, memory_limit=None)), options).peak
+        needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
         if needed <= limit:
             return tried
         room = min(room * limit // needed, room * 7 // 8)
@@ -59,7 +59,7 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     """
     limit = options.memory_limit
     if options.objective == "time" and limit is not None:
-        module = lower_plan(plan, replace(options, memory_limit=None))
+        module = lower_plan(plan, options, thrifty=False)
         if planned_use(module, options).peak <= limit:
             return module
     module = lower_plan(plan, options)

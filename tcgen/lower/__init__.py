@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ..config import Options
 from ..ir.loops import Module, Stmt
@@ -24,7 +25,9 @@ from .statements import make_fetch, make_statement
 __all__ = ["lower_plan"]
 
 
-def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> Module:
+def lower_plan(
+    plan: FusionPlan, options: Options, *, scratch: bool = True, thrifty: bool = True
+) -> Module:
     """Lower a verified plan.
 
     Stages:
@@ -49,6 +52,7 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         plan: a legal plan.
         options: ``dtype``, ``target`` and ``memory_limit`` are used; extents are those of the plan.
         scratch: False makes no copies at all.
+        thrifty: False makes copies as if there were no memory limit.
 
     Returns:
         The module; the same bytes of text for the same plan and options.
@@ -56,17 +60,20 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
     Raises:
         PlanError: a delta relates spaces in a way that has no single equality.
     """
+    limit = options.memory_limit
+    if not thrifty:
+        options = replace(options, memory_limit=None)
     if options.target == "cuda":
         from .bind_gpu import bind_gpu  # noqa: PLC0415  (loaded where it is used)
 
-        module, _ = _lower(plan, options, {})
-        thrifty = arena_budget(plan, options, module) is not None
-        return bind_gpu(module, plan.extent_of, thrifty=thrifty)
+        module, _ = _lower(plan, options, {}, limit)
+        budget = arena_budget(plan, options, module)
+        return bind_gpu(module, plan.extent_of, thrifty=budget is not None)
     if not scratch:
-        return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0))[0]
+        return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)[0]
     rooms: dict[int, int] = {}
     while True:
-        module, memory = _lower(plan, options, rooms)
+        module, memory = _lower(plan, options, rooms, limit)
         budget = arena_budget(plan, options, module)
         if budget is None:
             return module
@@ -77,8 +84,17 @@ def lower_plan(plan: FusionPlan, options: Options, *, scratch: bool = True) -> M
         rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
 
 
-def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tuple[Module, Memory]:
-    """One attempt, with the bytes that the scratch of some visits may take."""
+def _lower(
+    plan: FusionPlan, options: Options, rooms: Mapping[int, int], limit: int | None
+) -> tuple[Module, Memory]:
+    """One attempt.
+
+    Args:
+        plan: to lower.
+        options: with the memory limit that copies keep.
+        rooms: bytes that the scratch of some visits may take.
+        limit: bytes that calls may allocate, or None.
+    """
     extents = plan.extent_of
     on_gpu = options.target == "cuda"
     tight = plan.solve.objective == "peak" or options.memory_limit is not None
@@ -125,7 +141,7 @@ def _lower(plan: FusionPlan, options: Options, rooms: Mapping[int, int]) -> tupl
     set_lives(memory, splitter.kernels, loops, constant, volatile)
     kernels = splitter.kernels
     if not on_gpu:
-        kernels = [mark_parallel(k, memory.buffers, extents) for k in kernels]
+        kernels = [mark_parallel(k, memory.buffers, extents, limit) for k in kernels]
     module = Module(
         name=plan.program.name,
         dtype=options.dtype,

@@ -30,12 +30,21 @@ _ENOUGH = 64  # iterations that keep the threads of a machine busy
 _MANY = 256  # iterations that do so where some take longer than others
 _HEAVY = 2**12  # points of an iteration that is worth sharing out
 _OWN = 2**23  # bytes that each thread may have for itself to share out iterations
+_THREADS = 64  # of a large machine: a memory limit should have room for what they all have
 
 
 def mark_parallel(
-    kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int], limit: int | None
 ) -> Kernel:
-    """The kernel with every parallel flag that is legal and, under planning extents, useful."""
+    """The kernel with every parallel flag that is legal and, under planning extents, useful.
+
+    Args:
+        kernel: without flags.
+        buffers: all of the module, with their places.
+        extents: planning extents.
+        limit: bytes that the program may allocate, or None.
+    """
+    most = _OWN if limit is None else min(_OWN, limit // _THREADS)
     body: list[Stmt] = []
     for stmt in kernel.body:
         shared = None
@@ -43,8 +52,8 @@ def mark_parallel(
             own = private_to(stmt, kernel, buffers)
             sums = summed_numbers(stmt, buffers)
             shared = _iterations_shared(stmt, own, sums, extents)
-            held = sum(buffer_bytes(buffers[n], extents) for n in own)
-            if shared is not None and not _worth(shared, held, extents):
+            small = sum(buffer_bytes(buffers[n], extents) for n in own) <= most
+            if shared is not None and not _worth(shared, extents, small=small):
                 shared = None
         body.append(shared or _marked(stmt, extents, looped=False))
     return replace(kernel, body=tuple(body))
@@ -80,18 +89,18 @@ def _iterations_shared(
     return replace(loop, parallel=True, body=body)
 
 
-def _worth(loop: Loop, held: int, extents: Mapping[str, int]) -> bool:
+def _worth(loop: Loop, extents: Mapping[str, int], *, small: bool) -> bool:
     """True where iterations are rather shared than the statements inside.
 
     Args:
         loop: marked.
-        held: bytes that a thread would have for itself.
         extents: planning extents.
+        small: what a thread would have for itself is.
     """
     count = 1
     for one in parallel_chain(loop):
         count *= _iterations(one, extents)
-    return not _is_long(loop, extents) or (count >= _ENOUGH and held <= _OWN)
+    return not _is_long(loop, extents) or (count >= _ENOUGH and small)
 
 
 def _iterations(loop: Loop, extents: Mapping[str, int]) -> int:
