@@ -5,9 +5,11 @@
 
 ``prepare`` compiles every spec in three element types, double precision also fused, and keeps what
 the interpreter gives at small extents. ``check`` runs the programs on the GPU, compares, and then
-times the larger ones at their planning extents: median over CUDA events after warm-up. Status 1 at
-a difference. ``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares,
-under NVIDIA's watch.
+times the larger ones at their planning extents: median over CUDA events after warm-up. A program
+that fails is a fault like a difference, and the next one runs; the file is written after each.
+Status 1 where there were faults. ``--spec NAME`` takes one spec, in both.
+``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares, under NVIDIA's
+watch.
 """
 
 from __future__ import annotations
@@ -88,6 +90,7 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
                 programs.append(
                     {
                         "name": name,
+                        "spec": path.stem,
                         "dtype": dtype,
                         "data": data,
                         "timed": planned if timed else None,
@@ -132,9 +135,9 @@ def seconds_of(program: Any, extents: dict[str, int]) -> float:
     """Median time of one call with random arrays on the GPU."""
     import cupy
 
-    manifest = program.manifest
+    manifest, random = program.manifest, np.random.default_rng(0)  # CuPy's needs cuRAND
     arrays = {
-        t.name: cupy.random.random([manifest.extent(s, extents) for s in t.spaces]) + 0.5
+        t.name: cupy.asarray(random.random([manifest.extent(s, extents) for s in t.spaces]) + 0.5)
         for t in manifest.tensors
         if t.role != "output" and t.default is None
     }
@@ -151,24 +154,35 @@ def seconds_of(program: Any, extents: dict[str, int]) -> float:
     return statistics.median(times)
 
 
-def check(folder: Path, *, quick: bool, report: Path | None) -> int:
-    """Run every program of a folder; 0 if all are right."""
+def check(folder: Path, *, quick: bool, report: Path | None, names: tuple[str, ...] = ()) -> int:
+    """Run every program of a folder, or those of some specs; 0 if all are right."""
     rows, wrong = [], 0
     for entry in json.loads((folder / "programs.json").read_text()):
+        if names and entry["spec"] not in names:
+            continue
+        row = outcome(folder, entry, quick=quick)
+        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
+        wrong += bool(row["faults"])
+        rows.append(row)
+        if report is not None:
+            report.write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if wrong or not rows else 0
+
+
+def outcome(folder: Path, entry: dict[str, Any], *, quick: bool) -> dict[str, Any]:
+    """What is wrong with one program, and its time if nothing is."""
+    row: dict[str, Any] = {"program": entry["name"], "faults": []}
+    try:
         program = package(folder / "programs" / entry["name"]).program
-        row: dict[str, Any] = {"program": entry["name"], "faults": []}
         for data in entry["data"]:
             row["faults"] += differences(program, folder / "data" / data, TOLERANCE[entry["dtype"]])
         if entry["timed"] and not quick and not row["faults"]:
             row["seconds"] = seconds_of(program, entry["timed"])
             flops = program.report["operations"]["sequence"]
             row["gflops"] = 1e-9 * flops / row["seconds"]
-        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
-        wrong += bool(row["faults"])
-        rows.append(row)
-    if report is not None:
-        report.write_text(json.dumps(rows, indent=1) + "\n")
-    return 1 if wrong or not rows else 0
+    except Exception as problem:  # of the driver, of CuPy, of the program: the others still run
+        row["faults"].append(f"{type(problem).__name__}: {problem}")
+    return row
 
 
 def main() -> int:
@@ -176,13 +190,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("what", choices=("prepare", "check"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spec", action="append", default=[], help="prepare this one only")
+    parser.add_argument("--spec", action="append", default=[], help="this one only")
     parser.add_argument("--quick", action="store_true", help="compare only")
     parser.add_argument("--json", type=Path, help="write the outcome")
     options = parser.parse_args()
+    names = tuple(options.spec)
     if options.what == "check":
-        return check(options.folder, quick=options.quick, report=options.json)
-    prepare(options.folder, tuple(options.spec))
+        return check(options.folder, quick=options.quick, report=options.json, names=names)
+    prepare(options.folder, names)
     return 0
 
 
