@@ -163,6 +163,14 @@ def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
         program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
 
 
+@pytest.mark.parametrize(("library", "advice"), [("torch", "t.detach()"), ("numba", "t")])
+def test_arrays_of_other_libraries_need_not_leave_the_gpu(library: str, advice: str) -> None:
+    other = type("Tensor", (CudaArray,), {"__module__": library})
+    with pytest.raises(ArgumentError) as found:
+        compiled()(**{**arrays_of({"o": 3, "v": 4}), "t": other()})
+    assert str(found.value).endswith(f"takes arrays of NumPy and CuPy: pass cupy.asarray({advice})")
+
+
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source can be looked at; running says what to install."""
     monkeypatch.setattr("tcgen.runtime.gpu.open_device", open_device)
