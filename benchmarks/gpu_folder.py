@@ -4,8 +4,9 @@
     python FOLDER/gpu_folder.py check FOLDER [--quick] [--json FILE]  # there: NumPy and CuPy alone
 
 ``prepare`` compiles every spec in three element types, double precision also fused, and keeps what
-the interpreter gives at small extents. ``check`` runs the programs on the GPU, compares, and then
-times the larger ones at their planning extents: median over CUDA events after warm-up. A program
+the interpreter gives at small extents; and contractions of the TCCG kind, which are named
+``contractions``. ``check`` runs the programs on the GPU, compares, and then times the contractions
+and the larger programs at their planning extents: median over CUDA events after warm-up. A program
 that fails is a fault like a difference, and the next one runs; the file is written after each.
 Status 1 where there were faults. ``--spec NAME`` takes one spec, in both.
 ``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares, under NVIDIA's
@@ -20,7 +21,7 @@ import json
 import shutil
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,19 @@ TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
 SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
 TIMED = {"ccsd_closed_shell": (20, 100), "t_closed_shell": (10, 40), "df_ladder": (30, 120)}
 REPEAT = 7
+# Subscripts in C order and the extent of each letter: intensli, ao2mo, ccsd and ccsd_t shapes.
+CONTRACTIONS = (
+    ("adb,cd->cba", 312),
+    ("aebd,ce->dcba", 72),
+    ("ae,dcbe->dcba", 72),
+    ("dca,cbd->ba", 304),
+    ("da,cdb->cba", 304),
+    ("ceda,dbe->cba", 72),
+    ("fbea,ecfd->dcba", 72),
+    ("dfae,cebf->dcba", 72),
+    ("aged,cbfg->fedcba", 20),
+    ("badg,cgfe->fedcba", 20),
+)
 # Amplitudes and an energy in the epilogue of one contraction, whose result is never stored.
 ENERGIES = """
 space o occupied
@@ -74,11 +88,7 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
                 inputs, starts = split_starts(system, arrays)
                 wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
                 data.append(f"{path.stem}_{dtype}_{number}.npz")
-                groups = (("in", inputs), ("start", starts), ("out", wanted))
-                np.savez(
-                    _made(folder / "data") / data[-1],
-                    **{f"{kind}:{n}": a for kind, group in groups for n, a in group.items()},
-                )
+                _keep(folder, data[-1], inputs, starts, wanted)
             for objective in ("none", "linear") if dtype == "float64" else ("none",):
                 planned = extents(TIMED.get(path.stem, (10, 40)))
                 program = tcgen.compile(
@@ -97,7 +107,39 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
                     }
                 )
         print(f"prepared {path.stem}", flush=True)
+    if not names or "contractions" in names:
+        programs += [_contraction(folder, *case) for case in CONTRACTIONS]
+        print("prepared contractions", flush=True)
     (folder / "programs.json").write_text(json.dumps(programs, indent=1) + "\n")
+
+
+def _contraction(folder: Path, subscripts: str, extent: int) -> dict[str, Any]:
+    """Prepare one contraction of two arrays, whose letters all have one extent."""
+    import tcgen
+
+    name = "contraction_" + subscripts.replace(",", "_").replace("->", "_")
+    operands = subscripts.partition("->")[0].split(",")
+    planned = dict.fromkeys(sorted(set("".join(operands))), extent)
+    tcgen.compile(subscripts, extents=planned, target="cuda").save(
+        _made(folder / "programs") / name
+    )
+    data, random = [], np.random.default_rng(0)
+    for small in (1, 3, 7):
+        arrays = [random.random([small] * len(letters)) for letters in operands]
+        data.append(f"{name}_{small}.npz")
+        inputs = {f"x{n}": a for n, a in enumerate(arrays)}
+        _keep(folder, data[-1], inputs, {}, {"y": np.einsum(subscripts, *arrays)})
+    entry = {"name": name, "spec": "contractions", "dtype": "float64"}
+    return {**entry, "data": data, "timed": planned}
+
+
+def _keep(folder: Path, name: str, *groups: Mapping[str, Any]) -> None:
+    """Write inputs, the arrays that results start from, and right results."""
+    kinds = zip(("in", "start", "out"), groups, strict=True)
+    np.savez(
+        _made(folder / "data") / name,
+        **{f"{kind}:{n}": a for kind, group in kinds for n, a in group.items()},
+    )
 
 
 def _made(folder: Path) -> Path:

@@ -33,7 +33,8 @@ def test_prepared_programs_are_checked(
 ) -> None:
     made = script()
     monkeypatch.setattr(made, "SMALL", ((2, 3), (1, 1)))
-    made.prepare(tmp_path, ("energies",))
+    monkeypatch.setattr(made, "CONTRACTIONS", (("ae,dcbe->dcba", 20),))
+    made.prepare(tmp_path, ("energies", "contractions"))
     original = made.package
 
     def emulated(path: Path) -> Any:
@@ -53,6 +54,7 @@ def test_prepared_programs_are_checked(
         "energies_float64_linear",
         "energies_float32_none",
         "energies_complex128_none",
+        "contraction_ae_dcbe_dcba",
     ]
     # An answer that is not right any more is a difference.
     (data,) = (tmp_path / "data").glob("energies_float64_0.npz")
