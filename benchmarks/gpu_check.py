@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_folder import ENERGIES
+from gpu_folder import CONTRACTIONS, ENERGIES
 
 import tcgen
 from tcgen.driver import read_system
@@ -36,19 +36,6 @@ from tcgen.testing import random_arrays, split_starts
 SPECS = Path(__file__).resolve().parents[1] / "specs"
 TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
 REPEAT = 7
-# Subscripts in C order and the extent of each letter: intensli, ao2mo, ccsd and ccsd_t shapes.
-CONTRACTIONS = (
-    ("adb,cd->cba", 312),
-    ("aebd,ce->dcba", 72),
-    ("ae,dcbe->dcba", 72),
-    ("dca,cbd->ba", 304),
-    ("da,cdb->cba", 304),
-    ("ceda,dbe->cba", 72),
-    ("fbea,ecfd->dcba", 72),
-    ("dfae,cebf->dcba", 72),
-    ("aged,cbfg->fedcba", 20),
-    ("badg,cgfe->fedcba", 20),
-)
 PROGRAMS = (("ccsd_closed_shell", 20, 100), ("t_closed_shell", 10, 40), ("df_ladder", 30, 120))
 
 

@@ -4,10 +4,13 @@
     python FOLDER/gpu_folder.py check FOLDER [--quick] [--json FILE]  # there: NumPy and CuPy alone
 
 ``prepare`` compiles every spec in three element types, double precision also fused, and keeps what
-the interpreter gives at small extents. ``check`` runs the programs on the GPU, compares, and then
-times the larger ones at their planning extents: median over CUDA events after warm-up. Status 1 at
-a difference. ``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares,
-under NVIDIA's watch.
+the interpreter gives at small extents; and contractions of the TCCG kind, which are named
+``contractions``. ``check`` runs the programs on the GPU, compares, and then times the contractions
+and the larger programs at their planning extents: median over CUDA events after warm-up. A program
+that fails is a fault like a difference, and the next one runs; the file is written after each.
+Status 1 where there were faults. ``--spec NAME`` takes one spec, in both.
+``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares, under NVIDIA's
+watch.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ import json
 import shutil
 import statistics
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,19 @@ TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
 SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
 TIMED = {"ccsd_closed_shell": (20, 100), "t_closed_shell": (10, 40), "df_ladder": (30, 120)}
 REPEAT = 7
+# Subscripts in C order and the extent of each letter: intensli, ao2mo, ccsd and ccsd_t shapes.
+CONTRACTIONS = (
+    ("adb,cd->cba", 312),
+    ("aebd,ce->dcba", 72),
+    ("ae,dcbe->dcba", 72),
+    ("dca,cbd->ba", 304),
+    ("da,cdb->cba", 304),
+    ("ceda,dbe->cba", 72),
+    ("fbea,ecfd->dcba", 72),
+    ("dfae,cebf->dcba", 72),
+    ("aged,cbfg->fedcba", 20),
+    ("badg,cgfe->fedcba", 20),
+)
 # Amplitudes and an energy in the epilogue of one contraction, whose result is never stored.
 ENERGIES = """
 space o occupied
@@ -72,11 +88,7 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
                 inputs, starts = split_starts(system, arrays)
                 wanted = evaluate_system(system, inputs, extents(pair), out=starts, dtype=dtype)
                 data.append(f"{path.stem}_{dtype}_{number}.npz")
-                groups = (("in", inputs), ("start", starts), ("out", wanted))
-                np.savez(
-                    _made(folder / "data") / data[-1],
-                    **{f"{kind}:{n}": a for kind, group in groups for n, a in group.items()},
-                )
+                _keep(folder, data[-1], inputs, starts, wanted)
             for objective in ("none", "linear") if dtype == "float64" else ("none",):
                 planned = extents(TIMED.get(path.stem, (10, 40)))
                 program = tcgen.compile(
@@ -88,13 +100,46 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
                 programs.append(
                     {
                         "name": name,
+                        "spec": path.stem,
                         "dtype": dtype,
                         "data": data,
                         "timed": planned if timed else None,
                     }
                 )
         print(f"prepared {path.stem}", flush=True)
+    if not names or "contractions" in names:
+        programs += [_contraction(folder, *case) for case in CONTRACTIONS]
+        print("prepared contractions", flush=True)
     (folder / "programs.json").write_text(json.dumps(programs, indent=1) + "\n")
+
+
+def _contraction(folder: Path, subscripts: str, extent: int) -> dict[str, Any]:
+    """Prepare one contraction of two arrays, whose letters all have one extent."""
+    import tcgen
+
+    name = "contraction_" + subscripts.replace(",", "_").replace("->", "_")
+    operands = subscripts.partition("->")[0].split(",")
+    planned = dict.fromkeys(sorted(set("".join(operands))), extent)
+    tcgen.compile(subscripts, extents=planned, target="cuda").save(
+        _made(folder / "programs") / name
+    )
+    data, random = [], np.random.default_rng(0)
+    for small in (1, 3, 7):
+        arrays = [random.random([small] * len(letters)) for letters in operands]
+        data.append(f"{name}_{small}.npz")
+        inputs = {f"x{n}": a for n, a in enumerate(arrays)}
+        _keep(folder, data[-1], inputs, {}, {"y": np.einsum(subscripts, *arrays)})
+    entry = {"name": name, "spec": "contractions", "dtype": "float64"}
+    return {**entry, "data": data, "timed": planned}
+
+
+def _keep(folder: Path, name: str, *groups: Mapping[str, Any]) -> None:
+    """Write inputs, the arrays that results start from, and right results."""
+    kinds = zip(("in", "start", "out"), groups, strict=True)
+    np.savez(
+        _made(folder / "data") / name,
+        **{f"{kind}:{n}": a for kind, group in kinds for n, a in group.items()},
+    )
 
 
 def _made(folder: Path) -> Path:
@@ -132,9 +177,9 @@ def seconds_of(program: Any, extents: dict[str, int]) -> float:
     """Median time of one call with random arrays on the GPU."""
     import cupy
 
-    manifest = program.manifest
+    manifest, random = program.manifest, np.random.default_rng(0)  # CuPy's needs cuRAND
     arrays = {
-        t.name: cupy.random.random([manifest.extent(s, extents) for s in t.spaces]) + 0.5
+        t.name: cupy.asarray(random.random([manifest.extent(s, extents) for s in t.spaces]) + 0.5)
         for t in manifest.tensors
         if t.role != "output" and t.default is None
     }
@@ -151,24 +196,35 @@ def seconds_of(program: Any, extents: dict[str, int]) -> float:
     return statistics.median(times)
 
 
-def check(folder: Path, *, quick: bool, report: Path | None) -> int:
-    """Run every program of a folder; 0 if all are right."""
+def check(folder: Path, *, quick: bool, report: Path | None, names: tuple[str, ...] = ()) -> int:
+    """Run every program of a folder, or those of some specs; 0 if all are right."""
     rows, wrong = [], 0
     for entry in json.loads((folder / "programs.json").read_text()):
+        if names and entry["spec"] not in names:
+            continue
+        row = outcome(folder, entry, quick=quick)
+        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
+        wrong += bool(row["faults"])
+        rows.append(row)
+        if report is not None:
+            report.write_text(json.dumps(rows, indent=1) + "\n")
+    return 1 if wrong or not rows else 0
+
+
+def outcome(folder: Path, entry: dict[str, Any], *, quick: bool) -> dict[str, Any]:
+    """What is wrong with one program, and its time if nothing is."""
+    row: dict[str, Any] = {"program": entry["name"], "faults": []}
+    try:
         program = package(folder / "programs" / entry["name"]).program
-        row: dict[str, Any] = {"program": entry["name"], "faults": []}
         for data in entry["data"]:
             row["faults"] += differences(program, folder / "data" / data, TOLERANCE[entry["dtype"]])
         if entry["timed"] and not quick and not row["faults"]:
             row["seconds"] = seconds_of(program, entry["timed"])
             flops = program.report["operations"]["sequence"]
             row["gflops"] = 1e-9 * flops / row["seconds"]
-        print("wrong" if row["faults"] else "right", json.dumps(row), flush=True)
-        wrong += bool(row["faults"])
-        rows.append(row)
-    if report is not None:
-        report.write_text(json.dumps(rows, indent=1) + "\n")
-    return 1 if wrong or not rows else 0
+    except Exception as problem:  # of the driver, of CuPy, of the program: the others still run
+        row["faults"].append(f"{type(problem).__name__}: {problem}")
+    return row
 
 
 def main() -> int:
@@ -176,13 +232,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("what", choices=("prepare", "check"))
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spec", action="append", default=[], help="prepare this one only")
+    parser.add_argument("--spec", action="append", default=[], help="this one only")
     parser.add_argument("--quick", action="store_true", help="compare only")
     parser.add_argument("--json", type=Path, help="write the outcome")
     options = parser.parse_args()
+    names = tuple(options.spec)
     if options.what == "check":
-        return check(options.folder, quick=options.quick, report=options.json)
-    prepare(options.folder, tuple(options.spec))
+        return check(options.folder, quick=options.quick, report=options.json, names=names)
+    prepare(options.folder, names)
     return 0
 
 

@@ -267,6 +267,18 @@ def test_small_results_of_long_sums() -> None:
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
 
 
+@pytest.mark.parametrize(
+    ("subscripts", "planned"),
+    [("ij->i", {"i": 20000, "j": 100}), ("ij->", {"i": 2, "j": 50})],  # a thread's sum, a block's
+)
+def test_single_precision_is_added_up_in_double(subscripts: str, planned: dict[str, int]) -> None:
+    """Of many equal elements every other way loses some of each; C does the same."""
+    program = tcgen.compile(subscripts, extents=planned, target="cuda", dtype="float32")
+    x = np.full((2, 100_000), 0.1, np.float32)
+    wanted = np.einsum(subscripts, x.astype("float64"))
+    np.testing.assert_allclose(program(x0=x)["y"], wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("rows", [3, 7])
 @pytest.mark.parametrize("product", ["g[x,m,n]*h[m,m]", "g[x,m,n]*h[m,n]"])
 def test_sums_over_the_last_tile_of_a_generated_input(product: str, rows: int) -> None:

@@ -126,6 +126,26 @@ def test_wrong_arrays_are_refused(device: Any) -> None:
         compiled(memory_limit=2000)(**arrays_of({"o": 3, "v": 30}))
 
 
+def test_results_that_share_memory_are_refused(device: Any) -> None:
+    """One of them would be lost; what lies between the other's elements is right."""
+    program = tcgen.compile(
+        "space o\nindex i j : o\ninput x[o,o]\noutput r, s\nr[i,j] = 2*x[i,j]\ns[i,j] = x[j,i]",
+        extents={"o": 3},
+        target="cuda",
+    )
+    x = np.random.default_rng(1).random((3, 3))
+    for put in (device.put, np.array):
+        memory = put(np.zeros(12))
+        out = {"r": memory[:9].reshape(3, 3), "s": memory[3:].reshape(3, 3)}
+        with pytest.raises(ArgumentError, match=r'out\["r"\] and out\["s"\] overlap'):
+            program(x=x, out=out)
+        memory = put(np.zeros((3, 6)))
+        program(x=x, out={"r": memory[:, ::2], "s": memory[:, 1::2]})
+        found = device.get(memory) if device.holds(memory) else memory
+        np.testing.assert_array_equal(found[:, ::2], 2 * x)
+        np.testing.assert_array_equal(found[:, 1::2], x.T)
+
+
 class CudaArray:
     """Looks like an array of CuPy."""
 
@@ -141,6 +161,14 @@ def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
     program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")
     with pytest.raises(ArgumentError, match=r"t is a cupy array.*pass cupy.asnumpy\(t\)"):
         program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
+
+
+@pytest.mark.parametrize(("library", "advice"), [("torch", "t.detach()"), ("numba", "t")])
+def test_arrays_of_other_libraries_need_not_leave_the_gpu(library: str, advice: str) -> None:
+    other = type("Tensor", (CudaArray,), {"__module__": library})
+    with pytest.raises(ArgumentError) as found:
+        compiled()(**{**arrays_of({"o": 3, "v": 4}), "t": other()})
+    assert str(found.value).endswith(f"takes arrays of NumPy and CuPy: pass cupy.asarray({advice})")
 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,6 +295,27 @@ def test_where_an_array_of_cupy_is() -> None:
     assert cupy.elsewhere(on_device(512, "float64")) is None
     where = cupy.elsewhere(on_device(512, "float64", number=3))
     assert where == "GPU 3, but the current one is GPU 0"
+
+
+def test_slices_of_one_array_of_another_library_overlap() -> None:
+    """CuPy says of each that it is an allocation of its own, and so that they do not."""
+
+    def slice_of(start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        data, dtype = SimpleNamespace(ptr=start), np.dtype("float64")
+        return SimpleNamespace(data=data, dtype=dtype, shape=shape, strides=strides)
+
+    whole = slice_of(1024, (4, 4), (32, 8))
+    for other, meets in (
+        (slice_of(1056, (3, 4), (32, 8)), True),
+        (slice_of(1144, (), ()), True),
+        (slice_of(1152, (4,), (8,)), False),
+        (slice_of(1176, (4,), (-8,)), False),
+        (slice_of(1168, (4,), (-8,)), True),
+        (slice_of(1016, (), ()), False),
+        (slice_of(1056, (0, 4), (32, 8)), False),
+    ):
+        assert stand_in().overlap(whole, other) is meets
+        assert stand_in().overlap(other, whole) is meets
 
 
 def test_too_little_memory_on_the_gpu() -> None:

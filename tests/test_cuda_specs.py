@@ -169,6 +169,24 @@ def test_large_specs_compile_without_spills(name: str) -> None:
     compiled(spec(name)[1])
 
 
+@COMPILER
+@pytest.mark.parametrize(
+    "subscripts", ["dca,bd->cba", "da,cdb->cba", "abcd,dbe->cae", "acd,db->cba"]
+)
+def test_tiles_of_products_leave_registers_for_a_second_block(subscripts: str) -> None:
+    """Of 65,536 on a multiprocessor; one block alone would wait for its own loads and barriers."""
+    letters = sorted(set(subscripts) - set(",->"))
+    artifact = tcgen.compile(
+        subscripts, extents=dict.fromkeys(letters, 300), target="cuda"
+    ).artifact
+    (kernel,) = artifact.manifest.kernels
+    assert kernel.grid is not None
+    compiled(artifact)
+    for arch in Compiling.architectures:
+        (use,) = cuda_compile.compile_cuda(artifact.text("kernels.cu"), arch)
+        assert 2 * kernel.grid.threads * use.registers <= 65536, f"sm_{arch}"
+
+
 # ---- random systems ------------------------------------------------------------------------------
 
 

@@ -33,7 +33,8 @@ def test_prepared_programs_are_checked(
 ) -> None:
     made = script()
     monkeypatch.setattr(made, "SMALL", ((2, 3), (1, 1)))
-    made.prepare(tmp_path, ("energies",))
+    monkeypatch.setattr(made, "CONTRACTIONS", (("ae,dcbe->dcba", 20),))
+    made.prepare(tmp_path, ("energies", "contractions"))
     original = made.package
 
     def emulated(path: Path) -> Any:
@@ -53,6 +54,7 @@ def test_prepared_programs_are_checked(
         "energies_float64_linear",
         "energies_float32_none",
         "energies_complex128_none",
+        "contraction_ae_dcbe_dcba",
     ]
     # An answer that is not right any more is a difference.
     (data,) = (tmp_path / "data").glob("energies_float64_0.npz")
@@ -61,6 +63,13 @@ def test_prepared_programs_are_checked(
     np.savez(data, **changed)
     assert made.check(tmp_path, quick=True, report=None) == 1
     assert "wrong" in capsys.readouterr().out
+    # A program that fails is a fault, and the others still run.
+    (tmp_path / "programs" / "energies_float64_linear" / "kernels.cu").write_text("broken")
+    assert made.check(tmp_path, quick=True, report=report, names=("energies",)) == 1
+    rows = json.loads(report.read_text())
+    assert [bool(r["faults"]) for r in rows] == [True, True, False, False]
+    assert "ArtifactError" in rows[1]["faults"][0]
+    assert made.check(tmp_path, quick=True, report=None, names=("mp2_df",)) == 1  # none ran
 
 
 def test_there_it_needs_no_tcgen(tmp_path: Path) -> None:

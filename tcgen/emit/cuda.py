@@ -25,6 +25,8 @@ from .names import CUDA_RESERVED
 from .scope import Scope, make_scope
 from .text import fill
 
+_MOST_SUMS = 32  # of float64 in 64 registers of a thread
+
 
 def cuda_source(module: Module, version: str) -> str:
     """The text of ``kernels.cu``."""
@@ -82,9 +84,20 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     arguments += [f"const tc_int {scope.variables[v.name]}" for v in scope.kernel.host_vars]
     bounds = str(threads(scope.kernel))
     if isinstance(scope.kernel.share, Tiles):
-        bounds += ", 1"  # registers before residence: the compiler must not spill the tile
+        bounds += f", {_residence(scope.kernel.share, scope)}"
     head = f'extern "C" __global__ void __launch_bounds__({bounds})'
     return [head, f"{name}(", *_lines(arguments), "{", *indented(body), "}"]
+
+
+def _residence(share: Tiles, scope: Scope) -> int:
+    """Blocks of a kernel of tiles for which a multiprocessor has registers.
+
+    Two hide each other's waits; with 256 threads that leaves a thread 128 registers. A product by
+    the tensor cores needs no more where its sums take half of them; others could spill the tile.
+    """
+    sums = share.height * share.width // threads(scope.kernel)
+    alone = len(scope.kernel.body) == 1
+    return 2 if share.tensor_cores and alone and sums <= _MOST_SUMS else 1
 
 
 def _lines(arguments: list[str]) -> list[str]:

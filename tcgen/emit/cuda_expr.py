@@ -122,11 +122,9 @@ def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
     return f"-{name}" if coeff == -1 else f"{literal(coeff, dtype)}*{name}"
 
 
-def sum_type(stmt: Assign, scope: Scope, dtype: str) -> str:
-    """Type in which a statement's values are added up."""
-    if is_complex(stmt.expr, scope):
-        return CUDA_TYPES["complex128"]
-    return CUDA_TYPES["float32" if dtype == "float32" else "float64"]
+def sum_type(stmt: Assign, scope: Scope) -> str:
+    """Type in which a statement's values are added up: for single precision that is double."""
+    return CUDA_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
 
 
 def store_guards(stmt: Assign, scope: Scope) -> list[str]:

@@ -127,7 +127,7 @@ def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
     if not summed:
         guards = ["threadIdx.x == 0", *element_guards(stmt, kept, scope)]
         return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
-    kind = sum_type(stmt, scope, dtype)
+    kind = sum_type(stmt, scope)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
     guards = [*summed_guards(kept, summed, scope), *triangles(summed, scope)]
     final = when(

@@ -62,7 +62,7 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     kept, summed = parted(stmt)
     if not summed:
         return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
-    kind = sum_type(stmt, scope, dtype)
+    kind = sum_type(stmt, scope)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
     lines = when(summed_guards(kept, summed, scope), own)
     for var in reversed(summed):
@@ -82,7 +82,7 @@ def summed_guards(
 def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
     """The blocks of one element take the points of its sum in turn."""
     kept, summed = parted(stmt)
-    kind = sum_type(stmt, scope, dtype)
+    kind = sum_type(stmt, scope)
     lines = _which_element(stmt, kept, scope, split=True)
     term = when(
         [*summed_guards(kept, summed, scope), *triangles(summed, scope)],
@@ -107,7 +107,7 @@ def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
 def sums_finish(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
     """The second pass: a block adds the parts of one element, always in the same order."""
     kept, _ = parted(stmt)
-    kind = sum_type(stmt, scope, dtype)
+    kind = sum_type(stmt, scope)
     return [
         *_which_element(stmt, kept, scope, split=False),
         f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",

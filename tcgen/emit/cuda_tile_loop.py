@@ -80,17 +80,16 @@ def _load(term: Term, printer: TilePrinter) -> list[str]:
         target = f"tc_{side}[tc_slot][tc_k][tc_m]"
         source = f"tc_{side}_start + {table}[tc_m] + tc_{side}_deep[tc_load&1][tc_k]"
         copy = f"tc_copy(&{target}, {source});"
-        head = _thread_loop(share.deep * length, printer)
         if printer.pairs and not deep_first:
             whole += _load_pairs(side, length, table, printer)
         else:
-            whole += ["#pragma unroll 4", head, *indented([split, copy]), "}"]
+            whole += _copies(share.deep * length, [split, copy], printer)
         guarded = [
             split,
             f"if (tc_k < tc_rest) {copy}",
             f"else {target} = {zero(printer)};",
         ]
-        part += [head, *indented(guarded), "}"]
+        part += [_thread_loop(share.deep * length, printer), *indented(guarded), "}"]
     return [
         "if (tc_load >= 0 && tc_load < tc_steps) {",
         f"    const int tc_slot = (int)(tc_load%{share.stages});",
@@ -109,17 +108,27 @@ def _thread_loop(count: int, printer: TilePrinter) -> str:
     return f"for (int tc_n = threadIdx.x; tc_n < {count}; tc_n += {printer.threads}) {{"
 
 
+def _copies(count: int, copy: list[str], printer: TilePrinter) -> list[str]:
+    """The threads share ``count`` copies; of as many for each the compiler makes straight code."""
+    each, rest = divmod(count, printer.threads)
+    head = [_thread_loop(count, printer)]
+    if not rest:
+        head = [
+            f"for (int tc_turn = 0; tc_turn < {each}; ++tc_turn) {{",
+            f"    const int tc_n = tc_turn*{printer.threads} + threadIdx.x;",
+        ]
+    return ["#pragma unroll 4", *head, *indented(copy), "}"]
+
+
 def _load_pairs(side: str, length: int, table: str, printer: TilePrinter) -> list[str]:
     """Two neighbours of a row or column at a time: one copy where they are neighbours in memory."""
     half = length // 2
-    return [
-        "#pragma unroll 4",
-        _thread_loop(printer.share.deep * half, printer),
-        f"    const int tc_m = tc_n%{half}*2, tc_k = tc_n/{half};",
-        f"    tc_copy_pair(&tc_{side}[tc_slot][tc_k][tc_m], "
+    copy = [
+        f"const int tc_m = tc_n%{half}*2, tc_k = tc_n/{half};",
+        f"tc_copy_pair(&tc_{side}[tc_slot][tc_k][tc_m], "
         f"tc_{side}_start + tc_{side}_deep[tc_load&1][tc_k], {table}[tc_m], {table}[tc_m + 1]);",
-        "}",
     ]
+    return _copies(printer.share.deep * half, copy, printer)
 
 
 def _deep_table(

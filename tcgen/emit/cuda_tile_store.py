@@ -41,13 +41,13 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
     """Apply the epilogue, store the tile, leave the block's part of each number in scratch."""
     totals = totals_of(printer)
     lines = [
-        f"{sum_type(s, printer.scope, dtype)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
+        f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
         for n, s in enumerate(totals)
     ]
     element = _element(printer, dtype, "tc_sum[tc_r][tc_c]")
     lines += _each_element(printer, element, ("#pragma unroll",))
     for number, stmt in enumerate(totals):
-        kind = sum_type(stmt, printer.scope, dtype)
+        kind = sum_type(stmt, printer.scope)
         lines += [
             f"tc_total{number} = tc_block_sum(tc_total{number});",
             f"if (threadIdx.x == 0) *({kind} *)(tc_scratch + "
@@ -76,7 +76,7 @@ def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
     """The second pass for numbers: one block adds the parts of all blocks in order."""
     lines = [f"const tc_int tc_blocks = {blocks(printer)};"]
     for number, stmt in enumerate(totals_of(printer)):
-        kind = sum_type(stmt, printer.scope, dtype)
+        kind = sum_type(stmt, printer.scope)
         add = [
             f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
             f"for (tc_int tc_n = threadIdx.x; tc_n < tc_blocks; tc_n += {printer.threads})",

@@ -83,7 +83,7 @@ def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Devic
         return given
     if given is None:
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found None: pass an array")
-    _refuse_elsewhere(tensor.name, given)
+    _refuse_elsewhere(tensor.name, given, on_gpu=device is not None)
     if tensor.role == "generated":
         return _generated(tensor, given)
     if callable(given) and not isinstance(given, np.ndarray):
@@ -120,9 +120,15 @@ def misplaced(sources: Mapping[str, Source]) -> tuple[str, ...]:
     )
 
 
-def _refuse_elsewhere(name: str, given: object) -> None:
+def _refuse_elsewhere(name: str, given: object, *, on_gpu: bool) -> None:
     library = type(given).__module__.partition(".")[0]
     if library in _ELSEWHERE or hasattr(given, "__cuda_array_interface__"):
+        if on_gpu:
+            whole = f"{name}.detach()" if library == "torch" else name
+            raise ArgumentError(
+                f"{name} is a {library} array, but this program takes arrays of NumPy and CuPy: "
+                f"pass cupy.asarray({whole})"
+            )
         advice = _ELSEWHERE.get(library, "a NumPy array")
         raise ArgumentError(
             f"{name} is a {library} array, but this program takes NumPy arrays in the memory of "

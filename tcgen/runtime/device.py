@@ -149,8 +149,13 @@ class CupyDevice:
         return copied
 
     def overlap(self, one: Any, other: Any) -> bool:
-        """Compares the bounds of their memory."""
-        return bool(self._cupy.may_share_memory(one, other))
+        """Compares the bounds of their memory.
+
+        ``cupy.may_share_memory`` takes arrays of two allocations for apart, and for that any two
+        that came from another library, also as slices of one array there.
+        """
+        (low, high), (other_low, other_high) = _bounds(one), _bounds(other)
+        return low < other_high and other_low < high
 
     def wait(self) -> None:
         """Wait for CuPy's current stream."""
@@ -167,6 +172,16 @@ class CupyDevice:
                 f"extents, free arrays and CuPy's pool, or compile with a memory limit and the "
                 f"objective time"
             ) from error
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """First byte of an array, and the one behind its last; 0 and 0 where it has no elements."""
+    if 0 in array.shape:
+        return 0, 0
+    start = int(array.data.ptr)
+    steps = [(n - 1) * step for n, step in zip(array.shape, array.strides, strict=True)]
+    low = start + sum(s for s in steps if s < 0)
+    return low, start + sum(s for s in steps if s > 0) + array.dtype.itemsize
 
 
 def open_device() -> Device:

@@ -25,7 +25,7 @@ from .gpu_memory import block_bytes, scratch_bytes, scratch_name
 from .host import Values, fetch_tile, walk
 from .kept import Kept
 from .memory import check_limit
-from .results import check_out
+from .results import check_out, check_overlap
 
 Array = npt.NDArray[Any]
 
@@ -354,6 +354,10 @@ class _DeviceResults:
                 working[...] = target if device.holds(target) else device.put(target)
             self.working[tensor.name] = working
             self.allocated += working.nbytes
+        check_overlap({n: a for n, a in given.items() if not device.holds(a)})
+        # Bounds say it of whole arrays; strided ones may lie between each other's elements.
+        there = {n: a for n, a in given.items() if device.holds(a) and device.direct(a)}
+        check_overlap(there, device.overlap)
 
     def finish(self, out: dict[str, Any] | None) -> dict[str, Any]:
         """Copy to where the caller wants the results, fill ``out``, and return them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class Results:
                 copied.append(tensor.name)
             self.needed += math.prod(shape) * np.dtype(tensor.dtype).itemsize
         self.copied = tuple(copied)
-        _check_overlap(self.returned)
+        check_overlap(self.returned)
 
     def allocate(self, ledger: Ledger) -> None:
         """Make the arrays that the caller did not give, or that kernels cannot write to."""
@@ -125,11 +125,18 @@ def _check_target(tensor: TensorEntry, target: object, shape: tuple[int, ...]) -
         raise ArgumentError(f'out["{tensor.name}"] is read-only: pass an array to write to')
 
 
-def _check_overlap(arrays: Mapping[str, Array]) -> None:
+def check_overlap(
+    arrays: Mapping[str, Any], overlap: Callable[[Any, Any], bool] = np.shares_memory
+) -> None:
+    """No two results go to the same memory.
+
+    Raises:
+        ArgumentError: naming the two.
+    """
     items = list(arrays.items())
     for n, (name, array) in enumerate(items):
         for other, second in items[:n]:
-            if np.may_share_memory(array, second) and np.shares_memory(array, second):
+            if overlap(array, second):
                 raise ArgumentError(
                     f'out["{other}"] and out["{name}"] overlap in memory: pass separate arrays'
                 )

@@ -406,12 +406,14 @@ tcgen_permuted_0(
                 const tc_int tc_rest = tc_depth - (tc_first + tc_load)*16;
                 if (tc_rest >= 16) {
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 1024; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 8; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_k = tc_n%16, tc_m = tc_n/16;
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_m = tc_n%16*2, tc_k = tc_n/16;
                         tc_copy_pair(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_deep[tc_load&1][tc_k], tc_right_column[tc_m], tc_right_column[tc_m + 1]);
                     }
@@ -500,12 +502,14 @@ tcgen_permuted_0(
                 const tc_int tc_rest = tc_depth - (tc_first + tc_load)*16;
                 if (tc_rest >= 16) {
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 1024; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 8; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_k = tc_n%16, tc_m = tc_n/16;
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_m = tc_n%16*2, tc_k = tc_n/16;
                         tc_copy_pair(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_deep[tc_load&1][tc_k], tc_right_column[tc_m], tc_right_column[tc_m + 1]);
                     }
@@ -594,12 +598,14 @@ tcgen_permuted_0(
                 const tc_int tc_rest = tc_depth - (tc_first + tc_load)*16;
                 if (tc_rest >= 16) {
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 1024; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 8; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_k = tc_n%16, tc_m = tc_n/16;
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 512; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 4; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_k = tc_n%16, tc_m = tc_n/16;
                         tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
                     }

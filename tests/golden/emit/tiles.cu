@@ -320,12 +320,14 @@ tcgen_tiled_0(
                 const tc_int tc_rest = tc_depth - (tc_first + tc_load)*16;
                 if (tc_rest >= 16) {
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_k = tc_n%16, tc_m = tc_n/16;
                         tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
                     }
                     #pragma unroll 4
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
+                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
+                        const int tc_n = tc_turn*128 + threadIdx.x;
                         const int tc_m = tc_n%16, tc_k = tc_n/16;
                         tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
                     }
