@@ -230,3 +230,39 @@ input x[o,o,v,v], y[v,o,v,o]
 output r[o,o,v,v]
 r[i,j,a,b] = x[i,k,a,c]*y[c,j,b,k] + x[k,i,c,a]*y[b,k,c,j] + x[i,k,d,c]*x[k,l,c,d]*x[l,j,a,b]
 """
+
+
+def test_a_constant_generated_input_is_held_while_its_reader_runs(held: Held) -> None:
+    """Not from the constant phase on: then each reader's tile would stay beside all others."""
+    program = tcgen.compile(
+        """
+        space o = 4
+        space v = 6
+        index i : o
+        index a b : v
+        input g[o,v] generated constant
+        input t[o,v]
+        output e, r
+        x[a,b] = t[i,a]*g[i,b]
+        e = x[a,b]*x[b,a]
+        r = x[a,b]*t[i,a]*g[i,b]
+        """,
+        target="numpy",
+        objective="time",
+        optimize=False,
+    )
+    fetched = []
+
+    def produce(out: np.ndarray[Any, Any], ranges: tuple[slice, ...]) -> None:
+        fetched.append(ranges)
+        out[...] = 1.0
+
+    bound = program.bind(g=produce)
+    assert bound(t=np.ones((4, 6)))["e"] == 36 * 16
+    del bound
+    fetched.clear()
+    held.peak = 0
+    assert program(g=produce, t=np.ones((4, 6)))["r"] == 36 * 16
+    plan = read_plan(program.artifact)
+    assert len(fetched) == 2
+    assert held.peak == program.allocated_bytes <= plan.arena + 16 + 63 * len(plan.arrays)
