@@ -145,7 +145,8 @@ class LazyArray(NDArrayOperatorsMixin):
             source = _picked(keys, self.ndim)
             if source is not None:
                 return LazyArray(turned(self._noted, source))
-        return _wrapped(self._values()[_given(key)])
+        found = self._values()[_given(key)]
+        return _there(found) if type(found) is np.ndarray else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._updated(setitem, (key, value), {})

@@ -12,6 +12,7 @@ import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tcgen
 import tcgen.fusion.dependences as dependences
 import tcgen.fusion.exact as exact
 import tcgen.fusion.grow as grow
@@ -218,7 +219,7 @@ def test_every_loop_program_that_the_checker_accepts_is_right():
     assert wrong > 50
 
 
-def _all_pairs(maker, reader):
+def _all_pairs(maker, reader, **_):
     return frozenset((i, j) for i in maker.indices for j in reader.indices if i.space == j.space)
 
 
@@ -370,3 +371,26 @@ def test_offsets_reach_the_peak_where_first_fit_does_not():
 @given(seeds, st.integers(3, 5))
 def test_optimum_is_that_of_all_loop_programs_many(seed, statements):
     check_optimum(seed, statements, 40_000)
+
+
+@pytest.mark.parametrize("objective", ["memory", "peak"])
+def test_producers_of_an_array_whose_diagonal_is_read_walk_the_same_axis(objective: str) -> None:
+    """Else a loop may hold all of them, none of which computes what the others add to."""
+    program = tcgen.compile(
+        """
+        space o = 7
+        index i j k : o
+        input A[o,o], y[o]
+        output e
+        p[j,i,k] = A[k,j]*y[i]
+        t[j,i,k] = S(i,k) p[j,i,k]
+        x[i] = sum(k) t[k,i,i]
+        e = x[i]*A[i,i]
+        """,
+        target="numpy",
+        objective=objective,
+        optimize=False,
+    )
+    a, y = np.arange(9.0).reshape(3, 3), np.arange(3.0)
+    wanted = 2 * np.einsum("ik,i,ii->", a, y, a)
+    np.testing.assert_allclose(program(A=a, y=y)["e"], wanted)

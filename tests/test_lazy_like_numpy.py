@@ -391,3 +391,17 @@ def test_updates_do_not_reach_slices_and_slices_not_the_array() -> None:
     s[2] = 77
     np.testing.assert_array_equal(s, [1, 2, 77])
     np.testing.assert_array_equal(v, [99, 3])
+
+
+def test_an_update_of_one_element_reaches_neither_the_callers_array_nor_what_was_noted() -> None:
+    given = grid(3)
+    x = tcgen.lazy(given)
+    before = x + 0
+    x[..., 0] += 5  # NumPy gives a view without axes here
+    np.testing.assert_array_equal(x, [6, 2, 3])
+    np.testing.assert_array_equal(before, [1, 2, 3])
+    np.testing.assert_array_equal(given, [1, 2, 3])
+    x = tcgen.lazy(given) + 1
+    np.asarray(x)
+    x[..., 0] += 5  # of values that are read-only
+    np.testing.assert_array_equal(x, [7, 3, 4])

@@ -230,3 +230,81 @@ input x[o,o,v,v], y[v,o,v,o]
 output r[o,o,v,v]
 r[i,j,a,b] = x[i,k,a,c]*y[c,j,b,k] + x[k,i,c,a]*y[b,k,c,j] + x[i,k,d,c]*x[k,l,c,d]*x[l,j,a,b]
 """
+
+
+def test_a_constant_generated_input_is_held_while_its_reader_runs(held: Held) -> None:
+    """Not from the constant phase on: then each reader's tile would stay beside all others."""
+    program = tcgen.compile(
+        """
+        space o = 4
+        space v = 6
+        index i : o
+        index a b : v
+        input g[o,v] generated constant
+        input t[o,v]
+        output e, r
+        x[a,b] = t[i,a]*g[i,b]
+        e = x[a,b]*x[b,a]
+        r = x[a,b]*t[i,a]*g[i,b]
+        """,
+        target="numpy",
+        objective="time",
+        optimize=False,
+    )
+    fetched = []
+
+    def produce(out: np.ndarray[Any, Any], ranges: tuple[slice, ...]) -> None:
+        fetched.append(ranges)
+        out[...] = 1.0
+
+    bound = program.bind(g=produce)
+    assert bound(t=np.ones((4, 6)))["e"] == 36 * 16
+    del bound
+    fetched.clear()
+    held.peak = 0
+    assert program(g=produce, t=np.ones((4, 6)))["r"] == 36 * 16
+    plan = read_plan(program.artifact)
+    assert len(fetched) == 2
+    assert held.peak == program.allocated_bytes <= plan.arena + 16 + 63 * len(plan.arrays)
+
+
+PACKED = """
+space o = 3
+space v = 7
+index i : o
+index a b c d : v
+input x[v,v], y[v,o], z[v,v]
+output r[v,v] antisymmetric (0,1) packed (0,1)
+output e
+t[a,b] = exp(x[a,b])
+r[a,b] = P(a,b) t[a,c]*y[c,i]*y[b,i]
+e = r[a,b]*z[a,b]
+"""
+
+
+@pytest.mark.parametrize("objective", ["peak", "memory", "time"])
+def test_packed_results_count_while_they_are_put_together(objective: str, held: Held) -> None:
+    """In a dense array, which what reads them reads, too."""
+    rng = np.random.default_rng(0)
+    inputs = {"x": rng.random((7, 7)), "y": rng.random((7, 3)), "z": rng.random((7, 7))}
+    product = np.exp(inputs["x"]) @ inputs["y"] @ inputs["y"].T
+    wanted = product - product.T
+    program = tcgen.compile(PACKED, target="cpu", objective=objective, optimize=False)
+    results = program.report["memory"]["outputs_bytes"]
+    assert results == (7 * 6 // 2 + 1) * 8
+    plan = read_plan(program.artifact)
+    assert plan.arena > 7 * 7 * 8 or objective == "memory"
+    if objective == "peak":
+        assert program.report["memory"]["peak_bytes"] <= results + plan.solve.value
+    if objective == "memory":
+        assert plan.solve.value == program.report["memory"]["intermediates_static_bytes"] // 8
+    with pytest.raises(MemoryLimitError) as refused:
+        tcgen.compile(PACKED, target="cpu", objective=objective, memory_limit=results + 100)
+    least = int(str(refused.value).split("Raise the limit to ")[1].split()[0])
+    program = tcgen.compile(PACKED, target="cpu", objective=objective, memory_limit=least)
+    held.peak = 0
+    found = program(**inputs)
+    assert held.peak == program.allocated_bytes <= least
+    np.testing.assert_allclose(found["r"], wanted[np.tril_indices(7, -1)], rtol=1e-12)
+    np.testing.assert_allclose(found["e"], np.sum(wanted * inputs["z"]), rtol=1e-12)
+    del found

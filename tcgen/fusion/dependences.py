@@ -148,7 +148,7 @@ def _by_first(pairs: list[tuple[Index, Index]]) -> dict[Index, tuple[Index, ...]
 def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[int, int], Allowed]:
     """For each producer and consumer, the pairs of their indices that may be one loop."""
     return {
-        (p, c): _allowed(step_of(graph, p), step_of(graph, c))
+        (p, c): _allowed(step_of(graph, p), step_of(graph, c), alone=len(instance.producers) == 1)
         for instance in bare
         for p in instance.producers
         for c in instance.consumers
@@ -184,13 +184,17 @@ def _reads(step: Step, tensor: Tensor) -> bool:
     return any(ref.tensor == tensor for ref in step.operands)
 
 
-def _allowed(maker: Step, reader: Step) -> Allowed:
-    """Carried dependences: a common loop walks one axis of the array in both."""
+def _allowed(maker: Step, reader: Step, *, alone: bool) -> Allowed:
+    """Carried dependences: a common loop walks one axis of the array in both.
+
+    On a diagonal either axis will do, but several producers must all take the same one: the first.
+    """
     reads = [r.indices for r in reader.operands if r.tensor == maker.out.tensor]
     return frozenset(
         (made, reads[0][axis])
         for axis, made in enumerate(maker.out.indices)
         if all(r[axis] == reads[0][axis] for r in reads) and made.space == reads[0][axis].space
+        if alone or reads[0][axis] not in reads[0][:axis]
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ..config import Options
 from ..ir.plan import ArrayPlan, FusionPlan, Place, Solve
-from ..ir.tensor import Role, element_bytes
+from ..ir.tensor import element_bytes
 from .coarse import rules
 from .descent import Descent
 from .exact import solve_exact, solve_static
@@ -184,12 +184,12 @@ def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
     elements = once_elements(plan)
     if peak:
         return peak_of(plan, {a: n * element_bytes(a.tensor, dtype) for a, n in elements.items()})
-    return sum(n for a, n in elements.items() if a.tensor.role is not Role.OUTPUT)
+    return sum(n for a, n in elements.items() if a.tensor.is_held)
 
 
 def packed(plan: FusionPlan) -> FusionPlan:
     """The plan with an offset for every array of the arena."""
-    lives = [(a, life) for a, life in counted_lives(plan) if a.place is Place.ARENA]
+    lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
     layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives))
     offsets: dict[ArrayPlan, int] = {
         a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)

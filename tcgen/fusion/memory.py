@@ -23,6 +23,22 @@ def whole_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
     return prod(extent_of(space, extents) for space in tensor.spaces)
 
 
+def stored_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
+    """Elements of a tensor in the caller's array, in which a packed pair is a triangle.
+
+    Example:
+        >>> from tcgen.ir.tensor import Packing, Space, Storage
+        >>> o, packed = Space("o"), Storage(packed=(Packing(0),))
+        >>> stored_elements(Tensor("t", (o, o), Role.OUTPUT, storage=packed), {"o": 4})
+        10
+    """
+    whole = whole_elements(tensor, extents)
+    for pair in tensor.storage.packed:
+        n = extent_of(tensor.spaces[pair.first], extents)
+        whole = whole * (n - 1 if pair.antisymmetric else n + 1) // (2 * n)
+    return whole
+
+
 def array_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:
     """Elements of an instance: a contracted axis counts 1, or its tile.
 
@@ -41,13 +57,11 @@ def array_bytes(array: ArrayPlan, extents: Mapping[str, int], dtype: str) -> int
 
 
 def static_elements(plan: FusionPlan) -> int:
-    """Sum over the intermediates and generated inputs of a plan; outputs are roots, not counted.
+    """Sum over what a plan holds; outputs are roots, not counted unless they are packed.
 
     Figure 1 of Allam et al. with ranges 10, 10, 12, 10 takes 23 elements.
     """
-    return sum(
-        array_elements(a, plan.extent_of) for a in plan.arrays if a.tensor.role is not Role.OUTPUT
-    )
+    return sum(array_elements(a, plan.extent_of) for a in plan.arrays if a.tensor.is_held)
 
 
 def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
@@ -72,14 +86,14 @@ def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
 
 
 def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
-    """Intermediates and generated inputs with their lives; kept constants live all the time."""
+    """What a plan holds, with its lives; kept constants live all the time."""
     program, found = plan.program, []
     for array in plan.arrays:
-        if array.tensor.role is Role.OUTPUT:
+        if not array.tensor.is_held:
             continue
         steps = [*program.producers(array.tensor), *program.consumers(array.tensor)]
         phases = {s.phase for s in steps}
-        kept = array.tensor.role is Role.TEMP and len(phases) > 1
+        kept = array.tensor.role is not Role.GENERATED and len(phases) > 1
         found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
     return tuple(found)
 
@@ -105,7 +119,7 @@ def largest_together(plan: FusionPlan) -> tuple[ArrayPlan, ...]:
 
     bodies = map(alive, range(len(plan.visits)))
     held = max(bodies, key=lambda arrays: sum(a.bytes for a in arrays), default=[])
-    results = [a for a in plan.arrays if a.tensor.role is Role.OUTPUT]
+    results = [a for a in plan.arrays if not a.tensor.is_held]
     return tuple(sorted((*held, *results), key=lambda a: -a.bytes))
 
 
@@ -124,7 +138,7 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
 
 
 def unfused_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of the intermediates and generated inputs, each in full."""
+    """Bytes of what a plan holds, each array in full."""
     return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in _counted(program))
 
 
@@ -139,4 +153,4 @@ def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
 
 
 def _counted(program: Program) -> tuple[Tensor, ...]:
-    return tuple(t for t in program.tensors if t.role in (Role.TEMP, Role.GENERATED))
+    return tuple(t for t in program.tensors if t.is_held)

@@ -140,7 +140,7 @@ class FusionModel(LoopRules):
         return memory
 
     def _bound_peak(self, top: IntVar) -> None:
-        """Live ranges: from the item of the first producer to the item of the last consumer."""
+        """Live ranges: from the item of the first producer to the item of the last user."""
         model, end = self.model, len(self.nodes)
         intervals, demands = [], []
         for n, instance in self.counted.items():
@@ -165,7 +165,7 @@ class FusionModel(LoopRules):
                 for (other, _), shared in self.near.get(own, {}).items():
                     if own[0] in instance.producers:
                         model.add(start <= self.pos[other]).only_enforce_if(shared, *held)
-                    if own[0] in instance.consumers:
+                    if own[0] in (instance.consumers or instance.producers):
                         model.add(stop >= self.pos[other] + 1).only_enforce_if(shared, *held)
         model.add_cumulative(intervals, demands, top)
         for node in self.nodes:  # redundant: what a statement touches lives while it runs

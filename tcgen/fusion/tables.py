@@ -7,7 +7,6 @@ from itertools import combinations
 from math import prod
 
 from ..ir.cost import extent_of
-from ..ir.tensor import Role
 from .dependences import Instance
 from .sharing import Sharing
 
@@ -33,11 +32,11 @@ def tables_of(
     extents: Mapping[str, int],
     tiles: Mapping[str, int],
 ) -> dict[int, Table]:
-    """What every array but the outputs takes, by position among the instances."""
+    """What every array that is held takes, by position among the instances."""
     return {
         n: _table(i, weights[n], extents, tiles)
         for n, i in enumerate(found.instances)
-        if i.array.role is not Role.OUTPUT
+        if i.array.is_held
     }
 
 

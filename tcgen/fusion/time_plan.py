@@ -24,7 +24,7 @@ from .coarse import rules
 from .descent import Descent
 from .graph import FusionGraph, fusion_graph
 from .least import packed
-from .memory import counted_lives, peak_of, whole_elements
+from .memory import counted_lives, peak_of, stored_elements, whole_elements
 from .nest import Placed, arrangement_of, place_arrangement, place_nodes
 from .orbits import orbit_nests
 from .plan import build_plan, in_nests, shared_axes
@@ -144,8 +144,8 @@ def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ..
 
 
 def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of the results, each in full."""
-    return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
+    """Bytes of the results, as they are stored."""
+    return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
 
 
 @dataclass(slots=True)

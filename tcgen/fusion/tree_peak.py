@@ -11,7 +11,6 @@ from math import gcd
 
 from ..ir.cost import extent_of
 from ..ir.program import Phase
-from ..ir.tensor import Role
 from .graph import phase_of
 from .memory import whole_elements
 from .model import Found
@@ -76,12 +75,12 @@ def least_tree_peak(
 def _branches(
     found: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
 ) -> dict[int, Branch] | None:
-    """All arrays but the outputs; None where one has several producers or consumers."""
+    """All arrays that are held; None where one has not one producer and one consumer."""
     edges = {e.producer: e for e in found.graph.edges}
     branches: dict[int, Branch] = {}
     for n, instance in enumerate(found.instances):
         array = instance.array
-        if array.role is Role.OUTPUT:
+        if not array.is_held:
             continue
         if instance.kept or not len(instance.producers) == len(instance.consumers) == 1:
             return None

@@ -160,6 +160,16 @@ class Tensor:
         """True for inputs, generated or not."""
         return self.role in (Role.INPUT, Role.GENERATED)
 
+    @property
+    def is_held(self) -> bool:
+        """True where a call makes room for it beside the caller's arrays.
+
+        Intermediates, tiles of generated inputs, and packed results, which are put together in
+        dense arrays first.
+        """
+        packed = self.role is Role.OUTPUT and bool(self.storage.packed)
+        return packed or self.role in (Role.TEMP, Role.GENERATED)
+
 
 @dataclass(frozen=True, slots=True)
 class Ref:

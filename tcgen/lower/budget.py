@@ -25,7 +25,7 @@ def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | No
     if plan.solve.objective == "peak" and plan.solve.value is not None:
         promises.append(int(plan.solve.value))
     if plan.solve.objective == "memory":
-        promises.append(sum(a.bytes for a in plan.arrays if a.tensor.role is not Role.OUTPUT))
+        promises.append(sum(a.bytes for a in plan.arrays if a.tensor.is_held))
     if options.memory_limit is not None:
         outputs = sum(
             buffer_bytes(b, plan.extent_of)

@@ -214,13 +214,19 @@ def set_lives(
 
 
 def _is_volatile(plan: FusionPlan, item: Item) -> bool:
-    for leaf in leaves_of(item):
-        step = plan.program.steps[plan.visits[leaf.position].step]
-        if step.phase is Phase.VOLATILE and not isinstance(step.op, Produce):
-            return True
-        if isinstance(step.op, Produce) and step.op.tensor.volatile:
-            return True
-    return False
+    return any(_phase_of(plan, leaf.position) is Phase.VOLATILE for leaf in leaves_of(item))
+
+
+def _phase_of(plan: FusionPlan, position: int) -> Phase:
+    """Phase of a visit: a generated input is fetched with what reads it, as plans count it."""
+    steps = plan.program.steps
+    step = steps[plan.visits[position].step]
+    array = plan.instance(step.out.tensor, position) if isinstance(step.op, Produce) else None
+    if array is None:
+        return step.phase
+    users = (steps[v.step] for v in plan.visits[position + 1 : array.live[1] + 1])
+    readers = (s for s in users if array.tensor in (r.tensor for r in s.operands))
+    return next((s.phase for s in readers), step.phase)
 
 
 def _statements(item: Item) -> Iterator[Stmt | Fetch]:

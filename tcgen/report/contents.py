@@ -92,11 +92,7 @@ def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
         entries = (t for t in manifest.tensors if t.role == role.value)
         return sum(array_bytes(t, manifest, extents) for t in entries)
 
-    static = sum(
-        instance_bytes(a, extents, dtype)
-        for a in plan.arrays
-        if a.tensor.role in (Role.TEMP, Role.GENERATED)
-    )
+    static = sum(instance_bytes(a, extents, dtype) for a in plan.arrays if a.tensor.is_held)
     use = memory_use(manifest, extents, threads=1)
     return {
         "inputs_bytes": stored(Role.INPUT),
