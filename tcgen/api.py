@@ -13,7 +13,7 @@ from .config import Machine, Options, parse_bytes, parse_extents, parse_machine
 from .driver import Tracer, compile_system, read_system
 from .errors import ArgumentError, TcgenError
 from .ir.system import System
-from .runtime.build import find_compiler, no_compiler
+from .runtime.build import no_compiler
 from .runtime.program import Program
 
 
@@ -117,12 +117,13 @@ def compile(
 
 
 def default_target(*, warn: bool = False) -> str:
-    """``cpu`` where a C compiler is found, else ``numpy``."""
-    if find_compiler() is not None:
+    """``cpu`` where a C compiler works, else ``numpy``."""
+    reason = no_compiler()
+    if reason is None:
         return "cpu"
     if warn:
         warnings.warn(
-            f"{no_compiler()}: using target numpy (install gcc or clang, or set TCGEN_CC)",
+            f"{reason}: using target numpy (install gcc or clang, or set TCGEN_CC)",
             stacklevel=3,
         )
     return "numpy"

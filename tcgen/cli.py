@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.markup import escape
 
 from . import __version__
-from .api import default_target
 from .cli_options import chosen_options, json_option, planning_options, refuse_planning
 from .cli_output import (
     make_folder,
@@ -355,9 +354,10 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
     if target is None and planning["tune"]:
         target = "cpu"
     elif target is None:
-        target = default_target()
-        if target == "numpy" and not ctx.obj["quiet"]:
-            click.echo(f"tcgen: {no_compiler()}, using target numpy", err=True)
+        reason = no_compiler()
+        target = "cpu" if reason is None else "numpy"
+        if reason is not None and not ctx.obj["quiet"]:
+            click.echo(f"tcgen: {reason}, using target numpy", err=True)
     options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:

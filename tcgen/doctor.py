@@ -11,9 +11,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import __version__
-from .errors import BuildError, UnavailableError
+from .errors import UnavailableError
 from .runtime.blas import blas_library
-from .runtime.build import find_compiler, probe_compiler
+from .runtime.build import no_compiler, probe_compiler
 from .runtime.device import open_device
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")
@@ -65,12 +65,10 @@ def _finding(what: str, works: bool, details: str, advice: str = "") -> Finding:
 
 def _compiler() -> Finding:
     advice = "install gcc or clang (or set TCGEN_CC); until then target numpy is used"
-    if find_compiler() is None:
-        return _finding("C compiler", False, "not found", advice)
-    try:
-        compiler = probe_compiler()
-    except BuildError as error:
-        return _finding("C compiler", False, str(error).splitlines()[0], advice)
+    reason = no_compiler()
+    if reason is not None:
+        return _finding("C compiler", False, reason, advice)
+    compiler = probe_compiler()
     if not compiler.openmp:
         return _finding(
             "C compiler",

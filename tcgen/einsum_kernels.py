@@ -230,11 +230,12 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
 
 @cache
 def _default_target(asked: str | None) -> str:
-    """``cpu`` where there is a compiler; one that was asked for and is missing is a mistake."""
-    if find_compiler() is not None:
+    """``cpu`` where a compiler works; one that is asked for, or is there, and does not is named."""
+    reason = no_compiler()
+    if reason is None:
         return "cpu"
-    if asked:
-        warnings.warn(f"{no_compiler()}: NumPy computes", RuntimeWarning, stacklevel=2)
+    if asked or find_compiler() is not None:
+        warnings.warn(f"{reason}: NumPy computes", RuntimeWarning, stacklevel=2)
     return "numpy"
 
 

@@ -106,6 +106,10 @@ class ArgumentError(TcgenError, TypeError):
     """A keyword argument is missing or unknown, or is of a kind that cannot be used."""
 
 
+class ReadOnlyError(ArgumentError, ValueError):
+    """An array for results cannot be written to: a ValueError too, as in NumPy."""
+
+
 class EinsumError(TcgenError, ValueError):
     """Subscripts or options of an einsum call that cannot be understood, or do not fit."""
 

@@ -13,6 +13,8 @@ import pytest
 from command_line import FIGURE_1, LADDER, MP2, invoke
 
 import tcgen
+from tcgen import trial
+from tcgen.driver import read_system
 
 
 def test_compile_writes_an_artifact_and_prints_tables(tmp_path: Path) -> None:
@@ -188,6 +190,21 @@ def test_explain_lists_every_step_and_writes_the_sequence(tmp_path: Path) -> Non
     assert "s0:" in result.stdout
     statements = json.loads(sequence.read_text())["statements"]
     assert all(len(t["factors"]) <= 2 for s in statements for t in s["terms"])
+
+
+def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
+    """(T) of one electron pair is zero: rounding is no error, and everything else is one."""
+    path = tcgen.spec_path("t_closed_shell")
+    done = invoke("run", path, "-e", "o=1", "-e", "v=9", "--target", "numpy", "--check", "--json")
+    numbers = json.loads(done.stdout)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert numbers["max_abs_error"] < 1e-12
+    assert numbers["max_rel_error"] < 1e-12
+
+    system = read_system(path)
+    case = trial.random_inputs(system, {"o": 1, "v": 9}, "float64", 0)
+    wrong = trial._check(system, case, {"e_t": np.array(1e-3)}, {}, "float64")
+    assert "e_t differs from the interpreter" in wrong
 
 
 def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:

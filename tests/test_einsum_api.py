@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,22 @@ def test_a_compiler_that_was_asked_for_and_is_missing_is_named(
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
     with pytest.warns(RuntimeWarning, match="'no-such-compiler'.*NumPy computes"):
+        found = tcgen.einsum("ij,jk->ik", A, B)
+    np.testing.assert_allclose(found, A @ B)
+
+
+@pytest.mark.usefixtures("forgotten")
+def test_a_compiler_that_does_not_work_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.delenv("TCGEN_EINSUM_TARGET")
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("TCGEN_CC", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.warns(RuntimeWarning, match="cc failed with exit code 1: NumPy computes"):
         found = tcgen.einsum("ij,jk->ik", A, B)
     np.testing.assert_allclose(found, A @ B)
 

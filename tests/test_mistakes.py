@@ -247,6 +247,26 @@ def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         tcgen.compile(SPEC)
 
 
+def test_a_compiler_that_does_not_work_is_as_good_as_none(
+    spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a cc without the headers of its C library: only who asks for cpu is refused."""
+    broken = tmp_path / "cc"
+    broken.write_text("#!/bin/sh\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("TCGEN_CC", str(broken))
+    reason = f"the C compiler {broken} failed with exit code 1"
+    result = run("run", spec, "--json")
+    assert (result.exit_code, json.loads(result.stdout)["target"]) == (0, "numpy")
+    assert result.stderr == f"tcgen: {reason}, using target numpy\n"
+    assert reason in " ".join(run("doctor").stdout.split())
+    with pytest.warns(UserWarning, match=re.escape(reason)):
+        tcgen.compile(SPEC)
+    result = run("run", spec, "--target", "cpu")
+    assert (result.exit_code, reason in result.stderr) == (3, True)
+
+
 @pytest.mark.parametrize("command", ["compile", "report", "explain", "run"])
 def test_a_folder_of_anything_else(command: str, tmp_path: Path) -> None:
     result = run(command, tmp_path)

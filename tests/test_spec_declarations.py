@@ -162,6 +162,7 @@ def test_rule_04_lists_axes_by_letters_and_stored_order() -> None:
         ("t[o,o,o] symmetry (0,1)<->(2)", "symmetry exchanges tuples of one length"),
         ("t[o,o] symetric (0,1)", "'symetric' is no attribute"),
         ("t[o] constant volatile", "constant and volatile exclude each other"),
+        ("t[o] constant volatile", "remove one of them"),
         ("t[o] accumulate", "accumulate has no meaning for an input"),
         ("t[o] = 3", "only a scalar can have a default"),
     ],

@@ -46,6 +46,13 @@ def test_rule_17_a_lonely_index_is_an_error(text: str) -> None:
     assert "write sum(k) or put k on the left" in message
 
 
+@pytest.mark.parametrize("atom", ["exp(x[k]*y[k])", "1/(x[k]*y[k] + s)", "(x[k] + y[k])**2"])
+def test_rule_16_a_sum_that_is_meant_inside_an_atom_is_to_be_named(atom: str) -> None:
+    advice = "to sum over k inside a function, denominator or power, name that first"
+    assert advice in error(f"output r\nr = {atom}")
+    assert advice not in error("output r\nr = exp(x[k])*s")
+
+
 def test_rule_17_the_caret_points_at_the_index() -> None:
     message = error("output r\nr[i] = f[i,k]*s")
     assert "    r[i] = f[i,k]*s\n               ^\n" in message

@@ -101,7 +101,8 @@ class _Reader:
     def finish(self) -> Declared:
         """The tensor, all attributes taken together."""
         if "constant" in self._flags and "volatile" in self._flags:
-            self._wrong(self._flags["volatile"], "constant and volatile exclude each other")
+            message = "constant and volatile exclude each other"
+            self._wrong(self._flags["volatile"], message, "remove one of them")
         generated = self._flags.get("generated")
         if generated and (self._packed or self._order):
             advice = "its tiles come in declared order, see the manual on generated inputs"
@@ -238,5 +239,5 @@ class _Reader:
             perm[first], perm[second] = second, first
         return Symmetry(tuple(perm), sign, conj)
 
-    def _wrong(self, at: Word | Attribute, message: str, advice: str = "") -> None:
+    def _wrong(self, at: Word | Attribute, message: str, advice: str) -> None:
         self._problems.add(at.span, message, advice)

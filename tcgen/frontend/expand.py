@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ..ir.system import Equation, Factor, Term, factor_indices
+from ..ir.expr import refs
+from ..ir.system import Apply, Equation, Factor, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Tensor, distinct
 from .literal import OUTSIDE, why_not
 from .operators import Place
@@ -154,9 +155,7 @@ class Expander:
                 continue
             if 1 in here.get(index, _NEVER):
                 message = f"index {index} occurs once in a product and is not on the left"
-                self._problems.add(
-                    place.span, message, f"write sum({index}) or put {index} on the left"
-                )
+                self._problems.add(place.span, message, _advice_for_one(flat, index))
                 return
 
     def _check_twice(
@@ -173,6 +172,15 @@ class Expander:
                     "it can be read in two ways: rename one, drop the bracket, or name it",
                 )
                 return
+
+
+def _advice_for_one(flat: Flat, index: Index) -> str:
+    """What to do about an index that occurs once; in an atom it may be meant as a sum."""
+    advice = f"write sum({index}) or put {index} on the left"
+    atoms = [refs(piece.factor.expr) for piece in flat.pieces if isinstance(piece.factor, Apply)]
+    if any(sum(ref.indices.count(index) for ref in atom) > 1 for atom in atoms):
+        advice += f"; to sum over {index} inside a function, denominator or power, name that first"
+    return advice
 
 
 def _piece_profile(piece: Piece) -> Profile:

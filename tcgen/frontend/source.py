@@ -69,7 +69,7 @@ class Problems:
         for n in range(statement.text.count("\n") + 1):
             self._order.setdefault((statement.file, statement.line + n), len(self._order))
 
-    def add(self, span: Span, message: str, advice: str = "") -> None:
+    def add(self, span: Span, message: str, advice: str) -> None:
         """Add a problem; the same message at the same place counts once."""
         lines = self._lines.get(span.file, [])
         source = lines[span.line - 1] if 0 < span.line <= len(lines) else ""

@@ -72,7 +72,8 @@ def read_terms(text: str, filename: str) -> System:
     except (RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
         message = "the lists are nested too deeply" if deep else f"no JSON: {error}"
-        raise SpecError((Diagnostic(Span(filename, 1, 1), message),)) from None
+        problem = Diagnostic(Span(filename, 1, 1), message, advice="mend the JSON")
+        raise SpecError((problem,)) from None
     return read_term_data(data, filename)
 
 

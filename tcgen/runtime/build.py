@@ -107,8 +107,18 @@ def find_compiler() -> tuple[str, ...] | None:
     return None
 
 
-def no_compiler() -> str:
-    """What to say where :func:`find_compiler` finds none."""
+def no_compiler() -> str | None:
+    """Why no C compiler works here, in one line; None where one does."""
+    try:
+        if find_compiler() is None:
+            return _none_found()
+        probe_compiler()
+    except (BuildError, UnavailableError) as error:
+        return str(error).splitlines()[0]
+    return None
+
+
+def _none_found() -> str:
     asked = compiler_command()
     tried = f"TCGEN_CC or CC asks for {asked!r}" if asked else "tried cc, gcc and clang"
     return f"no C compiler found ({tried})"
@@ -123,7 +133,7 @@ def probe_compiler() -> Compiler:
     command = find_compiler()
     if command is None:
         raise BuildError(
-            f"{no_compiler()}: install gcc or clang, set TCGEN_CC to one, "
+            f"{_none_found()}: install gcc or clang, set TCGEN_CC to one, "
             f'or compile with target="numpy"'
         )
     return _probe(command)

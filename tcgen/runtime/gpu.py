@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ..arena import Layout
 from ..artifact import Artifact
-from ..errors import ArgumentError, ExtentError, ShapeError
+from ..errors import ArgumentError, ExtentError, ReadOnlyError, ShapeError
 from ..grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEntry
 from ..manifest import BufferEntry, FetchEntry, HostEntry, KernelEntry, Manifest, TensorEntry
 from .arguments import Source, check_dtype, describe
@@ -400,4 +400,4 @@ def _check_target(tensor: TensorEntry, target: Any, shape: tuple[int, ...], devi
             f"found {tuple(target.shape)}"
         )
     if isinstance(target, np.ndarray) and not target.flags.writeable:
-        raise ArgumentError(f'out["{tensor.name}"] is read-only: pass an array to write to')
+        raise ReadOnlyError(f'out["{tensor.name}"] is read-only: pass an array to write to')

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError, ShapeError
+from ..errors import ArgumentError, ReadOnlyError, ShapeError
 from ..manifest import Manifest, TensorEntry
 from .allocation import Ledger
 from .arguments import check_dtype, describe
@@ -122,7 +122,7 @@ def _check_target(tensor: TensorEntry, target: object, shape: tuple[int, ...]) -
             f"found {target.shape}"
         )
     if not target.flags.writeable:
-        raise ArgumentError(f'out["{tensor.name}"] is read-only: pass an array to write to')
+        raise ReadOnlyError(f'out["{tensor.name}"] is read-only: pass an array to write to')
 
 
 def check_overlap(
