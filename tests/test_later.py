@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import hand_modules as hand
@@ -59,18 +60,43 @@ def test_the_fallback_is_built_when_it_is_called(built: list[int]) -> None:
     check(program, FITS)
     assert built == first
     check(program, DEEP)
-    assert built == [*first, 1]
+    assert built == [*first, 2]  # and the tiles of its blocks
     check(program, DEEP)
     check(program, FITS)
-    assert built == [*first, 1]
+    assert built == [*first, 2]
+
+
+def test_tiles_are_built_by_the_way_of_storing_that_a_call_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))  # libraries that no other test has used
+    asked: list[tuple[str, int]] = []
+    link = cpu._Stages.link
+
+    def noted(self: cpu._Stages, part: str, way: int) -> None:
+        asked.append((part, way))
+        link(self, part, way)
+
+    monkeypatch.setattr(cpu._Stages, "link", noted)
+    program = staged()
+    check(program, FITS, rows=16)
+    check(program, FITS, rows=16)
+    check(program, FITS)
+    assert [part for part, _ in asked] == ["staged_left"] * len(asked)
+    assert len(asked) == len(set(asked)) <= 2
+    program.build()
+    assert set(asked) == {("staged_left", way) for way in range(3)}
 
 
 def test_build_leaves_nothing_for_later(built: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     program = staged()
     program.build()
+    count = len(built)
     monkeypatch.setenv("TCGEN_CC", "/no/such/compiler")
     check(program, DEEP)
-    assert built[-1] == 1
+    check(program, FITS)
+    check(program, FITS, rows=16)
+    assert len(built) == count
 
 
 def test_programs_that_call_blocks_anyway_have_no_fallback() -> None:

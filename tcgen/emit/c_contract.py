@@ -104,22 +104,8 @@ def contraction_library(part: str, dtype: str, version: str) -> str:
 def _tiles(part: str, kind: str) -> str:
     """Tiles of one way to read operands, and the table in which callers find them."""
     left, right = _READ[part]
-    turning = part.startswith("staged")
-    heights = (1, 2, 3)
-    made = [(height, way) for way in range(1 + turning) for height in heights]
-    table = ["0", *(f"tc_tile_{kind}_{height}_{way}" for height, way in made)]
-    across = heights if part == "staged_left" else ()
-    table += [f"TC_ACROSS(tc_tile_{kind}_{height}_2)" for height in across]
-    return fill(
-        "c/contract_tiles.c",
-        kind=kind,
-        left=left,
-        right=right,
-        turning=str(int(turning)),
-        tiles="\n".join(f"TC_TILE({height}, {way})" for height, way in made),
-        across="\n".join(f"TC_TILE({height}, 2)" for height in across),
-        table=", ".join(table),
-    )
+    turning = str(int(part in packing.TURNING))
+    return fill("c/contract_tiles.c", kind=kind, left=left, right=right, turning=turning)
 
 
 def _parts(stmt: Gemm, dtype: str) -> set[str]:

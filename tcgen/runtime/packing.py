@@ -19,9 +19,11 @@ _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 
 
 # Parts of the generated kernel: tiles by how they read their operands, and who calls them.
-TILES = ("packed", "left", "right", "staged_left", "staged_right")
+TILES = ("packed", "left", "right")
+TURNING = ("staged_left", "staged_right")  # tiles that turn squares meanwhile, of rows or columns
 CALLERS = ("blocks", "staged")
-HEIGHTS = 10  # of tiles: none, and of one to three vectors for each way of storing what is turned
+HEIGHTS = 4  # of tiles: none, and of one to three vectors
+WAYS = 3  # of storing what is turned, each a library of its own (TC_WAY in contract_tiles.c)
 FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 

@@ -167,7 +167,7 @@ enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2 };
 /* How a target that is turned is stored: past the caches by whole lines; by squares, to lines that are in the
  * caches; past them by lines that are put together, where its rows begin and end within lines.
  */
-enum { TC_BY_LINES = 0, TC_BY_SQUARES = 1, TC_ACROSS_LINES = 2 };
+enum { TC_BY_LINES = 0, TC_BY_SQUARES = 1, TC_ACROSS_LINES = 2, TC_WAYS };
 
 /* A group within the library: neighbouring axes joined. */
 typedef struct {

@@ -53,7 +53,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const tc_origin origin = {0};
     int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
     const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
-    tc_run_$kind *const *const run_tile = tc_staged_left_$kind + 3*s->way;
+    tc_run_$kind *const *const run_tile = tc_staged_left_$kind[s->way];
     int64_t done = 0, rows, unused;
     tc_staged_panel_$kind panel[TC_STRIPS];
     /* The first columns pack a panel each of whose points lies on a page of its own, or that only then fits
@@ -127,7 +127,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     /* Columns start within a line, so that there is one more, unless they follow each other. */
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
     const tc_origin origin = {0};
-    tc_run_$kind *const *const run_tile = tc_staged_right_$kind + 3*s->way;
+    tc_run_$kind *const *const run_tile = tc_staged_right_$kind[s->way];
     int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) {
         here[n] = n*s->pitch;

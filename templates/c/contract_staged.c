@@ -57,7 +57,10 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     const int64_t rows = tc_points(&w.m);
     w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), TC_LANES);
     const tc_stages_$kind s = tc_stages_of_$kind(&w, of_columns, &along, way);
-    if (s.blocks == 0 || !(of_columns ? tc_staged_right_$kind : tc_staged_left_$kind)[1]) return 0;
+    if (s.blocks == 0) return 0;
+    tc_run_$kind *const *const tiles = (of_columns ? tc_staged_right_$kind : tc_staged_left_$kind)[way];
+    if (!tiles[1] && tc_make_$kind) tc_make_$kind(of_columns, way);
+    if (!tiles[1]) return 0;
     if (points < TC_THREAD_POINTS) threads = 1;
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; ++part) {

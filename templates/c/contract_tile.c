@@ -225,7 +225,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
 }
 
 typedef void tc_run_$kind(const tc_tiles_$kind *);
-typedef tc_run_$kind *tc_heights_$kind[10];  /* none of 0; of one to three vectors, by how squares are stored */
+typedef tc_run_$kind *tc_heights_$kind[4];  /* none of 0; of one to three vectors */
 
 /* Rows of a tile that are consecutive in the target and within one vector: the lanes first to last
  * of it, whose first lane of all belongs ``shift`` reals after the tile's first row.

@@ -1,16 +1,19 @@
 /* The library's one object: tiles by their height, of operands that lie as it says. Where squares are turned
- * meanwhile, there are three for each way of storing them.
+ * meanwhile, there is a library for each way of storing them (contract_head.c); the others have but one.
  */
-#define TC_TILE(height, way)                                                                    \
-    static __attribute__((noinline)) void tc_tile_${kind}_##height##_##way(const tc_tiles_$kind *t) \
-    {                                                                                           \
-        tc_multiply_$kind(t, height, $left, $right, $turning, way);                             \
-    }
-$tiles
-#ifdef TC_MERGE_$kind
-#define TC_ACROSS(tile) tile
-$across
-#else
-#define TC_ACROSS(tile) 0
+#ifndef TC_WAY
+#define TC_WAY 0
 #endif
-const tc_heights_$kind tc_made_$kind = {$table};
+#define TC_TILE(height)                                                                         \
+    static __attribute__((noinline)) void tc_tile_${kind}_##height(const tc_tiles_$kind *t)     \
+    {                                                                                           \
+        tc_multiply_$kind(t, height, $left, $right, $turning, TC_WAY);                          \
+    }
+#if TC_WAY < 2 || defined(TC_MERGE_$kind)
+TC_TILE(1)
+TC_TILE(2)
+TC_TILE(3)
+const tc_heights_$kind tc_made_$kind = {0, tc_tile_${kind}_1, tc_tile_${kind}_2, tc_tile_${kind}_3};
+#else
+const tc_heights_$kind tc_made_$kind = {0};  /* lines are not put together here */
+#endif

@@ -1,6 +1,9 @@
-/* Tiles, from libraries of their own; whoever loads these puts them here. */
+/* Tiles, from libraries of their own; whoever loads these puts them here, those that turn squares by the way
+ * of storing them and when ``tc_make`` asks for them: by rows (0) or columns (1), and the way.
+ */
 tc_heights_$kind tc_packed_$kind, tc_left_$kind, tc_right_$kind;
-tc_heights_$kind tc_staged_left_$kind, tc_staged_right_$kind;
+tc_heights_$kind tc_staged_left_$kind[TC_WAYS], tc_staged_right_$kind[TC_WAYS];
+void (*tc_make_$kind)(int, int);
 
 /* A contraction: groups with their strides (m: a and c, n: b and c, k: a and b), how rows are cut,
  * the length of a run of the target and how many of them are in a panel, how summed points are cut,
