@@ -13,7 +13,7 @@ from .config import Options
 from .emit import make_manifest
 from .errors import MemoryLimitError
 from .fusion import plan_fusion
-from .fusion.memory import largest_together
+from .fusion.memory import is_kept, largest_together
 from .ir.loops import Module
 from .ir.plan import FusionPlan
 from .ir.program import Program
@@ -84,11 +84,23 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
     peak = planned_use(module, options).peak
     if peak <= limit:
         return
-    largest = [f"{a.tensor.name} {a.bytes:,}" for a in largest_together(plan)[:4]]
+    arrays = largest_together(plan)[:4]
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
+    kept = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_advice(program, options, peak)}"
+        f"{_advice(program, options, peak)}{_kept_whole(kept)}"
+    )
+
+
+def _kept_whole(names: list[str]) -> str:
+    """What helps where large arrays depend on constant inputs alone."""
+    if not names:
+        return ""
+    return (
+        f". Computed once from constant inputs, and whole for all calls: {', '.join(names)}; "
+        "declare one of those inputs volatile to have tiles of them made in each call"
     )
 
 

@@ -73,15 +73,18 @@ def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
 
 def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
     """Intermediates and generated inputs with their lives; kept constants live all the time."""
-    program, found = plan.program, []
+    found = []
     for array in plan.arrays:
-        if array.tensor.role is Role.OUTPUT:
-            continue
-        steps = [*program.producers(array.tensor), *program.consumers(array.tensor)]
-        phases = {s.phase for s in steps}
-        kept = array.tensor.role is Role.TEMP and len(phases) > 1
-        found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
+        if array.tensor.role is not Role.OUTPUT:
+            kept = is_kept(array.tensor, plan.program)
+            found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
     return tuple(found)
+
+
+def is_kept(tensor: Tensor, program: Program) -> bool:
+    """Whether the constant phase makes an intermediate that the volatile one reads."""
+    steps = (*program.producers(tensor), *program.consumers(tensor))
+    return tensor.role is Role.TEMP and len({s.phase for s in steps}) > 1
 
 
 def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
