@@ -21,13 +21,15 @@ from .lower import lower_plan
 from .runtime.memory import MemoryUse, memory_use
 
 _TRIES = 8  # of smaller tiles, because copies take a part of the limit
+_SLOWER = 10  # times: room for copies is not worth more
 
 
 def plan_within(program: Program, options: Options) -> FusionPlan:
     """The plan of the options' objective, with a limit one whose products have room for copies.
 
     Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
-    Where no tiles help, the first plan: lowering does with fewer copies.
+    Where no tiles help, or only such as take far longer, the first plan: lowering does with fewer
+    copies.
     """
     plan, limit = plan_fusion(program, options), options.memory_limit
     if options.objective != "time" or limit is None:
@@ -44,7 +46,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
         room = min(room * limit // needed, room * 7 // 8)
         wish = replace(options, memory_limit=room)
         smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
-        if smaller is None:
+        if smaller is None or (smaller.solve.value or 0) > _SLOWER * (plan.solve.value or 0):
             break
         tried = smaller
     return plan

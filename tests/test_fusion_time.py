@@ -28,6 +28,7 @@ from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
+from tcgen.memory_limit import lower_within, plan_within, planned_use
 from tcgen.report.tables import readable_bytes
 from tcgen.testing import random_arrays
 
@@ -189,6 +190,16 @@ def test_a_long_program_in_which_one_array_is_too_large_costs_little_more():
     plan = timed_plan(form_sequence(system, Options(extents)), extents, 20_000_000)
     assert plan_peak(plan) <= 20_000_000
     assert plan.solve.value < 1.2 * plan.solve.bound
+
+
+def test_room_for_copies_is_not_made_at_any_price():
+    """Whole steps fit, the blocks that their products pack do not, and no tiles make them fit."""
+    extents = (("o", 4), ("v", 6))
+    program = form_sequence(read_system(spec_path("ccd_spin_orbital")), Options(extents))
+    wish = Options(extents, objective="time", memory_limit=50_000, dtype="complex128")
+    plan = plan_within(program, wish)
+    assert plan.solve.value < 10 * plan.solve.bound
+    assert planned_use(lower_within(plan, wish), wish).peak <= 50_000
 
 
 def test_without_a_limit_nothing_is_fused():
