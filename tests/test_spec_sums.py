@@ -46,6 +46,17 @@ def test_rule_17_a_lonely_index_is_an_error(text: str) -> None:
     assert "write sum(k) or put k on the left" in message
 
 
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [("sqrt(x[k]*x[k])", True), ("s*(t + (x[k]*x[k])**2)", True), ("f[k,j]*x[j]", False)],
+)
+def test_rule_17_a_sum_in_an_atom_is_to_be_named(text: str, named: bool) -> None:
+    """With sum(k) before it, it would be another number: the sum of the functions."""
+    message = error(f"output r\nr = {text}")
+    advice = "for a function, power or denominator of a sum name the sum first"
+    assert (advice in message) == named
+
+
 def test_rule_17_the_caret_points_at_the_index() -> None:
     message = error("output r\nr[i] = f[i,k]*s")
     assert "    r[i] = f[i,k]*s\n               ^\n" in message

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ..ir.system import Equation, Factor, Term, factor_indices
+from ..ir.system import Apply, Equation, Factor, Term, factor_indices
 from ..ir.tensor import Index, Ref, Role, Tensor, distinct
 from .literal import OUTSIDE, why_not
 from .operators import Place
@@ -154,9 +154,10 @@ class Expander:
                 continue
             if 1 in here.get(index, _NEVER):
                 message = f"index {index} occurs once in a product and is not on the left"
-                self._problems.add(
-                    place.span, message, f"write sum({index}) or put {index} on the left"
-                )
+                advice = f"write sum({index}) or put {index} on the left"
+                if _in_atom(flat, place):
+                    advice += "; for a function, power or denominator of a sum name the sum first"
+                self._problems.add(place.span, message, advice)
                 return
 
     def _check_twice(
@@ -216,6 +217,17 @@ def _written(flat: Flat) -> tuple[Place, ...]:
         for p in _mentioned(piece.factor.products)
     )
     return own + tuple(inner)
+
+
+def _in_atom(flat: Flat, place: Place) -> bool:
+    """Whether an index is written in what is evaluated element by element."""
+    for piece in flat.pieces:
+        if isinstance(piece.factor, Group):
+            if any(_in_atom(inner, place) for inner in piece.factor.products):
+                return True
+        elif isinstance(piece.factor, Apply) and place in piece.places:
+            return True
+    return False
 
 
 def _mentioned(products: tuple[Flat, ...]) -> tuple[Place, ...]:
