@@ -13,7 +13,7 @@ from .config import Options
 from .emit import make_manifest
 from .errors import MemoryLimitError
 from .fusion import plan_fusion
-from .fusion.memory import largest_together
+from .fusion.memory import is_kept, largest_together
 from .ir.loops import Module
 from .ir.plan import FusionPlan
 from .ir.program import Program
@@ -22,13 +22,15 @@ from .runtime.footprint import MemoryUse
 from .runtime.memory import memory_use
 
 _TRIES = 8  # of smaller tiles, because copies take a part of the limit
+_SLOWER = 10  # times: room for copies is not worth more
 
 
 def plan_within(program: Program, options: Options) -> FusionPlan:
     """The plan of the options' objective, with a limit one whose products have room for copies.
 
     Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
-    Where no tiles help, the first plan: lowering does with fewer copies.
+    Where no tiles help, or only such as take far longer, the first plan: lowering does with fewer
+    copies.
     """
     plan, limit = plan_fusion(program, options), options.memory_limit
     if options.objective != "time" or limit is None:
@@ -45,7 +47,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
         room = min(room * limit // needed, room * 7 // 8)
         wish = replace(options, memory_limit=room)
         smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
-        if smaller is None:
+        if smaller is None or (smaller.solve.value or 0) > _SLOWER * (plan.solve.value or 0):
             break
         tried = smaller
     return plan
@@ -85,11 +87,23 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
     peak = planned_use(module, options).peak
     if peak <= limit:
         return
-    largest = [f"{a.tensor.name} {a.bytes:,}" for a in largest_together(plan)[:4]]
+    arrays = largest_together(plan)[:4]
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
+    kept = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_advice(program, options, peak)}"
+        f"{_advice(program, options, peak)}{_kept_whole(kept)}"
+    )
+
+
+def _kept_whole(names: list[str]) -> str:
+    """What helps where large arrays depend on constant inputs alone."""
+    if not names:
+        return ""
+    return (
+        f". Computed once from constant inputs, and whole for all calls: {', '.join(names)}; "
+        "declare one of those inputs volatile to have tiles of them made in each call"
     )
 
 

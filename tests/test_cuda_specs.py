@@ -49,6 +49,7 @@ SPECS = (
     "drpa",
     "df_ladder",
     "ccd_spin_orbital",
+    "cc2_df",
 )
 LARGE_SPECS = (
     "t_spin_orbital",

@@ -211,6 +211,12 @@ def test_messages(call: object, message: str) -> None:
         call(ccsd())
 
 
+def test_text_is_no_system() -> None:
+    for call in (lambda: tcgen.derivative("e = x", "x"), lambda: tcgen.jvp("a.spec", {"x": "y"})):
+        with pytest.raises(ArgumentError, match=r"a str is no system .* tcgen.frontend.read_spec "):
+            call()
+
+
 def test_several_outputs_need_a_choice() -> None:
     system = read_spec(HEAD + "input x[o]\noutput r, s\nr[i] = x[i]\ns[i] = 2*x[i]")
     with pytest.raises(ArgumentError, match=r"say of which, of= one of \['r', 's'\]"):

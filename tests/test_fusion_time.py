@@ -28,6 +28,7 @@ from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
+from tcgen.memory_limit import lower_within, plan_within, planned_use
 from tcgen.report.tables import readable_bytes
 from tcgen.testing import random_arrays
 
@@ -177,6 +178,30 @@ def test_generated_code_within_a_limit(spec, extents, optimize, limits, target):
             np.testing.assert_allclose(value, wanted[name], rtol=1e-10)
 
 
+def test_a_long_program_in_which_one_array_is_too_large_costs_little_more():
+    """Of some hundred steps the ladder alone has loops to share: too many orders for the solver."""
+    text = re.sub(
+        r"input  v_vvvv.*\n",
+        "space x\nindex Q : x\ninput b_vv[x,v,v] symmetric (1,2)\n",
+        spec_path("ccsd_closed_shell").read_text(),
+    )
+    extents = (("o", 5), ("v", 40), ("x", 120))
+    system = read_spec(f"{text}\nv_vvvv[a,b,c,d] = b_vv[Q,a,b]*b_vv[Q,c,d]\n")
+    plan = timed_plan(form_sequence(system, Options(extents)), extents, 20_000_000)
+    assert plan_peak(plan) <= 20_000_000
+    assert plan.solve.value < 1.2 * plan.solve.bound
+
+
+def test_room_for_copies_is_not_made_at_any_price():
+    """Whole steps fit, the blocks that their products pack do not, and no tiles make them fit."""
+    extents = (("o", 4), ("v", 6))
+    program = form_sequence(read_system(spec_path("ccd_spin_orbital")), Options(extents))
+    wish = Options(extents, objective="time", memory_limit=50_000, dtype="complex128")
+    plan = plan_within(program, wish)
+    assert plan.solve.value < 10 * plan.solve.bound
+    assert planned_use(lower_within(plan, wish), wish).peak <= 50_000
+
+
 def test_without_a_limit_nothing_is_fused():
     program = tcgen.compile(
         spec_path("mp2_df"), extents={"o": 3, "v": 7, "x": 11}, target="numpy", objective="time"
@@ -299,6 +324,23 @@ def test_too_small_a_limit_names_the_least():
         target="numpy",
     )
     assert program.report["memory"]["peak_bytes"] <= least
+
+
+@pytest.mark.parametrize(("declared", "kept"), [("constant", True), ("volatile", False)])
+def test_too_small_a_limit_says_what_is_kept_from_constants(declared, kept):
+    text = f"""space v = 8
+    space x = 9
+    index a b c d : v
+    index Q : x
+    input b[x,v,v] symmetric (1,2) {declared}, t[v,v]
+    output r
+    w[a,b,c,d] = b[Q,a,b]*b[Q,c,d]
+    r[a,b] = w[a,c,b,d]**2*t[c,d]
+    """
+    with pytest.raises(MemoryLimitError) as caught:
+        tcgen.compile(text, objective="time", memory_limit=10, target="numpy")
+    advice = "from constant inputs, and whole for all calls: w; declare one of those inputs"
+    assert (advice in str(caught.value)) == kept
 
 
 def test_the_least_of_a_program_may_be_a_triangle_of_tiles():

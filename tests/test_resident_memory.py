@@ -47,6 +47,7 @@ print(grown, program.allocated_bytes, program.peak_bytes(), program.report["memo
 EXTENTS = {
     "a3a": {"o": 4, "v": 44},
     "allam_figure1": {"Ni": 150, "Nj": 160, "Nk": 170, "Nl": 180},
+    "cc2_df": {"o": 20, "v": 60, "x": 200},
     "ccd_spin_orbital": {"o": 16, "v": 36},
     "ccsd_closed_shell": {"o": 16, "v": 40},
     "ccsd_spin_orbital": {"o": 12, "v": 30},

@@ -381,6 +381,8 @@ def test_rule_23_include_is_textual_and_each_file_counts_once(tmp_path: Path) ->
     system.verify()
     assert system.name == "main"
     assert [t.name for t in system.outputs] == ["s", "e"]
+    assert read_spec_file(str(main)) == system
+    assert read_spec(main.read_text(), str(main), folder=str(tmp_path)) == system
 
 
 def test_rule_23_problems_in_an_included_file_name_both_places(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def jvp(
         A system whose inputs are those of ``system`` that are still needed and the directions.
 
     Raises:
-        ArgumentError: an unknown input or output, or a name that is taken or none.
+        ArgumentError: no system, an unknown input or output, or a name that is taken or none.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -53,6 +53,7 @@ def jvp(
         >>> jvp(norm, {"x": "y"}).pretty().strip()
         'd_e = sum(i) 2*y[i]*x[i]'
     """
+    _check_system(system)
     if not isinstance(directions, Mapping):
         raise ArgumentError(f"directions={directions!r}: give a dict such as {{'t1': 'r1'}}")
     wanted = _outputs(system, of)
@@ -110,8 +111,8 @@ def derivative(
         then those of the input.
 
     Raises:
-        ArgumentError: an unknown input or output, a name that is taken, or a dependence through
-            conj, real, imag or abs, which have no complex derivative (use :func:`jvp`).
+        ArgumentError: no system, an unknown input or output, a name that is taken, or a dependence
+            through conj, real, imag or abs, which have no complex derivative (use :func:`jvp`).
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -122,6 +123,7 @@ def derivative(
         >>> derivative(norm, "x").pretty().strip()
         'd_e_x[i] = 2*x[i]'
     """
+    _check_system(system)
     root = _root(system, of)
     sources = [_input(system, name) for name in ((wrt,) if isinstance(wrt, str) else wrt)]
     return _Reverse(system, root, sources, names or {}).system()
@@ -337,6 +339,15 @@ def _outputs(system: System, names: Sequence[str] | None) -> tuple[Tensor, ...]:
         if name not in found:
             raise ArgumentError(f"{name} is no output of {system.name}; there are {[*found]}")
     return system.outputs if names is None else tuple(found[n] for n in names)
+
+
+def _check_system(system: object) -> None:
+    if not isinstance(system, System):
+        kind = type(system).__name__
+        raise ArgumentError(
+            f"a {kind} is no system of equations: read it with tcgen.frontend.read_spec (text) or "
+            "tcgen.frontend.read_spec_file (path)"
+        )
 
 
 def _root(system: System, name: str | None) -> Tensor:

@@ -23,7 +23,7 @@ from .source import Problems, Statement, split_statements
 from .syntax import EquationLine, Line, Word
 
 
-def read_spec(text: str, filename: str = "<spec>", *, folder: Path | None = None) -> System:
+def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None = None) -> System:
     """The system of equations that a spec describes.
 
     Args:
@@ -46,6 +46,7 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: Path | None = None
     if not isinstance(text, str):
         raise ArgumentError(f"a {type(text).__name__} is no text of a spec: give a str")
     problems = Problems()
+    folder = None if folder is None else Path(folder)
     seen = set() if folder is None else {(folder / Path(filename).name).resolve()}
     lines: list[Line] = []
     for statement in _included(split_statements(text, filename, folder, problems), problems, seen):
@@ -63,13 +64,14 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: Path | None = None
     return assemble(name, names.spaces, names.inputs, names.outputs, equations)
 
 
-def read_spec_file(path: Path) -> System:
+def read_spec_file(path: str | Path) -> System:
     """The system of a .spec file, named after the file.
 
     Raises:
         SpecError: with all problems of the file.
         TcgenError: the file cannot be read.
     """
+    path = Path(path)
     return read_spec(read_text(path), str(path), folder=path.parent)
 
 

@@ -87,15 +87,19 @@ def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
 
 def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
     """What a plan holds, with its lives; kept constants live all the time."""
-    program, found = plan.program, []
+    found = []
     for array in plan.arrays:
-        if not array.tensor.is_held:
-            continue
-        steps = [*program.producers(array.tensor), *program.consumers(array.tensor)]
-        phases = {s.phase for s in steps}
-        kept = array.tensor.role is not Role.GENERATED and len(phases) > 1
-        found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
+        if array.tensor.is_held:
+            kept = is_kept(array.tensor, plan.program)
+            found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
     return tuple(found)
+
+
+def is_kept(tensor: Tensor, program: Program) -> bool:
+    """Whether the constant phase makes an array that the volatile one reads."""
+    steps = (*program.producers(tensor), *program.consumers(tensor))
+    made = tensor.role in (Role.TEMP, Role.OUTPUT)
+    return made and len({s.phase for s in steps}) > 1
 
 
 def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:

@@ -69,7 +69,8 @@ def least_time(
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
     search = _Search(graph.program, extents, Request(sizes, limit, machine, dtype))
     search.offer(unfused)
-    search.run(_WORK * options.effort, bound)
+    whole = plan_picoseconds(unfused, machine, dtype)
+    search.run(_WORK * options.effort, bound, whole)
     best = search.best or search.least(_WORK * options.effort)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, options)
@@ -166,10 +167,15 @@ class _Search:
         if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
             self.best, self._value = plan, (time, peak)
 
-    def run(self, work: float, bound: int) -> None:
+    def run(self, work: float, bound: int, whole: int) -> None:
         """Try the ways of making a plan fit, cheapest first, until one does.
 
         Where the unfused plan fits, see whether shared loops are faster.
+
+        Args:
+            work: deterministic seconds of each search.
+            bound: no plan takes less time.
+            whole: the time of steps that share no loop, whether they fit or not.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:
@@ -185,10 +191,11 @@ class _Search:
                 self.request.limit
             ):
                 continue
-            if rules(found) <= _LARGE:
-                self._tiles(found, work, last=bool(again))
-            elif not repeat:
+            large, few = rules(found) > _LARGE, len(graph.nodes) <= _FEW
+            if not repeat and (large or not few):
                 self._descend(found)
+            if not large and (few or not self._near(whole)):
+                self._tiles(found, work, last=bool(again))
 
     def _for_speed(self, work: float, bound: int) -> None:
         """Share loops of what fits unfused, in the cache or over orbits, where much is saved.
@@ -204,6 +211,10 @@ class _Search:
                 self._tiles(found, work, last=True, every=True)
         if _WORTH * (time - self._value[0]) <= time:
             self.best, self._value = unfused, value
+
+    def _near(self, whole: int) -> bool:
+        """Whether the best so far takes little longer than whole steps do."""
+        return self.best is not None and _WORTH * (self._value[0] - whole) <= self._value[0]
 
     def _orbits(self, hot: tuple[Tensor, ...]) -> None:
         """Offer nests over orbits in which ``hot`` arrays shrink, with the best tile of each."""

@@ -1,8 +1,9 @@
-"""Density-fitted programs against dense sums and PySCF: ladder, direct RPA, Laplace SOS-MP2."""
+"""Density-fitted programs against dense sums and PySCF: ladder, CC2, direct RPA, SOS-MP2."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,32 @@ def test_ladder(name: str, compiled: Compiled, chemistry: Chemistry) -> None:
     dense = np.einsum("Pae,Pbf->abef", b_vv, b_vv, optimize=True)
     expected = np.einsum("abef,ijef->ijab", dense, tau, optimize=True)
     assert np.allclose(out["r2"], expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["lih_sto3g", "h2o_631g", "h2o_ccpvdz_fc"])
+def test_cc2(
+    name: str, compiled: Compiled, chemistry: Chemistry, examples: SimpleNamespace
+) -> None:
+    """PySCF solves CC2 with integrals that are made of the same three-index ones."""
+    from pyscf.cc import rccsd
+
+    case = chemistry(name)
+    fitted, solver = case.fitted, rccsd.RCCSD(case.reference, frozen=case.frozen or None)
+    solver.cc2, solver.conv_tol, solver.conv_tol_normt, solver.max_cycle = True, 1e-11, 1e-8, 100
+    eris = solver.ao2mo()
+    b = {pair: fitted[f"b_{pair}"] for pair in ("oo", "ov", "vv")}
+    b["vo"] = b["ov"].transpose(0, 2, 1)
+    for block in ("oooo", "ovoo", "ovov", "oovv", "ovvo", "ovvv", "vvvv"):
+        dense = np.einsum("Ppq,Prs->pqrs", b[block[:2]], b[block[2:]], optimize=True)
+        setattr(eris, block, dense)
+    expected = solver.kernel(eris=eris)[0]
+    assert solver.converged
+
+    step = compiled("cc2_df").bind(**fitted)
+    found = examples.diis.iterate(step, {"t1": np.zeros_like(solver.t1)})
+    assert abs(found.energy - expected) < 1e-9
+    assert np.allclose(found.amplitudes["t1"], solver.t1, rtol=0, atol=1e-7)
+    assert np.abs(step(**found.amplitudes)["r1"]).max() < 1e-8
 
 
 @pytest.mark.parametrize("name", ["lih_sto3g", "h2o_631g"])
