@@ -181,10 +181,11 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         try:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
-                own = private_to(stmt, kernel, buffers)
-                sums = frozenset() if kernel.share else summed_numbers(stmt, buffers)
+                apart = private_to(stmt, kernel, buffers)
+                if kernel.share is None:
+                    apart |= summed_numbers(stmt, buffers)
                 for loop in parallel_chain(stmt):
-                    reason = blocks_parallel(loop, own, sums)
+                    reason = blocks_parallel(loop, apart)
                     if reason:
                         raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:

@@ -129,21 +129,18 @@ def contraction_obstacle(
     return None
 
 
-def blocks_parallel(
-    loop: Loop, private: frozenset[str], summed: frozenset[str] = frozenset()
-) -> str | None:
+def blocks_parallel(loop: Loop, apart: frozenset[str]) -> str | None:
     """Why the iterations of a loop cannot run at once, or None.
 
-    Everything that is written and not private to the body must be walked, at every access, by the
-    loop's variable (or its tile's elements) on one and the same axis.
+    Everything that is written and not apart must be walked, at every access, by the loop's variable
+    (or its tile's elements) on one and the same axis.
 
     Args:
         loop: in question.
-        private: buffers of which each iteration has its own.
-        summed: numbers that are only added to, of which each thread adds up a part.
+        apart: buffers that are private to its body; where threads add up parts of them, also
+            numbers that are only added to.
     """
     tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
-    apart = private | summed
     written = [w for s in loop.body for w in written_buffers(s) if w not in apart]
     for name in dict.fromkeys(written):
         if any(name in zeroed_buffers(s) for s in loop.body):

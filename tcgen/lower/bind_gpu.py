@@ -19,7 +19,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from ..ir.cost import extent_of
 from ..ir.expr import Prod
 from ..ir.loops import (
     Assign,
@@ -38,7 +37,6 @@ from ..ir.loops import (
 )
 from ..ir.loops_query import (
     Positions,
-    band_of,
     blocks_parallel,
     launches,
     positions,
@@ -46,12 +44,12 @@ from ..ir.loops_query import (
     used_buffers,
 )
 from ..ir.share import Nest
-from ..ir.tensor import BYTES_OF
+from .budget import buffer_bytes
 from .gpu_lives import in_tiles, most_held, with_lives
 from .gpu_order import Joiner
 from .gpu_share import share_of
 from .host import variables_of
-from .layout import elements
+from .layout import iterations, points
 from .names import unique
 
 THREADS = 128  # of a block that walks a nest
@@ -159,37 +157,11 @@ class _Binder:
             for n in used_buffers(loop)
         ):
             return False
-        if sum(self.bytes_of(n) for n in own) > SHARED_BYTES:
+        if sum(buffer_bytes(self.buffers[n], self.extents) for n in own) > SHARED_BYTES:
             return False
-        many = self.iterations(loop) >= FILLING
-        return many or self.points((loop,)) <= SMALL * self.iterations(loop)
-
-    def bytes_of(self, name: str) -> int:
-        """Bytes of a buffer under the planning extents."""
-        buffer = self.buffers[name]
-        count = BYTES_OF[buffer.dtype]
-        for axis in buffer.axes:
-            count *= axis.length or extent_of(axis.space, self.extents)
-        return count
-
-    def iterations(self, loop: Loop) -> int:
-        """Iterations of a loop under the planning extents."""
-        return -(-extent_of(loop.var.space, self.extents) // (loop.var.tile or 1))
-
-    def points(self, body: tuple[Stmt, ...]) -> int:
-        """Points of all statements of some nests."""
-        count = 0
-        for stmt in body:
-            match stmt:
-                case Loop():
-                    count += self.iterations(stmt) * self.points(stmt.body)
-                case Zero(name):
-                    count += self.bytes_of(name) // 8
-                case Assign() | Gemm():
-                    count += elements(band_of(stmt), self.extents)
-                case _:
-                    assert_never(stmt)
-        return count
+        count = iterations(loop, self.extents)
+        whole = points((loop,), self.buffers, self.extents)
+        return count >= FILLING or whole <= SMALL * count
 
     def shared(self, module: Module) -> Module:
         """The module with a share in every kernel."""

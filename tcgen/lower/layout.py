@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
+from typing import assert_never
 
 from ..ir.cost import extent_of
 from ..ir.expr import Access
-from ..ir.loops import BandVar, Buffer
-from ..ir.loops_query import gemm_obstacle
+from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, Stmt, Zero
+from ..ir.loops_query import band_of, gemm_obstacle
 from ..ir.tensor import BYTES_OF
 from .statements import Statement
 
@@ -80,6 +82,30 @@ def elements(band: Band, extents: Mapping[str, int]) -> int:
     for var in band:
         extent = extent_of(var.space, extents)
         count *= extent if var.tile is None else min(var.tile, extent)
+    return count
+
+
+def iterations(loop: Loop, extents: Mapping[str, int]) -> int:
+    """Iterations of a loop under the planning extents."""
+    return -(-extent_of(loop.var.space, extents) // (loop.var.tile or 1))
+
+
+def points(
+    body: tuple[Stmt, ...], buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> int:
+    """Points of all statements of some nests, and elements that are zeroed."""
+    count = 0
+    for stmt in body:
+        match stmt:
+            case Loop():
+                count += iterations(stmt, extents) * points(stmt.body, buffers, extents)
+            case Zero(name):
+                axes = buffers[name].axes
+                count += prod(a.length or extent_of(a.space, extents) for a in axes)
+            case Assign() | Gemm():
+                count += elements(band_of(stmt), extents)
+            case _:
+                assert_never(stmt)
     return count
 
 

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from ..ir.cost import extent_of
 from ..ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..ir.loops_query import (
     band_of,
@@ -23,7 +22,7 @@ from ..ir.loops_query import (
     summed_numbers,
 )
 from .budget import buffer_bytes
-from .layout import elements
+from .layout import elements, iterations, points
 
 _LONG = 2**15  # points of a band for which threads are started again and again
 _ENOUGH = 64  # iterations that keep the threads of a machine busy
@@ -50,8 +49,8 @@ def mark_parallel(
         shared = None
         if isinstance(stmt, Loop):
             own = private_to(stmt, kernel, buffers)
-            sums = summed_numbers(stmt, buffers)
-            shared = _iterations_shared(stmt, own, sums, extents)
+            apart = own | summed_numbers(stmt, buffers)
+            shared = _iterations_shared(stmt, apart, buffers, extents)
             small = sum(buffer_bytes(buffers[n], extents) for n in own) <= most
             if shared is not None and not _worth(shared, extents, small=small):
                 shared = None
@@ -61,8 +60,8 @@ def mark_parallel(
 
 def _iterations_shared(
     loop: Loop,
-    own: frozenset[str],
-    sums: frozenset[str],
+    apart: frozenset[str],
+    buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     before: int = 1,
 ) -> Loop | None:
@@ -70,22 +69,22 @@ def _iterations_shared(
 
     Args:
         loop: in question.
-        own: buffers of which each thread has its own.
-        sums: numbers of which each thread adds up a part.
+        apart: buffers of which each thread has its own, and numbers of which it adds up a part.
+        buffers: all of the module.
         extents: planning extents.
         before: iterations of the loops around it.
     """
-    if blocks_parallel(loop, own, sums) is not None:
+    if blocks_parallel(loop, apart) is not None:
         return None
-    count = before * _iterations(loop, extents)
+    count = before * iterations(loop, extents)
     (inner, *others), body = loop.body, loop.body
     if (
         count < _MANY
         and isinstance(inner, Loop)
         and not others
-        and _points(inner, extents) >= _HEAVY * _iterations(inner, extents)
+        and points((inner,), buffers, extents) >= _HEAVY * iterations(inner, extents)
     ):
-        body = (_iterations_shared(inner, own, sums, extents, count) or inner,)
+        body = (_iterations_shared(inner, apart, buffers, extents, count) or inner,)
     return replace(loop, parallel=True, body=body)
 
 
@@ -99,32 +98,21 @@ def _worth(loop: Loop, extents: Mapping[str, int], *, small: bool) -> bool:
     """
     count = 1
     for one in parallel_chain(loop):
-        count *= _iterations(one, extents)
+        count *= iterations(one, extents)
     return not _is_long(loop, extents) or (count >= _ENOUGH and small)
-
-
-def _iterations(loop: Loop, extents: Mapping[str, int]) -> int:
-    return -(-extent_of(loop.var.space, extents) // (loop.var.tile or 1))
-
-
-def _points(stmt: Stmt, extents: Mapping[str, int]) -> int:
-    """Points of all statements inside, under planning extents."""
-    match stmt:
-        case Loop():
-            return _iterations(stmt, extents) * sum(_points(s, extents) for s in stmt.body)
-        case Zero():
-            return 0
-        case Assign() | Gemm():
-            return elements(band_of(stmt), extents)
-        case _:
-            assert_never(stmt)
 
 
 def _is_long(stmt: Stmt, extents: Mapping[str, int]) -> bool:
     """True where a statement is worth threads of its own, again and again."""
-    if isinstance(stmt, Loop):
-        return any(_is_long(s, extents) for s in stmt.body)
-    return _points(stmt, extents) >= _LONG
+    match stmt:
+        case Loop():
+            return any(_is_long(s, extents) for s in stmt.body)
+        case Zero():
+            return False
+        case Assign() | Gemm():
+            return elements(band_of(stmt), extents) >= _LONG
+        case _:
+            assert_never(stmt)
 
 
 def _marked(stmt: Stmt, extents: Mapping[str, int], *, looped: bool) -> Stmt:
