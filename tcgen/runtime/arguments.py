@@ -37,9 +37,9 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
     Raises:
         ArgumentError: naming the missing and unknown keywords and the inputs there are.
     """
-    if len(arrays) == len(wanted) and all(t.name in arrays for t in wanted):
-        return
     names = [t.name for t in wanted]
+    if len(arrays) == len(names) and all(map(arrays.__contains__, names)):
+        return
     unknown = [n for n in arrays if n not in names]
     missing = [t.name for t in wanted if t.default is None and t.name not in arrays]
     if not unknown and not missing:

@@ -42,12 +42,13 @@ class Results:
                 target = self._given[name]
                 _check_target(output, target)
                 # Kernels assume that nothing they write to is also an input.
-                if in_place(target) and not any(np.may_share_memory(target, a) for a in inputs):
+                if in_place(target) and _apart(target, inputs):
                     self.working[name] = target.view(np.ndarray)
                     continue
                 self.copied.append(name)
             self.needed += output.bytes
-        check_overlap(self._given)
+        if len(self._given) > 1:
+            check_overlap(self._given)
 
     def allocate(self, ledger: Ledger) -> None:
         """Make the arrays that the caller did not give, or that kernels cannot write to."""
@@ -97,6 +98,14 @@ def check_out(outputs: list[TensorEntry], out: object) -> dict[str, Any]:
     return {n: given[n] for n in names if n in given}
 
 
+def _apart(target: Array, inputs: Iterable[Array]) -> bool:
+    """No input is where a result is written."""
+    for array in inputs:  # noqa: SIM110  (a generator takes longer than the question)
+        if np.may_share_memory(target, array):
+            return False
+    return True
+
+
 def _check_target(output: Output, target: object) -> None:
     tensor, shape = output.tensor, output.shape
     if not isinstance(target, np.ndarray):
@@ -123,8 +132,6 @@ def check_overlap(
     Raises:
         ArgumentError: naming the two.
     """
-    if len(arrays) < 2:
-        return
     items = list(arrays.items())
     for n, (name, array) in enumerate(items):
         for other, second in items[:n]:
