@@ -76,7 +76,7 @@ def einsum(
         text, given = interleaved(operands)
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
-    arrays = tuple([_array(n, x) for n, x in enumerate(given)])
+    arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
     path = None if optimize is True else _path(optimize, len(arrays))
     return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
 
@@ -193,8 +193,6 @@ def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 def _array(number: int, given: Any) -> Array:
     """An operand as a NumPy array; arrays that live on another device are refused."""
-    if type(given) is np.ndarray:
-        return given
     if hasattr(given, "__cuda_array_interface__"):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise ArgumentError(f"operand {number} is a {kind} in GPU memory: copy it to a NumPy array")

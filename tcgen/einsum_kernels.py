@@ -25,8 +25,8 @@ from .frontend.einsum import Kernel, Path, einsum_system
 from .frontend.subscripts import Expression
 from .ir.tensor import Index
 from .runtime.build import find_compiler, no_compiler
+from .runtime.execution import Execution
 from .runtime.locks import Lock
-from .runtime.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class EinsumReport:
 
 
 _lock = Lock()
-_programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+_programs: OrderedDict[tuple[Any, ...], Execution] = OrderedDict()
 _compiled = 0
 _calls: Counter[tuple[str, str, str, str]] = Counter()
 
@@ -158,7 +158,7 @@ def request(
     return Request(kernel, extents, dtype, path, order, memory_limit)
 
 
-def kernel_program(wanted: Request, target: str) -> Program:
+def kernel_program(wanted: Request, target: str) -> Execution:
     """The program of a request, planned for the first extents that need it.
 
     Args:
@@ -195,12 +195,12 @@ def kernel_program(wanted: Request, target: str) -> Program:
         except MemoryLimitError:
             options = replace(options, objective="time")
             made = compile_system(system, options, documents=False)
-        program = Program(made.artifact)
+        program = Execution(made.artifact)
         _keep(key, program)
     return program
 
 
-def _keep(key: tuple[Any, ...], program: Program) -> None:
+def _keep(key: tuple[Any, ...], program: Execution) -> None:
     """Keep a new program; the ones that were not called for longest go."""
     global _compiled
     most = einsum_programs()

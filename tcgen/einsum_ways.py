@@ -126,12 +126,14 @@ class _Delegated:
         row: of the report: expression, element type, route and reason.
         subscripts: in letters that NumPy knows.
         keywords: for NumPy.
+        scalar: products of pairs leave an array, where NumPy's own loop gives a scalar.
         swapped: type of the result where its bytes are to be in another order than the machine's.
     """
 
     row: tuple[str, str, str, str]
     subscripts: str
     keywords: dict[str, Any]
+    scalar: bool
     swapped: Dtype | None
 
     def run(self, arrays: Arrays, out: Array | None) -> Any:
@@ -147,8 +149,7 @@ class _Delegated:
             raise DtypeError(f"einsum: {error}") from None
         if self.swapped is not None:
             made = made.astype(self.swapped)
-        # Products of pairs leave an array where NumPy's own loop gives a scalar.
-        return made[()] if out is None and np.ndim(made) == 0 else made
+        return made[()] if self.scalar else made
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +206,14 @@ class _Generated:
         target = kernel_target()
         program = kernel_program(self.request, target)
         count_call((*self.row, "kernel", target))
-        operands: dict[str, Any] = {}
+        operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
         for (name, turn), array in zip(self.turns, arrays, strict=True):
             operands[name] = array if turn is None else turn.of(array)
         if out is not None and self.direct:
             y = out if type(out) is np.ndarray else out.view(np.ndarray)
-            program(**operands, out={"y": y if self.layout is None else y.transpose(self.layout)})
+            program.call(operands, {"y": y if self.layout is None else y.transpose(self.layout)})
             return out
-        made = program(**operands)["y"]
+        made = program.call(operands, None)["y"]
         if self.back is not None:
             made = made.transpose(self.back)
         if out is not None:
@@ -271,6 +272,7 @@ def _delegated(call: Call, reason: str) -> _Delegated:
         (written(expression), dtype, "numpy", reason),
         f"{','.join(terms[:-1])}->{terms[-1]}",
         keywords,
+        call.out is None and not expression.output and "optimize" in keywords,
         call.swapped,
     )
 
@@ -278,12 +280,14 @@ def _delegated(call: Call, reason: str) -> _Delegated:
 def _pays_in_pairs(call: Call) -> bool:
     """NumPy's way by pairs of operands, with its BLAS, gives the same and pays.
 
-    It drops checks of casts, so that it is for calls whose types are all settled.
+    It drops checks of casts, and computes a pair in the type of these two: it is for calls of one
+    type.
     """
-    out = call.out
-    settled = call.dtype is not None and call.asked_dtype is None
-    plain = out is None or (type(out) is np.ndarray and call.direct)
-    return settled and plain and call.pairs
+    if call.dtype is None or call.asked_dtype is not None:
+        return False
+    one_type = all(a.dtype == call.dtype for a in call.arrays)
+    plain = call.out is None or (type(call.out) is np.ndarray and call.direct)
+    return one_type and plain and call.pairs
 
 
 def _generated(call: Call) -> _Generated:

@@ -100,10 +100,7 @@ class Ledger:
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """A new array that stays to the end of the call."""
-        pooled = self._reuse and prod(shape) * np.dtype(dtype).itemsize >= _POOLED
-        made = _pool.array(shape, dtype) if pooled else new_array(shape, dtype)
-        self.add(made.nbytes)
-        return made
+        return self._new(shape, dtype, prod(shape) * np.dtype(dtype).itemsize)
 
     def copy(self, array: Array) -> Array:
         """A C-contiguous copy that stays to the end of the call."""
@@ -113,11 +110,18 @@ class Ledger:
 
     def arena(self, layout: Layout) -> Array:
         """The memory of a layout, to the end of the call or until it is released."""
-        raw = self.array((layout.total,), _BYTE)
+        raw = self._new((layout.total,), _BYTE, layout.total)
         if layout.total == 0:
             return raw
         start = -address(raw) % layout.alignment
         return raw[start:] if start + layout.extent <= layout.total else raw
+
+    def _new(self, shape: tuple[int, ...], dtype: npt.DTypeLike, count: int) -> Array:
+        """An array of so many bytes."""
+        pooled = self._reuse and count >= _POOLED
+        made = _pool.array(shape, dtype) if pooled else new_array(shape, dtype)
+        self.add(count)
+        return made
 
     def release(self, layout: Layout) -> None:
         """Count the memory of a layout no more: whoever has it lets it go."""

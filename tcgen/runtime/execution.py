@@ -133,6 +133,18 @@ class Execution:
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
         self._sampled |= frozenset(sources)
 
+    def call(self, sources: Mapping[str, Source], out: dict[str, Any] | None) -> dict[str, Array]:
+        """Both phases on inputs that :func:`read_inputs` accepted, or that are known to be right.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
+            MemoryLimitError: the extents need more than the program's limit.
+            BuildError: the first call cannot compile the source.
+        """
+        extents = self.extents(sources)
+        self.sample(sources)
+        return self.run(sources, extents, out, None, on_device=self.on_device(sources))
+
     def run(
         self,
         sources: Mapping[str, Source],

@@ -131,11 +131,7 @@ class Program:
         if positional:
             refuse_positional(name, execution.inputs)
         check_names(name, execution.inputs, arrays)
-        sources = read_inputs(execution.inputs, arrays, execution.device())
-        extents = execution.extents(sources)
-        execution.sample(sources)
-        on_device = execution.on_device(sources)
-        return execution.run(sources, extents, out, None, on_device=on_device)
+        return execution.call(read_inputs(execution.inputs, arrays, execution.device()), out)
 
     def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs: what depends on them alone is computed once and kept.
