@@ -23,8 +23,9 @@ DTYPES = ("float64", "float32", "complex128")
 COSTS = ("dense", "packed")
 STAGES = ("system", "program", "plan", "module", "tuned")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
-# Below, a kernel is rarely faster than the better of NumPy's two ways, and saves less than the 0.1 to
-# 0.7 s of its compilation unless the call comes thousands of times.
+# From 100,000 flops to this, a kernel is faster than the better of NumPy's two ways in 30 of 100
+# random calls (43 with out=) and saves nothing on average, while an expression takes 0.1 to
+# 0.7 s to compile; below, it hardly ever is.
 EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
 LAZY_MIN_ELEMENTS = 10_000
