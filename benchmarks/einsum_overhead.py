@@ -1,9 +1,11 @@
 """What a call of ``tcgen.einsum`` costs beyond ``numpy.einsum`` where there is little to compute.
 
-    taskset -c 0 python benchmarks/einsum_overhead.py
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/einsum_overhead.py
 
 Small calls are delegated to NumPy, so the difference is the way there. Then matrix products of
-growing extent, which run generated code (``kernel``) from some extent on.
+growing extent, which run generated code (``kernel``) from some extent on; calls that NumPy's own
+loop takes long for (``out=`` gives the array for the result); and, under TCGEN_EINSUM_MIN_FLOPS=0,
+kernels with next to nothing to do, whose time is what any kernel's call takes beside the kernel.
 Rounds of both programs take turns; the least of all rounds counts, in microseconds.
 """
 
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +31,16 @@ SMALL = (
     ("ij->ji", (8, 8)),
 )
 EXTENTS = (16, 32, 64, 128, 256)
+PAIRS = (
+    ("dab,cd->bac", (48, 16, 16), (64, 48)),
+    ("efad,bcfed->bca", (48, 7, 2, 3), (100, 2, 7, 48, 3)),
+    ("dea,caedb->cab", (16, 8, 24), (2, 24, 8, 16, 24)),
+)
+KERNELS = (
+    ("ij,j->i", (4, 3), (3,)),
+    ("abc,cdb->da", (4, 3, 5), (5, 6, 3)),
+    ("ab,bc,cd->ad", (4, 3), (3, 4), (4, 3)),
+)
 
 
 def least(programs: dict[str, Callable[[], object]], rounds: int, calls: int) -> dict[str, float]:
@@ -42,20 +55,24 @@ def least(programs: dict[str, Callable[[], object]], rounds: int, calls: int) ->
     return best
 
 
-def measure(labels: str, shapes: tuple[tuple[int, ...], ...], options: argparse.Namespace) -> dict:
-    """One row: both programs on the same arrays."""
+def measure(
+    labels: str, shapes: tuple[tuple[int, ...], ...], options: argparse.Namespace, *, into: bool
+) -> dict:
+    """One row: the programs on the same arrays; ``into`` an array that is given."""
     random = np.random.default_rng(0)
     arrays = [random.standard_normal(shape) for shape in shapes]
+    out = np.empty(np.shape(np.einsum(labels, *arrays))) if into else None
     tcgen.einsum_report(reset=True)
     programs: dict[str, Callable[[], object]] = {
-        "numpy": lambda: np.einsum(labels, *arrays),
-        "tcgen": lambda: tcgen.einsum(labels, *arrays),
+        "numpy": lambda: np.einsum(labels, *arrays, out=out),
+        "pairs": lambda: np.einsum(labels, *arrays, out=out, optimize=True),
+        "tcgen": lambda: tcgen.einsum(labels, *arrays, out=out),
     }
     programs["tcgen"]()
     calls = max(1, min(options.calls, 10**7 // max(a.size for a in arrays)))
     row = least(programs, options.rounds, calls)
     route = tcgen.einsum_report().rows[0]
-    return {"labels": labels, "shapes": shapes, "route": route.route, **row}
+    return {"labels": labels, "shapes": shapes, "out": into, "route": route.route, **row}
 
 
 def main() -> None:
@@ -65,15 +82,26 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=2000)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    cases = [(labels, shapes) for labels, *shapes in SMALL]
-    cases += [("ij,kj->ki", ((n, n), (n, n))) for n in EXTENTS]
-    rows = [measure(labels, tuple(shapes), options) for labels, shapes in cases]
-    print("| call | shapes | route | numpy us | tcgen us | difference |")
-    print("|---|---|---|---|---|---|")
+    products = tuple(("ij,kj->ki", (n, n), (n, n)) for n in EXTENTS)
+    rows = [
+        measure(labels, tuple(shapes), options, into=into)
+        for cases, ways in (((*SMALL, *products), (False,)), (PAIRS, (False, True)))
+        for labels, *shapes in cases
+        for into in ways
+    ]
+    os.environ["TCGEN_EINSUM_MIN_FLOPS"] = "0"
+    rows += [
+        measure(labels, tuple(shapes), options, into=into)
+        for labels, *shapes in KERNELS
+        for into in (False, True)
+    ]
+    print("| call | shapes | route | numpy us | optimize=True | tcgen us | difference |")
+    print("|---|---|---|---|---|---|---|")
     for row in rows:
         shapes = ", ".join("x".join(map(str, s)) for s in row["shapes"])
+        call = f"`{row['labels']}`{', out=' if row['out'] else ''}"
         print(
-            f"| `{row['labels']}` | {shapes} | {row['route']} | {row['numpy']:.2f} "
+            f"| {call} | {shapes} | {row['route']} | {row['numpy']:.2f} | {row['pairs']:.2f} "
             f"| {row['tcgen']:.2f} | {row['tcgen'] - row['numpy']:+.2f} |"
         )
     if options.json:

@@ -15,10 +15,11 @@ from typing import Any, SupportsIndex
 import numpy as np
 import numpy.typing as npt
 
-from .einsum_call import Array, check_out, run_einsum, run_tiny
+from .einsum_call import check_out, run_einsum
+from .einsum_ways import Array
 from .errors import ArgumentError, DtypeError, EinsumError, PathNameError, ShapeError
 from .frontend.einsum import Path, check_path
-from .frontend.subscripts import LETTERS, Expression, express, interleaved
+from .frontend.subscripts import LETTERS, Expression, interleaved
 
 
 def einsum(
@@ -67,29 +68,17 @@ def einsum(
         array([[1., 2.],
                [3., 4.]])
     """
-    if (
-        out is None
-        and optimize is True
-        and dtype is None
-        and order == "K"
-        and memory_limit is None
-        and len(operands) > 1
-        and type(operands[0]) is str
-    ):
-        made = run_tiny(operands, casting)
-        if made is not None:
-            return made
-    if operands and isinstance(operands[0], str | bytes):
-        text = operands[0] if isinstance(operands[0], str) else operands[0].decode(errors="replace")
-        given = operands[1:]
+    if operands and isinstance(operands[0], str):
+        text, given = operands[0], operands[1:]
+    elif operands and isinstance(operands[0], bytes):
+        text, given = operands[0].decode(errors="replace"), operands[1:]
     else:
         text, given = interleaved(operands)
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
-    arrays = tuple(_array(n, x) for n, x in enumerate(given))
-    expression = express(text, tuple(a.ndim for a in arrays))
-    path = _path(optimize, len(arrays))
-    return run_einsum(expression, arrays, out, path, dtype, order, casting, memory_limit)
+    arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
+    path = None if optimize is True else _path(optimize, len(arrays))
+    return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
 
 
 def contract(

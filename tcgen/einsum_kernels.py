@@ -10,12 +10,9 @@ import warnings
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any
 
 from .config import (
-    DTYPES,
     Options,
     compiler_command,
     einsum_programs,
@@ -25,11 +22,11 @@ from .config import (
 from .driver import compile_system
 from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
-from .frontend.subscripts import Expression, express
+from .frontend.subscripts import Expression
 from .ir.tensor import Index
 from .runtime.build import find_compiler, no_compiler
+from .runtime.execution import Execution
 from .runtime.locks import Lock
-from .runtime.program import Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +84,9 @@ class EinsumReport:
 
 
 _lock = Lock()
-_programs: OrderedDict[tuple[Any, ...], Program] = OrderedDict()
+_programs: OrderedDict[tuple[Any, ...], Execution] = OrderedDict()
 _compiled = 0
-_calls: Counter[tuple[Expression, str, str, str]] = Counter()
-_Kinds: TypeAlias = tuple[tuple[int, np.dtype[Any]], ...]
-_tiny: dict[tuple[str, _Kinds], int] = {}
+_calls: Counter[tuple[str, str, str, str]] = Counter()
 
 
 def einsum_report(*, reset: bool = False) -> EinsumReport:
@@ -110,38 +105,18 @@ def einsum_report(*, reset: bool = False) -> EinsumReport:
                1  i,i->                            int64        numpy (no kernels for int64)
     """
     with _lock:
-        counted = Counter(_calls)
-        for (text, kinds), calls in _tiny.items():
-            counted[_tiny_row(text, kinds)] += calls
+        counted = sorted(_calls.items(), key=lambda item: item[0][2])  # kernels before NumPy
+        rows = tuple(EinsumRow(*key, calls) for key, calls in counted)
         compiled, kept = _compiled, len(_programs)
         if reset:
             _calls.clear()
-            _tiny.clear()
-    rows = tuple(EinsumRow(_text(key[0]), *key[1:], calls) for key, calls in counted.items())
     return EinsumReport(rows, compiled, kept)
 
 
-def count_tiny(text: str, kinds: _Kinds) -> None:
-    """Note a tiny call: its row is put together when the report is asked for."""
-    key = (text, kinds)
+def count_call(row: tuple[str, str, str, str]) -> None:
+    """Note one call for the report: expression, element type, route, reason."""
     with _lock:
-        _tiny[key] = _tiny.get(key, 0) + 1
-
-
-def _tiny_row(text: str, kinds: _Kinds) -> tuple[Expression, str, str, str]:
-    expression = express(text, tuple(rank for rank, _ in kinds))
-    dtypes = [dtype for _, dtype in kinds]
-    plain = all(d.kind in "biufc" for d in dtypes)
-    name = str(np.result_type(*dtypes).newbyteorder("=") if plain else dtypes[0])
-    view = len(kinds) == 1 and len(expression.output) == len(expression.names)
-    reason = "a view of the operand" if view else "tiny"
-    return expression, name, "numpy", reason if name in DTYPES or view else f"no kernels for {name}"
-
-
-def count_call(expression: Expression, dtype: str, route: str, reason: str) -> None:
-    """Note one call for the report."""
-    with _lock:
-        _calls[expression, dtype, route, reason] += 1
+        _calls[row] += 1
 
 
 def kernel_target() -> str:
@@ -149,34 +124,55 @@ def kernel_target() -> str:
     return einsum_target() or _default_target(compiler_command())
 
 
-def kernel_program(
-    kernel: Kernel,
-    extents: tuple[int, ...],
-    *,
-    dtype: str,
-    target: str,
-    path: Path | None,
-    memory_limit: int | None,
-) -> Program:
-    """The program of a kernel, planned for the first extents that need it.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A program that calls ask for.
 
-    Args:
+    Attributes:
         kernel: labels of operands x0, x1, ... and of the result y.
         extents: of each label.
         dtype: of all arrays.
-        target: "cpu" or "numpy".
         path: order of contraction, or None for the cheapest.
+        order: that of the program: ``path``, else the cheapest one at the extents.
         memory_limit: bytes; where the plain plan needs more, the one of least predicted time that
             keeps the limit at these extents.
+    """
+
+    kernel: Kernel
+    extents: tuple[int, ...]
+    dtype: str
+    path: Path | None
+    order: object
+    memory_limit: int | None
+
+
+def request(
+    kernel: Kernel,
+    extents: tuple[int, ...],
+    dtype: str,
+    path: Path | None,
+    memory_limit: int | None,
+) -> Request:
+    """The request with its order of contraction; arguments as its attributes."""
+    order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
+    return Request(kernel, extents, dtype, path, order, memory_limit)
+
+
+def kernel_program(wanted: Request, target: str) -> Execution:
+    """The program of a request, planned for the first extents that need it.
+
+    Args:
+        wanted: by its calls.
+        target: "cpu" or "numpy".
 
     Raises:
         MemoryLimitError: no plan fits the limit.
     """
-    order = path if path is not None or len(kernel.inputs) < 3 else best_path(kernel, extents)
     tune = einsum_tunes() and target == "cpu"  # NumPy has one way
+    kernel, path, limit = wanted.kernel, wanted.path, wanted.memory_limit
     # What fits, and what is fastest, depends on the extents.
-    special = (memory_limit, tune, extents) if tune or memory_limit is not None else None
-    key = (kernel, dtype, target, order, path is None, special)
+    special = (limit, tune, wanted.extents) if tune or limit is not None else None
+    key = (kernel, wanted.dtype, target, wanted.order, path is None, special)
     with _lock:
         program = _programs.get(key)
         if program is not None:
@@ -185,12 +181,12 @@ def kernel_program(
         system = einsum_system(kernel, path)
         names = [space.name for space in system.spaces]
         # At run time an extent of 0 is legal, in planning it is not.
-        planning = {name: max(1, n) for name, n in zip(names, extents, strict=True)}
+        planning = {name: max(1, n) for name, n in zip(names, wanted.extents, strict=True)}
         options = Options(
             extents=tuple(sorted(planning.items())),
             target=target,
-            dtype=dtype,
-            memory_limit=memory_limit,
+            dtype=wanted.dtype,
+            memory_limit=limit,
             optimize=path is None and len(kernel.inputs) > 2,
             tune=tune,
         )
@@ -199,12 +195,12 @@ def kernel_program(
         except MemoryLimitError:
             options = replace(options, objective="time")
             made = compile_system(system, options, documents=False)
-        program = Program(made.artifact)
+        program = Execution(made.artifact)
         _keep(key, program)
     return program
 
 
-def _keep(key: tuple[Any, ...], program: Program) -> None:
+def _keep(key: tuple[Any, ...], program: Execution) -> None:
     """Keep a new program; the ones that were not called for longest go."""
     global _compiled
     most = einsum_programs()
@@ -239,7 +235,9 @@ def _default_target(asked: str | None) -> str:
     return "numpy"
 
 
-def _text(expression: Expression) -> str:
+def written(expression: Expression) -> str:
+    """An expression as text."""
+
     def names(labels: tuple[int, ...]) -> str:
         return "".join(expression.names[n] for n in labels)
 

@@ -61,6 +61,11 @@ class TensorEntry:
     volatile: bool
     symmetry: tuple[SymmetryEntry, ...]
 
+    @property
+    def stored_rank(self) -> int:
+        """Number of axes of the caller's array."""
+        return len(self.order) - len(self.packed)
+
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Axes of the caller's array: a logical axis, or the row axis of a packed pair."""
         return _stored(self.order, self.packed)

@@ -6,8 +6,7 @@ what :class:`Ledger` counts is what a call takes beyond its inputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import ctypes
 from math import prod
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..errors import MemoryLimitError
 from .pool import Pool
 
 Array = npt.NDArray[Any]
+_BYTE = np.dtype(np.uint8)
 _POOLED = 2**20  # bytes of an array whose memory is worth keeping
 
 
@@ -42,10 +42,35 @@ def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
 _pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
 
 
+class _Described(ctypes.Structure):
+    """Start of NumPy's ``PyArrayInterface``: an array as it shows itself to C."""
+
+    _fields_ = (
+        ("two", ctypes.c_int),
+        ("rank", ctypes.c_int),
+        ("kind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+    )
+
+
+_described = ctypes.PYFUNCTYPE(ctypes.POINTER(_Described), ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
 def address(array: Array) -> int:
-    """Address of the first element."""
-    place: int = array.__array_interface__["data"][0]
-    return place
+    """Address of the first element.
+
+    NumPy's interface for C is asked: that for Python, a dictionary, takes four times as long, and a
+    call asks for each of its arrays.
+    """
+    capsule = array.__array_struct__  # which what is read lives in
+    place: int | None = _described(capsule, None).contents.data
+    return place or 0  # ctypes says None of null, where foreign memory of no bytes may be
 
 
 class Ledger:
@@ -61,6 +86,8 @@ class Ledger:
         peak: most bytes held at one time.
     """
 
+    __slots__ = ("_reuse", "now", "peak")
+
     def __init__(self, held: int = 0, *, reuse: bool = False) -> None:
         self.now = self.peak = held
         self._reuse = reuse
@@ -68,14 +95,12 @@ class Ledger:
     def add(self, count: int) -> None:
         """Count bytes that stay to the end of the call."""
         self.now += count
-        self.peak = max(self.peak, self.now)
+        if self.now > self.peak:
+            self.peak = self.now
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """A new array that stays to the end of the call."""
-        pooled = self._reuse and prod(shape) * np.dtype(dtype).itemsize >= _POOLED
-        made = _pool.array(shape, dtype) if pooled else new_array(shape, dtype)
-        self.add(made.nbytes)
-        return made
+        return self._new(shape, dtype, prod(shape) * np.dtype(dtype).itemsize)
 
     def copy(self, array: Array) -> Array:
         """A C-contiguous copy that stays to the end of the call."""
@@ -84,16 +109,20 @@ class Ledger:
         return made
 
     def arena(self, layout: Layout) -> Array:
-        """The memory of a layout, to the end of the call."""
-        return self._aligned(layout)
-
-    @contextmanager
-    def lent(self, layout: Layout) -> Iterator[Array]:
-        """The memory of a layout, to the end of the block."""
-        yield self._aligned(layout)
-        self.now -= layout.total
-
-    def _aligned(self, layout: Layout) -> Array:
-        raw = self.array((layout.total,), np.uint8)
+        """The memory of a layout, to the end of the call or until it is released."""
+        raw = self._new((layout.total,), _BYTE, layout.total)
+        if layout.total == 0:
+            return raw
         start = -address(raw) % layout.alignment
         return raw[start:] if start + layout.extent <= layout.total else raw
+
+    def _new(self, shape: tuple[int, ...], dtype: npt.DTypeLike, count: int) -> Array:
+        """An array of so many bytes."""
+        pooled = self._reuse and count >= _POOLED
+        made = _pool.array(shape, dtype) if pooled else new_array(shape, dtype)
+        self.add(count)
+        return made
+
+    def release(self, layout: Layout) -> None:
+        """Count the memory of a layout no more: whoever has it lets it go."""
+        self.now -= layout.total

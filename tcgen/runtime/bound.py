@@ -11,12 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..manifest import KernelEntry, TensorEntry
+from ..manifest import KernelEntry, Manifest, TensorEntry
 from .allocation import Ledger
-from .arguments import Source, check_names, find_extents, misplaced, read_inputs, refuse_positional
-from .call import Call
+from .arguments import (
+    Source,
+    check_names,
+    find_extents,
+    misplaced,
+    read_inputs,
+    refuse_positional,
+    shape_of,
+)
+from .call import run_phase
 from .execution import Execution
-from .footprint import MemoryUse, array_bytes, stored_shape
+from .footprint import array_bytes, stored_shape
 from .gpu import GpuBackend
 from .host import launches
 from .kept import Kept
@@ -43,7 +51,10 @@ class BoundProgram:
         self._constants = constants
         self._lock = Lock()
         self._kept: Kept | None = None
-        shown = find_extents(execution.manifest, constants, complete=False)
+        self._volatile = tuple(t for t in execution.inputs if t.volatile)
+        self._needed = _needed(execution.manifest)
+        shapes = {name: shape_of(array) for name, array in constants.items()}
+        shown = find_extents(execution.manifest, shapes, complete=False)
         execution.sample(constants)
         self._copied = 0
         backend = execution.backend() if execution.manifest.target == "cuda" else None
@@ -54,7 +65,7 @@ class BoundProgram:
             copies = Ledger()
             constants[name] = copies.copy(constants[name])
             self._copied += copies.now
-        if all(base in shown for base in self._needed()):
+        if all(base in shown for base in self._needed):
             self._keep(shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -80,8 +91,9 @@ class BoundProgram:
             ExtentError: the arrays have other extents than the constants.
         """
         execution, name = self._execution, self._execution.manifest.name
-        wanted = tuple(t for t in execution.inputs if t.volatile)
-        refuse_positional(name, positional, (t.name for t in wanted))
+        wanted = self._volatile
+        if positional:
+            refuse_positional(name, wanted)
         check_names(f"{name}, bound", wanted, arrays)
         given = read_inputs(wanted, arrays, execution.device())
         sources = {**self._constants, **given}
@@ -93,12 +105,12 @@ class BoundProgram:
 
     def __repr__(self) -> str:
         manifest = self._execution.manifest
-        takes = ", ".join(t.name for t in self._execution.inputs if t.volatile)
+        takes = ", ".join(t.name for t in self._volatile)
         return f"<{manifest.name}, bound({takes}), {manifest.target}, {manifest.dtype}>"
 
     def _keep(self, extents: Mapping[str, int]) -> Kept:
         """What the constant phase leaves at these extents, computed where it is not there yet."""
-        needed = tuple((base, extents[base]) for base in self._needed())
+        needed = tuple([(base, extents[base]) for base in self._needed])
         with self._lock:
             if self._kept is None or self._kept.extents != needed:
                 self._kept = self._compute(extents, needed)
@@ -109,16 +121,14 @@ class BoundProgram:
     ) -> Kept:
         execution, manifest = self._execution, self._execution.manifest
         whole = {b: extents.get(b, 0) for b in manifest.bases}
-        results = self._results()
-        extra = self._copied + sum(array_bytes(t, manifest, whole) for t in results)
-
-        def needed(use: MemoryUse) -> int:
-            return use.peak + extra  # of the calls that follow
-
+        results = _results(manifest)
         backend = execution.backend()
-        threads = execution.threads(whole, needed)
-        use = execution.use(whole, threads)
-        check_limit(manifest, whole, needed(use))
+        setting = execution.setting(whole)
+        beside = setting.use.outputs + self._copied  # of the calls that follow
+        beside += sum(array_bytes(t, manifest, whole) for t in results)
+        setting = execution.fitting(setting, beside)
+        use = setting.use
+        check_limit(manifest, whole, use.arenas + beside)
         if isinstance(backend, GpuBackend):
             left = backend.keep(use, self._constants, whole, results)
             return Kept(needed_extents, *left, self._copied)
@@ -127,32 +137,32 @@ class BoundProgram:
         memory = ledger.arena(use.kept)
         inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
         callers = {**inputs, **outputs}
-        call = Call(manifest, backend, use, threads, self._constants, whole, callers, ledger)
-        call.run(0, memory)
+        run_phase(backend, setting, 0, self._constants, callers, memory, ledger)
         return Kept(needed_extents, memory, outputs, self._copied)
 
-    def _kernels(self) -> tuple[KernelEntry, ...]:
-        manifest = self._execution.manifest
-        names = launches(manifest.host_constant)
-        return tuple(k for k in manifest.kernels if k.name in names)
 
-    def _needed(self) -> tuple[str, ...]:
-        """Base spaces whose extents the constant phase and what it keeps depend on."""
-        manifest = self._execution.manifest
-        used = {s for k in self._kernels() for s in k.spaces}
-        used |= {
-            base
-            for b in manifest.buffers
-            if b.keep
-            for s, n in zip(b.spaces, b.lengths, strict=True)
-            if n is None
-            for base in manifest.bases_of(s)
-        }
-        return tuple(b for b in manifest.bases if b in used)
+def _kernels(manifest: Manifest) -> tuple[KernelEntry, ...]:
+    """Kernels of the constant phase."""
+    names = launches(manifest.host_constant)
+    return tuple(k for k in manifest.kernels if k.name in names)
 
-    def _results(self) -> tuple[TensorEntry, ...]:
-        """Outputs that the constant phase computes."""
-        manifest = self._execution.manifest
-        names = {w for k in self._kernels() for w in k.writes}
-        found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
-        return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)
+
+def _needed(manifest: Manifest) -> tuple[str, ...]:
+    """Base spaces whose extents the constant phase and what it keeps depend on."""
+    used = {s for k in _kernels(manifest) for s in k.spaces}
+    used |= {
+        base
+        for b in manifest.buffers
+        if b.keep
+        for s, n in zip(b.spaces, b.lengths, strict=True)
+        if n is None
+        for base in manifest.bases_of(s)
+    }
+    return tuple(b for b in manifest.bases if b in used)
+
+
+def _results(manifest: Manifest) -> tuple[TensorEntry, ...]:
+    """Outputs that the constant phase computes."""
+    names = {w for k in _kernels(manifest) for w in k.writes}
+    found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
+    return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)

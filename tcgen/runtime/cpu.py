@@ -17,10 +17,10 @@ from typing import Any
 
 from ..artifact import Artifact
 from ..errors import TcgenError
-from ..manifest import FetchEntry, HostEntry
+from ..manifest import FetchEntry
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
-from .host import Values, has_fetch, walk
+from .host import Values, walk
 from .later import Later, standing_in
 from .locks import Lock
 from .packing import CALLERS, FALLBACK, HEIGHTS, TILES, TURNING, WAYS, library
@@ -46,6 +46,7 @@ if hasattr(os, "register_at_fork"):
 
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)  # tc_make of contract_work.c
 _KINDS = {"float32": "s", "float64": "d", "complex128": "z"}  # in the order of the table
+_NOTHING = nullcontext()
 _NONE = (None,) * (len(ROUTINES) + 1)  # without the BLAS, which takes a while to load
 
 
@@ -186,42 +187,34 @@ class CpuBackend:
     @property
     def threads(self) -> int:
         """Threads that a call uses: as asked, else those OpenMP offers (OMP_NUM_THREADS)."""
-        return 1 if _Process.single else used_threads(int(self._library.tcgen_threads()))
+        return 1 if _Process.single else used_threads(self._library.tcgen_threads())
 
     def _alone(self) -> AbstractContextManager[object]:
         """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""
-        return blas_threads() if self._calls_blas else nullcontext()
+        return blas_threads() if self._calls_blas else _NOTHING
 
-    def run(
-        self,
-        phase: str,
-        host: tuple[HostEntry, ...],
-        store: Store,
-        strides: tuple[int, ...],
-        threads: int,
-        fetch: Callable[[FetchEntry, Values], None],
-    ) -> None:
+    def _function(self, symbol: str) -> Any:
+        function = getattr(self._library, symbol)  # which the library keeps
+        function.restype = None
+        return function
+
+    def run(self, store: Store, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Run one phase of the host program."""
-        _Process.threaded = _Process.threaded or threads > 1
-        places = store.addresses()
-        table = (ctypes.c_void_p * len(places))(*places)
-        bases = self.manifest.bases
-        extents = (ctypes.c_int64 * len(bases))(*(store.extents.get(b, 0) for b in bases))
-        apart = (ctypes.c_int64 * len(strides))(*strides)
-        count = ctypes.c_int(threads)
-        if not has_fetch(host):
-            function = getattr(self._library, f"tcgen_phase_{phase}")
-            function.restype = None
+        setting, phase, table = store.setting, store.phase, store.table()
+        if setting.threads > 1:
+            _Process.threaded = True
+        extents, strides, threads = setting.extent_table, setting.stride_table, setting.threads
+        if not phase.fetches:
+            function = self._function(f"tcgen_phase_{phase.name}")
             with self._alone(), standing_in(self._table, self._later) as functions:
-                function(table, extents, apart, count, functions)
+                function(table, extents, strides, threads, functions)
             return
 
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
+            function = self._function(kernel.symbol)
             given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
-            function = getattr(self._library, kernel.symbol)
-            function.restype = None
             with self._alone(), standing_in(self._table, self._later) as functions:
-                function(table, extents, given, apart, count, functions)
+                function(table, extents, given, strides, threads, functions)
 
-        walk(host, self.manifest, store.extents, launch, fetch)
+        walk(phase.host, self.manifest, setting.extents, launch, fetch)

@@ -7,28 +7,31 @@ arena and scratch, so calls from several threads do not disturb each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..artifact import Artifact
+from ..manifest import Manifest, TensorEntry
 from .allocation import Ledger
-from .arguments import Source, find_extents, misplaced
-from .call import Backend, Call
+from .arguments import Source, find_extents, in_place, shape_of
+from .call import Backend, run_phase
 from .cpu import CpuBackend
 from .device import Device
-from .footprint import MemoryUse
 from .gpu import GpuBackend
 from .kept import Kept
 from .locks import Lock
-from .memory import check_limit, memory_use
+from .memory import check_limit
 from .numpy_ import NumpyBackend
 from .results import Results
+from .setting import Setting, settle
 from .symmetry import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
-_REMEMBERED = 16  # late calls, of each kind
+_REMEMBERED = 256  # shapes of late calls, and settings that they led to
 
 
 class Execution:
@@ -46,10 +49,13 @@ class Execution:
         self.manifest = artifact.manifest
         self.inputs = tuple(t for t in artifact.manifest.tensors if t.role != "output")
         self.allocated_bytes = 0
+        self._bases = artifact.manifest.bases
         self._lock = Lock()
         self._backend: Backend | GpuBackend | None = None
-        self._uses: dict[tuple[tuple[int, ...], int], MemoryUse] = {}
-        self._found: dict[tuple[object, ...], dict[str, int]] = {}
+        # The caches are their own locks, and hold values that nobody changes.
+        remember = lru_cache(maxsize=_REMEMBERED)
+        self._extents = remember(partial(_extents, self.manifest, self.inputs))
+        self._settings = remember(partial(settle, self.manifest))
         self._sampled: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -78,38 +84,32 @@ class Execution:
         device = self.device()
         return device is not None and any(device.holds(a) for a in sources.values())
 
-    def extents(self, sources: Mapping[str, Source]) -> dict[str, int]:
-        """Extents of a call; those of the latest shapes are remembered.
+    def extents(self, sources: Mapping[str, Source]) -> Mapping[str, int]:
+        """Extents of a call; those of late shapes are remembered.
 
         Raises:
             ShapeError, ExtentError: the shapes do not fit each other.
         """
-        key = tuple(getattr(sources[t.name], "shape", None) for t in self.inputs)
-        found = self._found.get(key)
-        if found is None:
-            found = find_extents(self.manifest, sources)
-            self._found = _remember(self._found, key, found)
-        return found
+        return self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
 
-    def use(self, extents: Mapping[str, int], threads: int) -> MemoryUse:
-        """Layout of a call; those of the latest extents are remembered."""
-        key = (tuple(extents.get(b, 0) for b in self.manifest.bases), threads)
-        use = self._uses.get(key)
-        if use is None:
-            whole = {b: extents.get(b, 0) for b in self.manifest.bases}
-            use = memory_use(self.manifest, whole, threads=threads)
-            self._uses = _remember(self._uses, key, use)
-        return use
+    def setting(self, extents: Mapping[str, int]) -> Setting:
+        """What a call at these extents, with as many threads as there are, shares with others."""
+        threads = 1 if self.manifest.target == "cuda" else self.backend().threads
+        return self._settings(tuple([extents[b] for b in self._bases]), threads)
 
-    def threads(self, extents: Mapping[str, int], needed: Callable[[MemoryUse], int]) -> int:
-        """Threads of a call: as many as there are, or as the memory limit leaves room for."""
-        if self.manifest.target == "cuda":
-            return 1
-        threads, limit = self.backend().threads, self.manifest.memory_limit
+    def fitting(self, setting: Setting, beside: int) -> Setting:
+        """The setting with as many of its threads as the memory limit leaves room for.
+
+        Args:
+            setting: with as many threads as there are.
+            beside: bytes of what the call allocates beside its arenas.
+        """
+        limit = self.manifest.memory_limit
         if limit is not None:
-            while threads > 1 and needed(self.use(extents, threads)) > limit:
-                threads -= 1
-        return threads
+            while setting.threads > 1 and setting.use.arenas + beside > limit:
+                values = tuple(setting.extents.values())
+                setting = self._settings(values, setting.threads - 1)
+        return setting
 
     def sample(self, sources: Mapping[str, Source]) -> None:
         """Look once at a few elements of each input whose symmetry the plan relies on.
@@ -132,6 +132,18 @@ class Execution:
                 logical = array.transpose(np.argsort(tensor.order))
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
         self._sampled |= frozenset(sources)
+
+    def call(self, sources: Mapping[str, Source], out: dict[str, Any] | None) -> dict[str, Array]:
+        """Both phases on inputs that :func:`read_inputs` accepted, or that are known to be right.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
+            MemoryLimitError: the extents need more than the program's limit.
+            BuildError: the first call cannot compile the source.
+        """
+        extents = self.extents(sources)
+        self.sample(sources)
+        return self.run(sources, extents, out, None, on_device=self.on_device(sources))
 
     def run(
         self,
@@ -157,47 +169,46 @@ class Execution:
         """
         backend, manifest = self.backend(), self.manifest
         if isinstance(backend, GpuBackend):
-            use = self.use(extents, 1)
+            use = self.setting(extents).use
             found, self.allocated_bytes = backend.call(
                 use, sources, extents, out, kept, on_device=on_device
             )
             return found
-        shapes = self.use(extents, 1).shapes
         inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
-        results = Results(manifest, dict(shapes), inputs.values(), out)
-        apart = misplaced(inputs)
-        extra = results.needed + sum(inputs[name].nbytes for name in apart)
-        extra += 0 if kept is None else kept.held_bytes
-
-        def needed(use: MemoryUse) -> int:
-            return use.arenas + extra
-
-        threads = self.threads(extents, needed)
-        use = self.use(extents, threads)
-        check_limit(manifest, extents, needed(use), (*apart, *results.copied))
+        apart = [n for n, a in inputs.items() if not in_place(a)]
+        setting = self.setting(extents)
+        results = Results(setting.outputs, inputs.values(), out)
         held = 0 if kept is None else kept.held_bytes
+        beside = results.needed + held
+        for name in apart:
+            beside += inputs[name].nbytes
+        if manifest.memory_limit is not None:
+            setting = self.fitting(setting, beside)
+            check_limit(manifest, extents, setting.use.arenas + beside, (*apart, *results.copied))
         ledger = Ledger(held, reuse=manifest.memory_limit is None and not manifest.tight)
         results.allocate(ledger)  # first: what is too large is refused before inputs are copied
         for name in apart:
             inputs[name] = ledger.copy(inputs[name])
         callers = {**inputs, **results.working}
-        call = Call(manifest, backend, use, threads, sources, extents, callers, ledger)
         if kept is None:
-            memory = ledger.arena(use.kept)
-            call.run(0, memory)
+            memory = ledger.arena(setting.use.kept)
+            run_phase(backend, setting, 0, sources, callers, memory, ledger)
         else:
-            ledger.add(use.kept.total)
+            ledger.add(setting.use.kept.total)
             memory = kept.memory
             for name, array in kept.outputs.items():
                 results.working[name][...] = array
-        call.run(1, memory)
+        run_phase(backend, setting, 1, sources, callers, memory, ledger)
         self.allocated_bytes = ledger.peak
         return results.finish(out)
 
 
-def _remember(known: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
-    """The latest entries and a new one, as another dict: other threads may be reading this one."""
-    return {**dict(list(known.items())[1 - _REMEMBERED :]), key: value}
+def _extents(
+    manifest: Manifest, inputs: tuple[TensorEntry, ...], shapes: tuple[tuple[int, ...] | None, ...]
+) -> Mapping[str, int]:
+    """Extents of a call from the shapes of its inputs."""
+    names = (tensor.name for tensor in inputs)
+    return MappingProxyType(find_extents(manifest, dict(zip(names, shapes, strict=True))))
 
 
 _BACKENDS: dict[str, Callable[[Artifact], Backend | GpuBackend]] = {

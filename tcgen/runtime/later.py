@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from .locks import Lock
@@ -52,8 +52,7 @@ class Later:
             return self.address
 
 
-@contextmanager
-def standing_in(table: Any, later: Mapping[int, Later]) -> Iterator[Any]:
+def standing_in(table: Any, later: Mapping[int, Later]) -> AbstractContextManager[Any]:
     """The table of functions for one call, complete as far as the call needs it.
 
     Args:
@@ -64,12 +63,17 @@ def standing_in(table: Any, later: Mapping[int, Later]) -> Iterator[Any]:
         BuildError, UnavailableError: at the end, where the call needed what cannot be compiled; its
             results are worth nothing then.
     """
+    missing = {}
     for place, function in later.items():
-        table[place] = function.address
-    missing = {place: function for place, function in later.items() if function.address is None}
-    if not missing:
-        yield table
-        return
+        if function.address is None:
+            missing[place] = function
+        else:
+            table[place] = function.address
+    return _with_stand_ins(table, missing) if missing else nullcontext(table)
+
+
+@contextmanager
+def _with_stand_ins(table: Any, missing: Mapping[int, Later]) -> Iterator[Any]:
     errors: list[BaseException] = []
     asking = threading.Lock()
 

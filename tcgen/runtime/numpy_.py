@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..artifact import Artifact
-from ..manifest import FetchEntry, HostEntry
+from ..manifest import FetchEntry
 from .host import Values, walk
 from .store import Store
 
@@ -25,21 +25,13 @@ class NumpyBackend:
         exec(compile(source, f"<{manifest.name}: kernels.py>", "exec"), names)
         self._kernels = {k.name: (names[k.symbol], k.host) for k in manifest.kernels}
 
-    def run(
-        self,
-        phase: str,  # noqa: ARG002  (of every backend)
-        host: tuple[HostEntry, ...],
-        store: Store,
-        strides: tuple[int, ...],  # noqa: ARG002
-        threads: int,  # noqa: ARG002
-        fetch: Callable[[FetchEntry, Values], None],
-    ) -> None:
+    def run(self, store: Store, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Run one phase of the host program; NumPy makes temporary arrays of its own."""
-        arrays = store.views()
+        arrays, extents = store.views(), store.setting.extents
 
         def launch(name: str, values: Values) -> None:
             kernel, variables = self._kernels[name]
             with np.errstate(all="ignore"):
-                kernel(arrays, store.extents, tuple(values[v] for v in variables))
+                kernel(arrays, extents, tuple(values[v] for v in variables))
 
-        walk(host, self.manifest, store.extents, launch, fetch)
+        walk(store.phase.host, self.manifest, extents, launch, fetch)

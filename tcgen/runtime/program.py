@@ -13,7 +13,7 @@ from ..artifact import Artifact
 from ..config import parse_extents
 from ..errors import ArgumentError, ExtentError
 from ..manifest import Manifest
-from .arguments import check_names, find_extents, read_inputs, refuse_positional
+from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
 from .bound import BoundProgram
 from .cpu import CpuBackend
 from .execution import Execution
@@ -88,7 +88,8 @@ class Program:
         """Extents of the base spaces that a call with some or all arrays would have."""
         wanted = tuple(t for t in self._execution.inputs if t.name in arrays)
         check_names(self.manifest.name, wanted, arrays)
-        return find_extents(self.manifest, read_inputs(wanted, arrays))
+        sources = read_inputs(wanted, arrays)
+        return find_extents(self.manifest, {n: shape_of(a) for n, a in sources.items()})
 
     def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
         """Bytes that a call allocates at its peak, beyond the inputs, with the threads of here.
@@ -107,8 +108,8 @@ class Program:
         missing = [b for b in self.manifest.bases if b not in chosen]
         if missing:
             raise ExtentError(f"give the extents of {', '.join(missing)}")
-        threads = self._execution.threads(chosen, lambda use: use.peak)
-        return self._execution.use(chosen, threads).peak
+        setting = self._execution.setting(chosen)
+        return self._execution.fitting(setting, setting.use.outputs).use.peak
 
     def __call__(
         self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
@@ -127,13 +128,10 @@ class Program:
             BuildError: the first call cannot compile the source.
         """
         execution, name = self._execution, self.manifest.name
-        refuse_positional(name, positional, (t.name for t in execution.inputs))
+        if positional:
+            refuse_positional(name, execution.inputs)
         check_names(name, execution.inputs, arrays)
-        sources = read_inputs(execution.inputs, arrays, execution.device())
-        extents = execution.extents(sources)
-        execution.sample(sources)
-        on_device = execution.on_device(sources)
-        return execution.run(sources, extents, out, None, on_device=on_device)
+        return execution.call(read_inputs(execution.inputs, arrays, execution.device()), out)
 
     def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs: what depends on them alone is computed once and kept.

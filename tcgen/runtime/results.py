@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -10,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, ReadOnlyError, ShapeError
-from ..manifest import Manifest, TensorEntry
+from ..manifest import TensorEntry
 from .allocation import Ledger
-from .arguments import check_dtype, describe
+from .arguments import check_dtype, describe, in_place
+from .setting import Output
 
 Array = npt.NDArray[Any]
 
@@ -24,66 +24,56 @@ class Results:
         needed: bytes of the arrays that must be made.
         copied: outputs whose array in ``out`` cannot be written directly.
         working: C-contiguous array for each output that kernels write to, once allocated.
-        returned: what the caller gets; the same array where it can be written directly.
     """
 
+    __slots__ = ("_given", "_outputs", "copied", "needed", "working")
+
     def __init__(
-        self,
-        manifest: Manifest,
-        shapes: Mapping[str, tuple[int, ...]],
-        inputs: Iterable[Array],
-        out: dict[str, Any] | None,
+        self, outputs: tuple[Output, ...], inputs: Iterable[Array], out: dict[str, Any] | None
     ) -> None:
-        self._outputs = [t for t in manifest.tensors if t.role == "output"]
-        self._shapes = shapes
-        given = check_out(self._outputs, out)
-        inputs = tuple(inputs)
+        self._outputs = outputs
+        self._given = check_out([output.tensor for output in outputs], out)
         self.working: dict[str, Array] = {}
-        self.returned: dict[str, Array] = {}
-        copied: list[str] = []
+        self.copied: list[str] = []
         self.needed = 0
-        for tensor in self._outputs:
-            shape = shapes[tensor.name]
-            if tensor.name in given:
-                target = given[tensor.name]
-                _check_target(tensor, target, shape)
-                self.returned[tensor.name] = target
-                direct = target.flags.c_contiguous and target.flags.aligned
+        for output in outputs:
+            name = output.tensor.name
+            if name in self._given:
+                target = self._given[name]
+                _check_target(output, target)
                 # Kernels assume that nothing they write to is also an input.
-                if direct and not any(np.may_share_memory(target, array) for array in inputs):
-                    self.working[tensor.name] = target.view(np.ndarray)
+                if in_place(target) and _apart(target, inputs):
+                    self.working[name] = target.view(np.ndarray)
                     continue
-                copied.append(tensor.name)
-            self.needed += math.prod(shape) * np.dtype(tensor.dtype).itemsize
-        self.copied = tuple(copied)
-        check_overlap(self.returned)
+                self.copied.append(name)
+            self.needed += output.bytes
+        if len(self._given) > 1:
+            check_overlap(self._given)
 
     def allocate(self, ledger: Ledger) -> None:
         """Make the arrays that the caller did not give, or that kernels cannot write to."""
-        for tensor in self._outputs:
-            name = tensor.name
+        for output in self._outputs:
+            name = output.tensor.name
             if name in self.working:
                 continue
-            made = ledger.array(self._shapes[name], tensor.dtype)
-            if name in self.returned and tensor.accumulate:
-                made[...] = self.returned[name]
-            self.working[name] = made
-            self.returned.setdefault(name, made)
-        self.returned = {t.name: self.returned[t.name] for t in self._outputs}
+            self.working[name] = made = ledger.array(output.shape, output.dtype)
+            if output.tensor.accumulate:
+                made[...] = self._given[name]
 
     def finish(self, out: dict[str, Any] | None) -> dict[str, Array]:
         """Copy what could not be written directly, fill ``out``, and return the results."""
-        for name, array in self.working.items():
-            if name in self.copied:
-                self.returned[name][...] = array
+        for name in self.copied:
+            self._given[name][...] = self.working[name]
+        names = (output.tensor.name for output in self._outputs)
+        returned = {name: self._given.get(name, self.working[name]) for name in names}
         if out is None:
-            return self.returned
-        out.update(self.returned)
+            return returned
+        out.update(returned)
         return out
 
 
 def check_out(outputs: list[TensorEntry], out: object) -> dict[str, Any]:
-    """The arrays in ``out``.
+    """The arrays in ``out``, in the order of the outputs.
 
     Raises:
         ArgumentError: it is no dict, names no output, or lacks the array an output starts from.
@@ -105,10 +95,19 @@ def check_out(outputs: list[TensorEntry], out: object) -> dict[str, Any]:
                 f"output {tensor.name} accumulates: pass the array it starts from as "
                 f'out={{"{tensor.name}": array}}'
             )
-    return given
+    return {n: given[n] for n in names if n in given}
 
 
-def _check_target(tensor: TensorEntry, target: object, shape: tuple[int, ...]) -> None:
+def _apart(target: Array, inputs: Iterable[Array]) -> bool:
+    """No input is where a result is written."""
+    for array in inputs:  # noqa: SIM110  (a generator takes longer than the question)
+        if np.may_share_memory(target, array):
+            return False
+    return True
+
+
+def _check_target(output: Output, target: object) -> None:
+    tensor, shape = output.tensor, output.shape
     if not isinstance(target, np.ndarray):
         raise ArgumentError(
             f'out["{tensor.name}"] must be a NumPy array, found {type(target).__name__}'

@@ -1,18 +1,18 @@
-"""Memory of one call: the caller's arrays and the arenas, by buffer."""
+"""Memory of one phase of a call: the caller's arrays and the arenas, by buffer."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..arena import Layout
-from ..manifest import BufferEntry, Manifest
+from ..manifest import BufferEntry
 from .allocation import address
 from .footprint import stored_shape
-from .memory import packs
+from .setting import Phase, Setting
 
 Array = npt.NDArray[Any]
 
@@ -21,30 +21,30 @@ class Store:
     """Where each buffer is.
 
     Attributes:
-        manifest: of the program.
-        extents: of the base spaces.
+        setting: of the call.
+        phase: one of its phases.
         callers: arrays of the caller by tensor name, C-contiguous in stored order.
-        arenas: layouts with the memory they describe.
+        kept: memory of the arena that outlives the phases.
+        own: memory of the phase's arena.
     """
 
+    __slots__ = ("callers", "kept", "own", "phase", "setting")
+
     def __init__(
-        self,
-        manifest: Manifest,
-        extents: Mapping[str, int],
-        callers: Mapping[str, Array],
-        arenas: tuple[tuple[Layout, Array], ...],
+        self, setting: Setting, phase: Phase, callers: Mapping[str, Array], kept: Array, own: Array
     ) -> None:
-        self.manifest = manifest
-        self.extents = extents
+        self.setting = setting
+        self.phase = phase
         self.callers = callers
-        self.arenas = arenas
+        self.kept = kept
+        self.own = own
 
     def view(self, buffer: BufferEntry) -> Array | None:
         """A buffer as an array in stored order; None if it does not live here now."""
         if buffer.place == "caller":
             return self.callers.get(buffer.tensor or buffer.name)
-        shape = stored_shape(buffer, self.manifest, self.extents)
-        for layout, memory in self.arenas:
+        shape = stored_shape(buffer, self.setting.manifest, self.setting.extents)
+        for layout, memory in ((self.setting.use.kept, self.kept), (self.phase.arena, self.own)):
             for name, offset in layout.offsets:
                 if name == buffer.name:
                     return np.ndarray(shape, buffer.dtype, memory, offset)
@@ -52,26 +52,21 @@ class Store:
 
     def views(self) -> dict[str, Array]:
         """All buffers that live here now, by name."""
-        found = ((b.name, self.view(b)) for b in self.manifest.buffers if _has_address(b))
+        buffers = (b for b in self.setting.manifest.buffers if b.place != "register")
+        found = ((b.name, self.view(b)) for b in buffers)
         return {name: array for name, array in found if array is not None}
 
-    def addresses(self) -> list[int | None]:
-        """Addresses in the order of the generated code's table; None for what is not here."""
-        offsets = {
-            name: address(memory) + offset
-            for layout, memory in self.arenas
-            for name, offset in layout.offsets
-        }
-        places: list[int | None] = []
-        for buffer in self.manifest.buffers:
-            if buffer.place == "caller":
-                array = self.callers.get(buffer.tensor or buffer.name)
-                places.append(None if array is None else address(array))
-            elif buffer.place != "register":
-                places.append(offsets.get(buffer.name))
-        kernels = (k for k in self.manifest.kernels if k.contractions)
-        return places + [offsets.get(packs(k)) for k in kernels]
-
-
-def _has_address(buffer: BufferEntry) -> bool:
-    return buffer.place != "register"
+    def table(self) -> ctypes.Array[ctypes.c_void_p]:
+        """Addresses as the generated code takes them; null for what is not here."""
+        phase = self.phase
+        table = phase.table()
+        for place, name in phase.callers:
+            array = self.callers.get(name)
+            if array is not None:
+                table[place] = address(array)
+        for memory, entries in ((self.kept, phase.kept), (self.own, phase.own)):
+            if entries:
+                start = address(memory)
+                for place, offset in entries:
+                    table[place] = start + offset
+        return table
