@@ -25,7 +25,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tcgen.runtime.build import build_library
+from tcgen.runtime.build import Source, build_libraries
 
 LINE, PAGE = 64, 4096
 EXTENT = 72
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    library = build_library(Path(__file__).with_suffix(".c").read_text())
+    (library,) = build_libraries([Source(Path(__file__).with_suffix(".c").read_text())])
     for way in WAYS:
         getattr(library, way).argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64]
         getattr(library, way).restype = ctypes.c_double

@@ -94,7 +94,7 @@ def test_more_than_one_block_and_thread(name: str) -> None:
 @pytest.mark.parametrize("name", ["gemm", "tiles", "phases"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcgen.runtime.cpu.blas_pointers", lambda: (None, None, None))
+    monkeypatch.setattr("tcgen.runtime.cpu.blas_pointers", lambda: (None,) * 6)
     compare(hand.ALL[name](dtype), "cpu", dict(hand.EXTENTS))
     compare(hand.ALL[name](dtype), "cpu", {"o": 21, "v": 83})
 

@@ -107,7 +107,7 @@ def test_long_sums_of_single_precision_in_fused_loops(objective: str) -> None:
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(
     ("text", "line"),
-    [("ijab->ab", "y[a*N_b + b] += "), ("ij->j", "y[j] += "), ("ijab,ijab->ja", "y[")],
+    [("ijab->ab", "y[b] += "), ("ij->j", "y[j] += "), ("ijab,ijab->ja", "y[")],
 )
 def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> None:
     """Where the operand runs along with the target; planned for long lines, right for all."""

@@ -54,13 +54,19 @@ def c_source(module: Module, version: str) -> str:
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        *(fill("c/gemm.c", kind=k, scalar=_SCALAR[k], slot=str("sdz".index(k))) for k in products),
+        *(_products(kind) for kind in products),
         contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
         *(_kernel(kernel, module) for kernel in module.kernels),
         _phase("constant", module.host_constant, module),
         _phase("volatile", module.host_volatile, module),
     ]
     return "\n".join(p for p in parts if p)
+
+
+def _products(kind: str) -> str:
+    """Products of matrices and vectors, which find the BLAS's own in the table of functions."""
+    matrix, vector = str("sdz".index(kind)), str(3 + "sdz".index(kind))
+    return fill("c/gemm.c", kind=kind, scalar=_SCALAR[kind], matrix=matrix, vector=vector)
 
 
 def symbol(kernel: Kernel) -> str:

@@ -10,7 +10,7 @@ from .c_loops import indented
 from .scope import Scope, contractions, stored_axes
 from .text import fill
 
-_SLOT = 4  # of the first contraction in the table of functions, behind the BLAS
+_SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_turn.c", "c/contract_tile.c")
 _CALLERS = {
     "blocks": (

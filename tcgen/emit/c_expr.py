@@ -81,9 +81,14 @@ def product(factors: list[str]) -> str:
     return "*".join(f for f in factors if f != "1") or "1"
 
 
+def length(var: LoopVar | BandVar, scope: Scope) -> str:
+    """Number of values of a variable that walks whole axes."""
+    return scope.lengths.get(var.name, extent(var.space))
+
+
 def bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
     """First value of a variable and the end it stays below."""
-    low, high = "0", extent(var.space)
+    low, high = "0", length(var, scope)
     if isinstance(var, BandVar) and var.base is not None:
         low = scope.variables[var.base]
         high = f"tc_min({low} + {var.tile}, {high})"

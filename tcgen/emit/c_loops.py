@@ -17,15 +17,17 @@ from .c_expr import (
     bounds,
     element,
     expression,
-    extent,
     is_complex,
+    length,
     literal,
     packed_pair,
     product,
 )
+from .c_runs import joined
 from .scope import Scope, reduces, stored_axes
 
 BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
+PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
 INDENT = "    "
 TOTAL = "tc_total_"  # prefix of what is added up in double
 
@@ -45,7 +47,7 @@ def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
 
 def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
     """The lines of an assignment; ``threads``: it may start threads."""
-    scope = scope.walking(stmt.band)
+    stmt, scope = joined(stmt, scope.walking(stmt.band))
     if threads and reduces(stmt):
         return _shared_sum(stmt, scope, dtype)
     summed = _summed_tail(stmt)
@@ -62,7 +64,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         depth = _rectangular(outer, wanted)
         collapsed = _collapsed(outer, stmt, depth)
         kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
-        pragma = _pragma(stmt, collapsed, kind)
+        pragma = _pragma(stmt, scope, collapsed, kind)
     lines = list(body)
     for number, head in reversed(list(enumerate(heads))):
         lines = [f"{head} {{", *indented(lines), "}"]
@@ -118,10 +120,10 @@ def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
     return depth if depth <= first else first + (2 if blocked[1].name in stmt.out.variables else 1)
 
 
-def _pragma(stmt: Assign, collapsed: int, kind: str) -> str:
+def _pragma(stmt: Assign, scope: Scope, collapsed: int, kind: str) -> str:
     points = product(
         [
-            f"(double){extent(v.space)}" if n == 0 else extent(v.space)
+            f"(double){length(v, scope)}" if n == 0 else length(v, scope)
             for n, v in enumerate(stmt.band)
         ]
     )
@@ -241,11 +243,23 @@ def _local_sum(
         body = [f"tc_sum += {value};"]
         finish = []
     lines = body
+    pieces = bool(pragma) and len(tail) == 1
     for number, var in reversed(list(enumerate(tail))):
-        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
-        if number == len(tail) - 1 and not (pragma and number == 0):
+        head = _piece_head(var, scope) if pieces else loop_head(var, scope)
+        lines = [f"{head} {{", *indented(lines), "}"]
+        if number == len(tail) - 1:
             lines = [f"#pragma omp simd reduction(+:{names})", *lines]
+    if pieces:  # threads share them, and each is left to the vector unit
+        low, high = bounds(tail[0], scope)
+        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {PIECE})"
+        lines = [f"{loop} {{", *indented(lines), "}"]
     return [*declare, *([pragma] if pragma else []), *lines, *finish]
+
+
+def _piece_head(var: BandVar, scope: Scope) -> str:
+    name, (_, high) = scope.variables[var.name], bounds(var, scope)
+    stop = f"tc_min(tc_piece + {PIECE}, {high})"
+    return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
 
 
 def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
@@ -254,7 +268,7 @@ def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
     collapse = f" collapse({depth})" if depth > 1 else ""
     share = f"#pragma omp for{collapse} schedule(static) nowait"
-    opening = _pragma(stmt, 1, "parallel")
+    opening = _pragma(stmt, scope, 1, "parallel")
     apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
     slot = f"tc_parts[{{}}*{apart}]"
     return [

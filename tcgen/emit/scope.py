@@ -7,7 +7,7 @@ manifest never disagree.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.expr import Access, Equal, Subscript, leaves
@@ -50,6 +50,7 @@ class Scope:
         number: of the kernel in the module.
         ordered: pairs of variables in the source of which the first is never the smaller one.
         totals: numbers that the printed loops add up apart, those of single precision in double.
+        lengths: in the source, of variables that walk several axes at once.
     """
 
     kernel: Kernel
@@ -61,6 +62,7 @@ class Scope:
     number: int
     ordered: frozenset[tuple[str, str]] = frozenset()
     totals: frozenset[str] = frozenset()
+    lengths: Mapping[str, str] = field(default_factory=dict)
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: triangles have rows at or above columns."""

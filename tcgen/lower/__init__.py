@@ -10,7 +10,8 @@ from ..ir.loops import Module, Stmt
 from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
-from .bind_cpu import bind_assign, bind_packing, bind_statement
+from .bind_cpu import bind_statement
+from .bind_loops import bind_assign, bind_packing
 from .budget import arena_budget, crowded
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .memory import Memory

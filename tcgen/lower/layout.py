@@ -17,6 +17,8 @@ from .statements import Statement
 
 Band = tuple[BandVar, ...]
 
+_FEW = 4  # multiply-adds to an element that is copied for a product of a matrix and a vector
+_LARGE = 2**12  # and multiply-adds of one that anything is copied for
 _CALL = 1000  # elements that could be copied in the time that one more product costs
 
 
@@ -31,6 +33,7 @@ class Product:
         dtype: of the three operands of the product.
         elements: copied under the planning extents, and what the calls of a batch made of rows or
             columns cost, in elements.
+        points: multiply-adds under the planning extents.
         scratch_bytes: of the copies under the planning extents.
     """
 
@@ -43,12 +46,18 @@ class Product:
     copy_out: bool
     dtype: str
     elements: int
+    points: int
     scratch_bytes: int
 
     @property
     def pays(self) -> bool:
-        """True where the product is worth its copies: a true matrix product, or no copy at all."""
-        return bool(self.m and self.n) or not (self.copy_a or self.copy_b or self.copy_out)
+        """True where the product is worth its copies.
+
+        Those of a matrix and a vector are of long vectors alone.
+        """
+        copied = self.copy_a or self.copy_b or self.copy_out
+        worth = self.points >= max(_LARGE, _FEW * self.elements)
+        return bool(self.m and self.n) or not copied or worth
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +193,7 @@ def _cheapest(
         tuple(v for v in (*batch, *n, *k) if v.name in b.access.variables),
         (*batch, *m, *n),
     )
+    points = elements((*batch, *m, *n, *k), extents)
     found = []
     for m_now, n_now, k_now in itertools.product(
         _orders(m, out, a), _orders(n, out, b), _orders(k, a, b)
@@ -195,7 +205,7 @@ def _cheapest(
         )
         cost = sum(elements(p, extents) for p, c in zip(parts, copies, strict=True) if c)
         held = cost * BYTES_OF[dtype]
-        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost, held))
+        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost, points, held))
     return min(found, key=lambda product: product.elements)
 
 

@@ -18,11 +18,11 @@ from ..ir.loops import Assign, BandVar, Stmt
 from ..ir.plan import FusionPlan
 from ..ir.program import Contract, Program, Step
 from ..ir.tensor import Index, Packing
-from .bind_cpu import bind_assign
+from .bind_loops import bind_assign
 from .layout import elements, walked
 from .memory import Memory
 from .scheme import as_contraction
-from .slices import bind_slices, contraction, cuts_of
+from .slices import bind_slices, contraction, cuts_of, tile_of
 from .statements import Statement
 
 _COPY = 40  # flops in the time in which an element is copied
@@ -144,7 +144,8 @@ def bind_half(
     small = replace(small, accumulate=False)  # what there is gets the rows of the product later
     product: tuple[Stmt, ...]
     if sliced:
-        product = bind_slices(small, other, cuts[0], memory, extents)
+        tile = tile_of(small, other, cuts[0], extents)
+        product = bind_slices(small, other, cuts[0], tile, (), memory, extents)
     else:
         gemm = as_contraction(small, memory.buffers, extents)
         assert gemm is not None, "rows in front of their columns lie as before"

@@ -28,6 +28,8 @@ _TURNED = 96  # columns for which a large operand is not turned, but the target
 _LARGE = 2**17  # elements of an operand that is worth reading in place
 _THIN = 256  # the short side of a product that the BLAS is slow at
 _WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
+_STEPS = 8  # summed points beside which columns may be stored in any order
+_REACH = 32  # rows to a summed point that still do
 _TILE = 8  # rows and columns that fill registers
 DEEP = 384  # summed points of a staged tile, which the kernel takes at once
 
@@ -50,7 +52,7 @@ def as_contraction(
     plain = packed_contraction(statement, buffers)
     if plain is None:
         return None
-    return arranged(plain, _scheme(plain, buffers, extents), buffers)
+    return arranged(plain, _scheme(plain, buffers, extents), buffers, extents)
 
 
 def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> Gemm | None:
@@ -83,17 +85,24 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=Scheme())
 
 
-def arranged(plain: Gemm, scheme: Scheme, buffers: Mapping[str, Buffer]) -> Gemm:
+def arranged(
+    plain: Gemm, scheme: Scheme, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Gemm:
     """A packed contraction by another scheme, in the roles and the order that this one needs.
 
     Staged rows that are read in place end on their stride-1 variable; where columns are, the
-    operands are exchanged.
+    operands are exchanged. Columns whose stride-1 variable is not the last one are packed line by
+    line in the order of their operand, if they are long beside what is stored in less good order.
     """
     if scheme.stage and scheme.pack_a:
         plain = exchanged(plain)
     elif scheme.stage:
         lanes = fastest(plain.a, buffers[plain.a.buffer])
         plain = replace(plain, m=tuple(sorted(plain.m, key=lambda v: v.name == lanes)))
+    elif fastest(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
+        rows, summed = elements(plain.m, extents), elements(plain.k, extents)
+        if summed >= max(_STEPS, rows // _REACH):
+            plain = replace(plain, n=_ordered(plain.n, plain.b, buffers))
     return replace(plain, scheme=scheme)
 
 

@@ -7,14 +7,14 @@ of v, which the kernel cannot read as it is stored, would be several times as la
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from ..ir.cost import extent_of
 from ..ir.expr import Access, Prod, Subscript
 from ..ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
-from .bind_cpu import bind_assign
+from .bind_loops import bind_assign
 from .layout import elements, fastest, walked
 from .memory import Memory
 from .scheme import as_contraction
@@ -45,7 +45,8 @@ def bind_sliced(
     # The variable of stride 1 in the target stays whole, if another can be cut.
     lanes = fastest(statement.out, memory.buffers[statement.out.buffer])
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
-    return bind_slices(statement, packed[0], cut, memory, extents)
+    tile = tile_of(statement, packed[0], cut, extents)
+    return bind_slices(statement, packed[0], cut, tile, (), memory, extents)
 
 
 def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandVar, ...]:
@@ -64,19 +65,28 @@ def bind_slices(
     statement: Statement,
     factor: Access,
     cut: BandVar,
+    tile: int,
+    order: Sequence[str],
     memory: Memory,
     extents: Mapping[str, int],
 ) -> tuple[Stmt, ...]:
-    """A contraction with a packed factor, which is unpacked by tiles of one of its ``cuts_of``."""
+    """A contraction of copies of a factor's slices.
+
+    Args:
+        statement: the contraction.
+        factor: one of its two.
+        cut: one of the factor's ``cuts_of``.
+        tile: points of it in a slice.
+        order: variables of a slice, the slowest first; as the factor lies where there are none.
+        memory: all buffers; that of a slice is added to them.
+        extents: planning extents.
+    """
     other = next(f for f in statement.factors if f is not factor)
-    held = tuple(v for v in statement.band if v.name in factor.variables)
-    extent, count = extent_of(cut.space, extents), elements(held, extents)
-    tile = max(1, min(extent, _SLICE * extent // max(1, count)))
     buffer = memory.buffers[factor.buffer]
     loop = f"{memory.next_scratch()}_{cut.name}"
     band = tuple(replace(v, base=loop, tile=tile) if v == cut else v for v in statement.band)
     named = {v.name: v for v in band}
-    own = tuple(named[name] for name in walked(factor, buffer))
+    own = tuple(named[name] for name in order or walked(factor, buffer))
     scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
     part = Access(scratch.name, tuple(Subscript(v.name, v.base) for v in own))
     small = replace(statement, expr=Prod((part, other)), factors=(part, other), band=band)
@@ -84,6 +94,13 @@ def bind_slices(
     assert product is not None, "a slice lies as the whole would"
     copies = _unpacked(small, part, factor, own, memory)
     return (Loop(LoopVar(loop, cut.space, tile), (*copies, product)),)
+
+
+def tile_of(statement: Statement, factor: Access, cut: BandVar, extents: Mapping[str, int]) -> int:
+    """Points of a cut variable in an unpacked slice."""
+    held = tuple(v for v in statement.band if v.name in factor.variables)
+    extent, count = extent_of(cut.space, extents), elements(held, extents)
+    return max(1, min(extent, _SLICE * extent // max(1, count)))
 
 
 def _unpacked(

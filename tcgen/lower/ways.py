@@ -44,8 +44,9 @@ def ways_of(
         return (product,)  # a matter of the BLAS alone
     turned = exchanged(plain)
     found = [product]
-    found += [arranged(plain, s, buffers) for s in _staged(plain, buffers, extents)]
-    found += [replace(p, scheme=s) for p in (plain, turned) for s in _packing(p, buffers)]
+    schemes = [(plain, s) for s in _staged(plain, buffers, extents)]
+    schemes += [(p, s) for p in (plain, turned) for s in _packing(p, buffers)]
+    found += [arranged(p, s, buffers, extents) for p, s in schemes]
     whole = as_product(statement, buffers, extents)
     if whole is not None and not (whole.copy_a or whole.copy_b or whole.copy_out):
         batch, m, n, k = whole.batch, whole.m, whole.n, whole.k

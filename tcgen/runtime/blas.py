@@ -1,4 +1,4 @@
-"""Addresses of the matrix products of the BLAS that SciPy carries."""
+"""Addresses of the products of the BLAS that SciPy carries."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ import threading
 from functools import cache
 from typing import Any
 
-ROUTINES = ("sgemm", "dgemm", "zgemm")  # in the order of the generated code's table
+# In the order of the generated code's table, with the number of integers that each takes.
+ROUTINES = {"sgemm": 6, "dgemm": 6, "zgemm": 6, "sgemv": 5, "dgemv": 5, "zgemv": 5}
 
 
 @cache
 def blas_pointers() -> tuple[int | None, ...]:
     """Function pointers for ROUTINES; all None without SciPy, or if its integers are not 32 bits.
 
-    A program then uses its own plain matrix product.
+    A program then uses its own plain products.
     """
     try:
         from scipy.linalg import cython_blas  # noqa: PLC0415  (SciPy is optional at run time)
     except ImportError:
         return (None,) * len(ROUTINES)
     table = vars(cython_blas).get("__pyx_capi__", {})
-    return tuple(_pointer(table.get(name)) for name in ROUTINES)
+    return tuple(_pointer(table.get(name), integers) for name, integers in ROUTINES.items())
 
 
-def _pointer(capsule: object) -> int | None:
+def _pointer(capsule: object, integers: int) -> int | None:
     """Address in a capsule whose signature has the 32-bit integers that generated code passes."""
     if capsule is None:
         return None
@@ -35,7 +36,7 @@ def _pointer(capsule: object) -> int | None:
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     signature = get_name(capsule)
-    if signature is None or signature.count(b"int *") != 6:
+    if signature is None or signature.count(b"int *") != integers:
         return None
     address: int | None = get_pointer(capsule, signature)
     return address

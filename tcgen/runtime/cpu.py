@@ -146,7 +146,7 @@ class CpuBackend:
         self._library, *built = build_libraries((Source(text), *sources))
         made = dict(zip(parts, built, strict=True))
         self._calls_blas = "tc_gemm_" in text
-        # The fourth place tells the kernels that the BLAS runs on the calling thread.
+        # The place behind it tells the kernels that the BLAS runs on the calling thread.
         blas = (*blas_pointers(), blas_threads().controlled or None) if self._calls_blas else _NONE
         self._stages = [
             _stages(artifact, dtype, caller)

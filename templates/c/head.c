@@ -24,10 +24,14 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
+/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
+#define TC_SHORT 16
+
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
-#define TC_BLAS_SERIAL 3
+#define TC_BLAS_SERIAL 6
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tc_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)

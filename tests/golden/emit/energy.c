@@ -24,10 +24,14 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
+/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
+#define TC_SHORT 16
+
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
-#define TC_BLAS_SERIAL 3
+#define TC_BLAS_SERIAL 6
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tc_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)
@@ -145,10 +149,10 @@ void tcgen_energy_0(
         {
             double tc_sum = 0.0;
             #pragma omp for schedule(static) nowait
-            for (int64_t i = 0; i < N_o; ++i) {
+            for (int64_t tc_piece = 0; tc_piece < N_o*N_v; tc_piece += 4096) {
                 #pragma omp simd reduction(+:tc_sum)
-                for (int64_t a = 0; a < N_v; ++a) {
-                    tc_sum += t[i*N_v + a]*g[i*N_v + a];
+                for (int64_t a = tc_piece; a < tc_min(tc_piece + 4096, N_o*N_v); ++a) {
+                    tc_sum += t[a]*g[a];
                 }
             }
             tc_parts[omp_get_thread_num()*(64/(int)sizeof(double))] = tc_sum;
@@ -238,11 +242,9 @@ void tcgen_energy_3(
 
     {
         double tc_sum = 0.0;
-        for (int64_t i = 0; i < N_o; ++i) {
-            #pragma omp simd reduction(+:tc_sum)
-            for (int64_t a = 0; a < N_v; ++a) {
-                tc_sum += t[i*N_v + a]*(t[i*N_v + a]);
-            }
+        #pragma omp simd reduction(+:tc_sum)
+        for (int64_t a = 0; a < N_o*N_v; ++a) {
+            tc_sum += t[a]*(t[a]);
         }
         norm[0] = tc_sum;
     }

@@ -24,10 +24,14 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
+/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
+#define TC_SHORT 16
+
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
-#define TC_BLAS_SERIAL 3
+#define TC_BLAS_SERIAL 6
 
 static inline int64_t tc_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tc_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 /* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
 static inline int64_t tc_triangle(int64_t p, int64_t q)
@@ -89,6 +93,9 @@ int tcgen_threads(void) { return omp_get_max_threads(); }
 typedef void tc_blas_gemm_d(const char *, const char *, const int *, const int *, const int *,
     const double *, const double *, const int *, const double *, const int *,
     const double *, double *, const int *);
+typedef void tc_blas_gemv_d(const char *, const int *, const int *, const double *,
+    const double *, const int *, const double *, const int *, const double *, double *,
+    const int *);
 
 /* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
 static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
@@ -129,45 +136,127 @@ static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
-/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i], beta 0 or 1: a is read once, where it lies. The BLAS
- * would copy it into blocks first. Rows of a lie dense where column is 1, else its columns do; the
- * partial sums of a row are as many as a compiler puts into vectors without changing their order.
+/* sum(p) a[p] x[p]: the partial sums are as many as a compiler puts into vectors without changing
+ * their order.
  */
-static void tc_vector_d(int threads, int64_t m, int64_t k, double alpha,
-    const double *a, int64_t row, int64_t column, const double *x, int64_t step_x,
+static inline double tc_dot_d(int64_t k, const double *a, const double *x)
+{
+    enum { SUMS = 16 };
+    double part[SUMS] = {0}, sum = 0;
+    int64_t p = 0;
+    for (; p + SUMS <= k; p += SUMS) {
+        for (int n = 0; n < SUMS; ++n) part[n] += a[p + n]*x[p + n];
+    }
+    for (int n = 0; n < SUMS/2; ++n) part[n] += part[n + SUMS/2];
+    for (int n = 0; n < SUMS/2; ++n) sum += part[n];
+    for (; p < k; ++p) sum += a[p]*x[p];
+    return sum;
+}
+
+/* sum[i] = sum(p) a[i*row + p] x[p*step_x] of some rows, each of which lies dense. Short ones take
+ * turns, so that none waits for its own last sum.
+ */
+static inline void tc_dots_d(int64_t rows, int64_t k, const double *a, int64_t row,
+    const double *x, int64_t step_x, double *sum)
+{
+    int64_t i = 0;
+    if (step_x == 1 && k >= TC_SHORT) {
+        for (; i < rows; ++i) sum[i] = tc_dot_d(k, a + i*row, x);
+    }
+    for (; i + 4 <= rows; i += 4) {
+        const double *const l0 = a + i*row, *const l1 = l0 + row;
+        const double *const l2 = l1 + row, *const l3 = l2 + row;
+        double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
+        for (int64_t p = 0; p < k; ++p) {
+            const double factor = x[p*step_x];
+            s0 += l0[p]*factor, s1 += l1[p]*factor, s2 += l2[p]*factor, s3 += l3[p]*factor;
+        }
+        sum[i] = s0, sum[i + 1] = s1, sum[i + 2] = s2, sum[i + 3] = s3;
+    }
+    for (; i < rows; ++i) {
+        sum[i] = 0;
+        for (int64_t p = 0; p < k; ++p) sum[i] += a[i*row + p]*x[p*step_x];
+    }
+}
+
+/* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: four lines are
+ * added at once, so that the sums are read and written a fourth of the times.
+ */
+static inline void tc_lines_d(int64_t rows, int64_t k, const double *a, int64_t column,
+    const double *x, int64_t step_x, double *restrict sum)
+{
+    int64_t p = 0;
+    memset(sum, 0, (size_t)rows*sizeof(double));
+    for (; p + 4 <= k; p += 4) {
+        const double *const l0 = a + p*column, *const l1 = l0 + column;
+        const double *const l2 = l1 + column, *const l3 = l2 + column;
+        const double f0 = x[p*step_x], f1 = x[(p + 1)*step_x];
+        const double f2 = x[(p + 2)*step_x], f3 = x[(p + 3)*step_x];
+        for (int64_t i = 0; i < rows; ++i) sum[i] += l0[i]*f0 + l1[i]*f1 + l2[i]*f2 + l3[i]*f3;
+    }
+    for (; p < k; ++p) {
+        const double *const line = a + p*column, factor = x[p*step_x];
+        for (int64_t i = 0; i < rows; ++i) sum[i] += line[i]*factor;
+    }
+}
+
+/* sum[i] = sum(p) a[i,p] x[p] of some rows, by the BLAS where there is one: its product of a matrix
+ * and a vector reads a once, as these loops do, but it is slow where dense rows are short.
+ */
+static void tc_sums_d(tc_blas_gemv_d *blas, int64_t rows, int64_t k, const double *a,
+    int64_t row, int64_t column, const double *x, int64_t step_x, double *sum)
+{
+    const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
+    const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
+    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT : 1)) {
+        if (column == 1) tc_dots_d(rows, k, a, row, x, step_x, sum);
+        else tc_lines_d(rows, k, a, column, x, step_x, sum);
+        return;
+    }
+    const double one = 1;
+    const int high = (int)dense, wide = (int)(column == 1 ? rows : k), lda = (int)apart;
+    const int step = (int)step_x, next = 1;
+    memset(sum, 0, (size_t)rows*sizeof(double));
+    blas(column == 1 ? "T" : "N", &high, &wide, &one, a, &lda, x, &step, &one, sum, &next);
+}
+
+/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i], beta 0 or 1: a is read once, where it lies. Rows of a
+ * lie dense where column is 1, else its columns do. Threads share the rows; few of them are summed
+ * piece by piece, and the pieces added in the order of the threads.
+ */
+static void tc_vector_d(tc_blas_gemv_d *blas, int threads, int64_t m, int64_t k,
+    double alpha, const double *a, int64_t row, int64_t column, const double *x, int64_t step_x,
     double beta, double *y, int64_t step_y)
 {
-    enum { PART = 256, SUMS = 16 };
-    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*k > TC_PRODUCT_POINTS)
-    for (int64_t first = 0; first < m; first += PART) {
-        const int64_t rows = tc_min(PART, m - first);
-        double sum[PART] = {0};
-        if (column == 1) {
-            for (int64_t i = 0; i < rows; ++i) {
-                const double *line = a + (first + i)*row;
-                double part[SUMS] = {0};
-                int64_t p = 0;
-                if (step_x == 1) {
-                    for (; p + SUMS <= k; p += SUMS) {
-                        for (int n = 0; n < SUMS; ++n) part[n] += line[p + n]*x[p + n];
-                    }
-                }
-                for (; p < k; ++p) sum[i] += line[p]*x[p*step_x];
-                for (int n = 0; n < SUMS; ++n) sum[i] += part[n];
-            }
-        } else {
-            for (int64_t p = 0; p < k; ++p) {
-                const double *line = a + first*row + p*column;
-                const double factor = x[p*step_x];
-                for (int64_t i = 0; i < rows; ++i) sum[i] += line[i*row]*factor;
-            }
+    enum { PART = 8192, FEW = 64, LEAST = 16 };
+    if ((double)m*k <= TC_PRODUCT_POINTS) threads = 1;
+    if (threads > 1 && m < LEAST*threads && m <= FEW) {
+        double pieces[threads][FEW];
+        const int64_t length = (k + threads - 1)/threads;
+        #pragma omp parallel for schedule(static) num_threads(threads)
+        for (int n = 0; n < threads; ++n) {
+            const int64_t first = tc_min(n*length, k);
+            tc_sums_d(blas, m, tc_min(length, k - first), a + first*column, row, column,
+                x + first*step_x, step_x, pieces[n]);
         }
-        for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (int n = 0; n < threads; ++n) sum += pieces[n][i];
+            y[i*step_y] = alpha*sum + (beta == 0 ? 0 : y[i*step_y]);
+        }
+        return;
+    }
+    const int64_t rows = tc_max(LEAST, tc_min(PART, (m + threads - 1)/threads));
+    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t first = 0; first < m; first += rows) {
+        const int64_t part = tc_min(rows, m - first);
+        double sum[PART];
+        tc_sums_d(blas, part, k, a + first*row, row, column, x, step_x, sum);
+        for (int64_t i = 0; i < part; ++i) {
             double *const target = y + (first + i)*step_y;
             *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
         }
     }
-    (void)threads;
 }
 
 static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
@@ -175,17 +264,18 @@ static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
     const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
 {
     tc_blas_gemm_d *const blas = (tc_blas_gemm_d *)table[1];
+    tc_blas_gemv_d *const lines = (tc_blas_gemv_d *)table[4];
     if (m == 0 || n == 0 || (k == 0 && beta != 0)) return;
     lda = lda > 1 ? lda : 1;
     ldb = ldb > 1 ? ldb : 1;
     ldc = ldc > 1 ? ldc : 1;
     if (n == 1) {
-        tc_vector_d(threads, m, k, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1,
+        tc_vector_d(lines, threads, m, k, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1,
             b, flip_b == 'N' ? 1 : ldb, beta, c, 1);
         return;
     }
     if (m == 1) {
-        tc_vector_d(threads, n, k, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb,
+        tc_vector_d(lines, threads, n, k, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb,
             a, flip_a == 'N' ? lda : 1, beta, c, ldc);
         return;
     }
