@@ -13,7 +13,7 @@ from .config import Machine, Options, parse_bytes, parse_extents, parse_machine
 from .driver import Tracer, compile_system, read_system
 from .errors import ArgumentError, TcgenError
 from .ir.system import System
-from .runtime.build import no_compiler
+from .runtime.compiler import no_compiler
 from .runtime.program import Program
 
 

@@ -42,7 +42,8 @@ from .errors import ExtentError, SpecError, TcgenError
 from .ir.plan import FusionPlan
 from .ir.system import System, planning_extents
 from .plan_cache import plans_kept
-from .runtime.build import cache_clear, cache_info, no_compiler
+from .runtime.compiler import no_compiler
+from .runtime.objects import cache_clear, cache_info
 from .runtime.program import Program
 from .way_times import times_kept
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from . import __version__
 from .errors import UnavailableError
 from .runtime.blas import blas_library
-from .runtime.build import no_compiler, probe_compiler
+from .runtime.compiler import no_compiler, probe_compiler
 from .runtime.device import open_device
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")

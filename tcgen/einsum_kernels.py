@@ -24,7 +24,7 @@ from .errors import MemoryLimitError
 from .frontend.einsum import Kernel, Path, einsum_system
 from .frontend.subscripts import Expression
 from .ir.tensor import Index
-from .runtime.build import find_compiler, no_compiler
+from .runtime.compiler import find_compiler, no_compiler
 from .runtime.execution import Execution
 from .runtime.locks import Lock
 

@@ -26,7 +26,7 @@ from .emit import emit_artifact
 from .lower.alone import Alone
 from .runtime.allocation import Ledger, new_array
 from .runtime.blas import blas_library
-from .runtime.build import probe_compiler, processor
+from .runtime.compiler import probe_compiler, processor
 from .runtime.footprint import stored_shape
 from .runtime.program import Program
 from .runtime.threads import wanted_threads

@@ -11,7 +11,8 @@ import tcgen
 from tcgen.config import Options
 from tcgen.driver import compile_system
 from tcgen.frontend.spec import read_spec
-from tcgen.runtime.build import Source, probe_compiler
+from tcgen.runtime.build import Source
+from tcgen.runtime.compiler import probe_compiler
 from tcgen.runtime.rounding import rounds_each
 
 SYSTEM = read_spec(

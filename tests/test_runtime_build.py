@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tcgen.errors import BuildError, UnavailableError
-from tcgen.runtime import build
+from tcgen.runtime import build, compiler, objects
 
 SOURCE = "int tcgen_answer(void) { return 42; }\n"
 
@@ -29,21 +29,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_builds_once_and_then_takes_the_object(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert build.cache_info() == {"folder": str(folder), "objects": 0, "bytes": 0}
+    assert objects.cache_info() == {"folder": str(folder), "objects": 0, "bytes": 0}
     assert built(SOURCE).tcgen_answer() == 42
-    monkeypatch.setattr(build, "_compile", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr(build, "compile_source", lambda *_: pytest.fail("compiled again"))
     assert built(SOURCE).tcgen_answer() == 42
-    info = build.cache_info()
+    info = objects.cache_info()
     assert info["objects"] == 1
     assert info["bytes"] > 0
     assert sorted(p.name for p in (folder / "objects").iterdir() if p.name.startswith(".")) == []
-    assert build.cache_clear() == 1
-    assert build.cache_info()["objects"] == 0
+    assert objects.cache_clear() == 1
+    assert objects.cache_info()["objects"] == 0
 
 
 def test_a_damaged_object_is_built_again(folder: Path) -> None:
     source = SOURCE.replace("42", "43")
-    build._store(build._key(build.Source(source), build.probe_compiler()), b"not an object")
+    key = build._key(build.Source(source), compiler.probe_compiler())
+    objects.store_object(key, b"not an object")
     (damaged,) = (folder / "objects").glob("*.so")
     assert built(source).tcgen_answer() == 43  # right name, wrong content
     assert not damaged.exists()
@@ -68,7 +69,7 @@ def test_two_processes_build_the_same(folder: Path) -> None:
     root = Path(__file__).parents[1]
     workers = [subprocess.Popen([sys.executable, "-c", code], cwd=root) for _ in range(3)]
     assert [w.wait() for w in workers] == [0, 0, 0]
-    assert build.cache_info()["objects"] >= 1
+    assert objects.cache_info()["objects"] >= 1
 
 
 def test_failure_keeps_the_log(folder: Path) -> None:
@@ -83,9 +84,9 @@ def test_failure_keeps_the_log(folder: Path) -> None:
 
 def test_no_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler -x")
-    assert build.find_compiler() is None
+    assert compiler.find_compiler() is None
     with pytest.raises(BuildError, match=r"'no-such-compiler -x'.*install gcc"):
-        build.probe_compiler()
+        compiler.probe_compiler()
     monkeypatch.delenv("TCGEN_CC")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -104,9 +105,9 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     script.chmod(0o755)
     monkeypatch.setenv("TCGEN_CC", str(script))
     with pytest.warns(RuntimeWarning, match="no OpenMP: programs run on one thread"):
-        compiler = build.probe_compiler()
-    assert not compiler.openmp
-    assert "-ffp-contract=fast" in compiler.flags
+        old = compiler.probe_compiler()
+    assert not old.openmp
+    assert "-ffp-contract=fast" in old.flags
     assert built(SOURCE).tcgen_answer() == 42
 
 
@@ -117,23 +118,23 @@ def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
     for _ in range(2):  # compiled, then from the cache
         found = build.build_libraries([*sources, sources[0]])
         assert [library.tcgen_answer() for library in found] == [44, 45, 46, 44]
-    assert build.cache_info()["objects"] == 3
+    assert objects.cache_info()["objects"] == 3
     with pytest.raises(BuildError, match="failed with exit code 1"):
         build.build_libraries([build.Source("int x = "), build.Source(SOURCE)])
 
 
 def test_a_compiler_is_tried_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build._probe.cache_clear()
-    first = build.probe_compiler()
+    compiler._probe.cache_clear()
+    first = compiler.probe_compiler()
     (known,) = (folder / "compilers").glob("*.json")
-    build._probe.cache_clear()
+    compiler._probe.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(build, "_accepts", lambda *_: pytest.fail("tried again"))
-        assert build.probe_compiler() == first
+        patch.setattr(compiler, "_accepts", lambda *_: pytest.fail("tried again"))
+        assert compiler.probe_compiler() == first
     for damaged in ("{}", '{"flags": ["-no-such-flag"], "skipped": []}'):
         known.write_text(damaged)
-        build._probe.cache_clear()
-        assert build.probe_compiler() == first
+        compiler._probe.cache_clear()
+        assert compiler.probe_compiler() == first
 
 
 def test_passes_are_skipped_only_by_compilers_that_know_them(
@@ -145,7 +146,7 @@ def test_passes_are_skipped_only_by_compilers_that_know_them(
     )
     script.chmod(0o755)
     monkeypatch.setenv("TCGEN_CC", str(script))
-    assert build.probe_compiler().skipped == ()
+    assert compiler.probe_compiler().skipped == ()
     (library,) = build.build_libraries([build.Source(SOURCE, "-O2")])
     assert library.tcgen_answer() == 42
 
@@ -177,6 +178,6 @@ def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(build.tempfile, "TemporaryDirectory", refused)
+    monkeypatch.setattr(compiler.tempfile, "TemporaryDirectory", refused)
     with pytest.raises(UnavailableError, match=r"No space left on device\): set TMPDIR"):
         built("int tc_no_room(void) { return 0; }\n")
