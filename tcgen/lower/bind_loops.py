@@ -31,8 +31,9 @@ from .statements import Statement
 
 _PAGE = 512  # elements that lie next to each other and are read about as fast as a whole array
 _MANY = 2**14  # points of a statement for which something is turned
+_CLOSE = 2**12  # elements that stay in the first-level cache
 _NEAR = 2**15  # elements that stay in the second-level cache beside others
-_OTHERS = 32  # products at each point that cost no more than turning the point's operands
+_OTHERS = 16  # products at each point that cost no more than turning the point's operands
 _REREAD = 4  # elements to one of the smaller operand, which is read again and again
 _SMALL = 2**11  # multiply-adds that take as long as a call
 _LANES = 16  # points of a batch that fill vectors
@@ -120,6 +121,8 @@ def _streamed(
     )
     inside = tuple(v for v in lying if v not in outside)
     run = tuple(v for v in run if v in inside)
+    while len(run) > 1 and elements((*others, *run), extents) > _CLOSE:
+        run = run[1:]
     if elements((*others, *run), extents) > _NEAR:
         return (*others, *outside, *inside)
     return (*outside, *inside[: len(inside) - len(run)], *others, *run)
@@ -150,8 +153,8 @@ def streams_batch(
     along = tuple(v for v in batch if v.name == inner)
     others = tuple(v for v in statement.band if v.name not in main.variables)
     few = elements(others, extents) <= _OTHERS and elements(along, extents) >= _LANES
-    sizes = sorted(_touched(f, statement, extents) for f in statement.factors)
-    small = _REREAD * sizes[0] <= sizes[-1]
+    less, more = sorted(_touched(f, statement, extents) for f in statement.factors)
+    small = _REREAD * less <= more and _touched(statement.out, statement, extents) <= more
     return bool(along) and few and small and _streamed(statement, buffers, extents) is not None
 
 
