@@ -7,7 +7,8 @@ Suites hold what somebody thought of. Here each contraction has up to three indi
 times vector, outer and batched products come too), in any order, with extents from 2 to 1000.
 Every program leaves a C-contiguous result; tcgen and NumPy write to an array that exists already.
 Rounds of all programs take turns after one that is not counted; medians are compared, and the
-values with NumPy's. The table shows how many times as fast as the fastest peer tcgen is: the
+values with NumPy's. On several threads PyTorch's, which wait on the processors, disturb the others:
+leave it out there. The table shows how many times as fast as the fastest peer tcgen is: the
 geometric mean, quantiles, and the contractions with the least.
 """
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import random
 import statistics
 import sys
@@ -144,6 +146,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     options.peers = options.peers.split(",")
+    os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # its threads rest at once, and disturb nobody
     peers.set_environment(options)
     choice = random.Random(options.seed)
     rows = []
