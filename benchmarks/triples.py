@@ -19,13 +19,10 @@ from statistics import median
 
 import numpy as np
 from peers import add_options, set_environment
-from pyscf import cc, lib
-from pyscf.cc import ccsd_t
 
 import tcgen
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from pyscf_blocks import mean_field, molecule
 
 RING = ((1.3970, "C"), (2.4810, "H"))  # Angstrom from the centre
 SYSTEMS = {
@@ -53,6 +50,9 @@ def main() -> int:
     add_options(parser)
     options = parser.parse_args()
     set_environment(options)
+    from pyscf import cc, lib  # its libraries read the environment
+    from pyscf.cc import ccsd_t
+    from pyscf_blocks import mean_field, molecule
 
     lib.num_threads(options.threads)
     tcgen.set_threads(options.threads)
