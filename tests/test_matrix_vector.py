@@ -82,6 +82,26 @@ def test_long_sums_of_single_precision(threads: int, monkeypatch: pytest.MonkeyP
     np.testing.assert_allclose([squares, mean], [3e4, 0.1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("text", ["ij->j", "ija->aj", "ija,ia->ja", "iajb,ij->ba"])
+def test_long_sums_of_single_precision_over_slow_axes(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Points are added to an array in memory: floats there would be off by 1e-2."""
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    extents = {"i": 1_000_000, "j": 2, "a": 3, "b": 2}
+    terms = text.partition("->")[0].split(",")
+    values = (0.1, 1.0)
+    arrays = [
+        np.full([extents[c] for c in term], value, "float32")
+        for term, value in zip(terms, values, strict=False)
+    ]
+    found = tcgen.einsum(text, *arrays)
+    summed = np.prod([extents[c] for c in set(text) - set(text.partition("->")[2] + ",->")])
+    np.testing.assert_allclose(found, summed * np.float64(np.float32(0.1)), rtol=1e-6)
+
+
 @pytest.mark.parametrize("objective", ["none", "memory", "kernels"])
 def test_long_sums_of_single_precision_in_fused_loops(objective: str) -> None:
     if default_target() != "cpu":

@@ -62,12 +62,14 @@ def bind_loops(
     kept = tuple(v for v in band if v.name in out.variables)
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
-    if [v.name for v in kept] != walked(out, target):
-        count = elements(kept, extents)
+    # Sums of single precision are added up in double, in memory as in a local sum.
+    rounds = target.dtype == "float32" and not _sums_last(band, out)
+    if rounds or [v.name for v in kept] != walked(out, target):
+        count, dtype = elements(kept, extents), "float64" if rounds else target.dtype
         pays = elements(band, extents) >= max(_MANY, _GAIN * count)
-        if not pays or (room is not None and count * BYTES_OF[target.dtype] > room):
+        if not pays or (room is not None and count * BYTES_OF[dtype] > room):
             return (plain,)
-        scratch = memory.scratch(kept, target.dtype, statement.home, statement.position)
+        scratch = memory.scratch(kept, dtype, statement.home, statement.position)
         place = placed(scratch, kept)
         copy = replace(statement, expr=place, factors=(), band=kept, coeff=Fraction(1))
         after = (bind_assign(copy, memory.buffers),)
