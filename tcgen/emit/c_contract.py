@@ -19,6 +19,7 @@ _CALLERS = {
         "c/contract_block.c",
         "c/contract_chunk.c",
         "c/contract_blocks.c",
+        "c/contract_parts.c",
         "c/contract.c",
     ),
     "staged": (

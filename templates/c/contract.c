@@ -48,30 +48,35 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     }
     w.inner_columns = next < beyond && w.blocks.depth <= 192;
     if (points < TC_THREAD_POINTS) threads = 1;
-    /* Each thread has a part of the batch, or a rectangle of the target. */
-    int strips = 1;
+    /* Each thread has a part of the batch, or a rectangle of the target and a part of its sum. */
     const int64_t panels = w.cut.panels, wide = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
-    for (int count = 2; count <= threads; ++count) {
-        if (threads%count) continue;
-        const int64_t now = ((panels + strips - 1)/strips)
-            *((wide + threads/strips - 1)/(threads/strips));
-        const int64_t then = ((panels + count - 1)/count)
-            *((wide + threads/count - 1)/(threads/count));
-        if (then <= now) strips = count;
-    }
     const int by_batch = batches >= threads;
+    const tc_parts parts = by_batch ? (tc_parts){1, 1, 1} : tc_parts_of_$kind(&w, threads, memory);
+    const int others = parts.strips*parts.groups;  /* threads of one part of the sum */
     #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
     for (int part = 0; part < threads; ++part) {
         char *const own = memory + part*memory_bytes;
         if (by_batch) {
             tc_share_$kind(&w, batches*part/threads, batches*(part + 1)/threads, 0, panels, 0,
-                columns, own);
+                columns, 0, w.steps.count, own);
             continue;
         }
-        const int row = part%strips, column = part/strips, groups = threads/strips;
-        tc_share_$kind(&w, 0, batches, panels*row/strips, panels*(row + 1)/strips,
-            tc_min(columns, wide*column/groups*TC_COLUMNS),
-            tc_min(columns, wide*(column + 1)/groups*TC_COLUMNS), own);
+        const int row = part%parts.strips, column = part/parts.strips%parts.groups, sum = part/others;
+        int64_t room;
+        const tc_work_$kind apart = sum == 0 ? w : tc_apart_$kind(
+            &w, tc_part_room_$kind(&w, memory + sum*others*memory_bytes, &room));
+        tc_share_$kind(&apart, 0, batches, panels*row/parts.strips, panels*(row + 1)/parts.strips,
+            tc_min(columns, wide*column/parts.groups*TC_COLUMNS),
+            tc_min(columns, wide*(column + 1)/parts.groups*TC_COLUMNS),
+            w.steps.count*sum/parts.sums, w.steps.count*(sum + 1)/parts.sums, own);
+    }
+    if (parts.sums == 1) return 1;
+    int64_t room;
+    const $scalar *const first = tc_part_room_$kind(&w, memory + others*memory_bytes, &room);
+    #pragma omp parallel for schedule(static) num_threads(threads)
+    for (int part = 0; part < threads; ++part) {
+        tc_add_parts_$kind(&w, parts.sums - 1, first, others*memory_bytes, columns*part/threads,
+            columns*(part + 1)/threads);
     }
     return 1;
 }

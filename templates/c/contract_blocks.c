@@ -40,10 +40,10 @@ static int64_t tc_group_$kind(const tc_work_$kind *w, int64_t depth)
     return tc_max(w->inner_columns ? TC_SOME : 1, TC_KEPT/bytes)*TC_COLUMNS;
 }
 
-/* The rows of some panels and some columns, for some points of the batch. */
+/* The rows of some panels and some columns, for some points of the batch and some steps of the sum. */
 static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t last_batch,
     int64_t first_panel, int64_t last_panel, int64_t first_column, int64_t last_column,
-    char *memory)
+    int64_t first_step, int64_t last_step, char *memory)
 {
     tc_strip_$kind strips[TC_STRIPS];
     tc_origin origins[TC_STRIPS];
@@ -90,7 +90,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
             const int64_t columns = tc_min(wide, last_column - j0);
             tc_places(&w->n, j0, columns, b_column, c_column);
             for (int64_t n = columns; n%TC_COLUMNS; ++n) b_column[n] = b_column[columns - 1];
-            for (int64_t step = 0; step < steps->count; ++step) {
+            for (int64_t step = first_step; step < last_step; ++step) {
                 int64_t leap;
                 const int64_t depth = tc_step(steps, step, a_depth, b_depth, &leap);
                 for (int64_t j = 0; w->right && j < columns;) {
@@ -136,7 +136,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                     }
                     tc_aim_$kind(&fetch, a, 0, 0, 0, 0);
                     tc_aim_$kind(&other, b, 0, 0, 0, 0);
-                    if (q0 + high < last_panel || step + 1 < steps->count) {
+                    if (q0 + high < last_panel || step + 1 < last_step) {
                         const int same = q0 + high < last_panel;
                         const int64_t q1 = same ? q0 + high : first_panel;
                         const int64_t s0 = tc_panel(&w->cut, q1, &height, &rows);
@@ -170,7 +170,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
                         .packed_a = packed_a, .packed_b = packed_b, .a = a, .b = b, .c = w->c + c_start,
                         .a_row = a_row, .a_depth = a_depth, .b_column = b_column,
                         .b_depth = b_depth, .c_row = c_row, .c_column = c_column,
-                        .add = w->add || step > 0, .stream = &stream,
+                        .add = w->add || step > first_step, .stream = &stream,
                         .fetch = &fetch, .then = &other, .group = group, .ahead = ahead,
                         .fetches = 1 + (ahead ? ahead*TC_COLUMNS/group/panels
                             : (fetch.left + other.left)/tiles),

@@ -156,6 +156,7 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_ADDRESSES (TC_VECTOR/8)  /* of lines, computed at a time */
 #define TC_STRIPS 256            /* panels of a block */
 #define TC_NEARBY 64             /* places that are computed at a time */
+#define TC_ADDING 4000           /* vectors times a tile's columns while threads wait for each other */
 #define TC_THREAD_POINTS 200000  /* starting threads for fewer costs more than it saves */
 
 /* How a tile reads an operand. */
