@@ -1,7 +1,9 @@
 """Programs behind ``tcgen.einsum``: compiled once, kept, and counted.
 
-A program depends on labels, element type, target and memory limit. Extents stay symbolic; for
-three and more operands the order of contraction depends on them, so it belongs to the key too.
+A program depends on labels, element type, target and memory limit. Extents stay symbolic, but what
+is fastest depends on them: calls whose extents differ by a factor of four or more are planned
+anew, which takes milliseconds, and share a program where their plans are alike. For three and more
+operands the order of contraction depends on the extents, too.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any
 
+from .artifact import Artifact
 from .config import (
     Options,
     compiler_command,
@@ -83,6 +86,8 @@ class EinsumReport:
         return "\n".join(lines)
 
 
+_PLANS = 16  # that are kept for each program: sizes of calls that came to the same code
+
 _lock = Lock()
 _programs: OrderedDict[tuple[Any, ...], Execution] = OrderedDict()
 _compiled = 0
@@ -107,7 +112,7 @@ def einsum_report(*, reset: bool = False) -> EinsumReport:
     with _lock:
         counted = sorted(_calls.items(), key=lambda item: item[0][2])  # kernels before NumPy
         rows = tuple(EinsumRow(*key, calls) for key, calls in counted)
-        compiled, kept = _compiled, len(_programs)
+        compiled, kept = _compiled, _count()
         if reset:
             _calls.clear()
     return EinsumReport(rows, compiled, kept)
@@ -159,7 +164,7 @@ def request(
 
 
 def kernel_program(wanted: Request, target: str) -> Execution:
-    """The program of a request, planned for the first extents that need it.
+    """The program of a request, planned for the first extents of about its size.
 
     Args:
         wanted: by its calls.
@@ -170,9 +175,9 @@ def kernel_program(wanted: Request, target: str) -> Execution:
     """
     tune = einsum_tunes() and target == "cpu"  # NumPy has one way
     kernel, path, limit = wanted.kernel, wanted.path, wanted.memory_limit
-    # What fits, and what is fastest, depends on the extents.
-    special = (limit, tune, wanted.extents) if tune or limit is not None else None
-    key = (kernel, wanted.dtype, target, wanted.order, path is None, special)
+    # What fits, and what measurements choose, holds for these extents alone.
+    sizes = wanted.extents if tune or limit is not None else _sizes(wanted.extents)
+    key = (kernel, wanted.dtype, target, wanted.order, path is None, limit, tune, sizes)
     with _lock:
         program = _programs.get(key)
         if program is not None:
@@ -195,20 +200,39 @@ def kernel_program(wanted: Request, target: str) -> Execution:
         except MemoryLimitError:
             options = replace(options, objective="time")
             made = compile_system(system, options, documents=False)
-        program = Execution(made.artifact)
-        _keep(key, program)
+        program = _kept(key, made.artifact)
     return program
 
 
-def _keep(key: tuple[Any, ...], program: Execution) -> None:
-    """Keep a new program; the ones that were not called for longest go."""
+def _sizes(extents: tuple[int, ...]) -> tuple[int, ...]:
+    """Extents by the power of four that they reach."""
+    return tuple(n.bit_length() // 2 for n in extents)
+
+
+def _kept(key: tuple[Any, ...], artifact: Artifact) -> Execution:
+    """The program of an artifact, from now on kept; those that were not called for longest go."""
     global _compiled
     most = einsum_programs()
     with _lock:
-        _compiled += 1
+        program = next((p for p in _programs.values() if _alike(p.artifact, artifact)), None)
+        if program is None:
+            _compiled += 1
+            program = Execution(artifact)
         _programs[key] = program
-        while len(_programs) > most:
+        while _count() > most or len(_programs) > _PLANS * most:
             _programs.popitem(last=False)
+    return program
+
+
+def _count() -> int:
+    """Programs that are kept."""
+    return len({id(program) for program in _programs.values()})
+
+
+def _alike(one: Artifact, other: Artifact) -> bool:
+    """True for artifacts that compute the same at any extents."""
+    same = replace(one.manifest, planning_extents=other.manifest.planning_extents)
+    return same == other.manifest and one.files == other.files
 
 
 @lru_cache(maxsize=4096)

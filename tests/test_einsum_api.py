@@ -226,6 +226,21 @@ def test_memory_limit_needs_a_kernel() -> None:
 # ---- kept programs and delegated calls
 
 
+def test_other_sizes_are_planned_again_and_share_programs() -> None:
+    """Tiny matrices are multiplied in loops, larger ones by the BLAS, all of these alike."""
+    before = tcgen.einsum_report().programs
+    random = np.random.default_rng(0)
+    counts = []
+    for rows, length in ((8, 2), (8, 200), (9, 130), (300, 200), (9, 3), (0, 2), (5, 0)):
+        a, x = random.standard_normal((60, rows, length)), random.standard_normal((60, length))
+        np.testing.assert_allclose(
+            tcgen.einsum("xij,xj->xi", a, x), np.einsum("xij,xj->xi", a, x), atol=1e-12
+        )
+        counts.append(tcgen.einsum_report().programs - before)
+    assert counts[:5] == [1, 2, 2, 2, 2]
+    assert counts[-1] <= 3
+
+
 def test_programs_that_were_not_called_for_longest_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_EINSUM_PROGRAMS", "2")
     before, square = tcgen.einsum_report().programs, np.eye(3)

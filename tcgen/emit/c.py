@@ -66,7 +66,10 @@ def c_source(module: Module, version: str) -> str:
 def _products(kind: str) -> str:
     """Products of matrices and vectors, which find the BLAS's own in the table of functions."""
     matrix, vector = str("sdz".index(kind)), str(3 + "sdz".index(kind))
-    return fill("c/gemm.c", kind=kind, scalar=_SCALAR[kind], matrix=matrix, vector=vector)
+    lanes = str(int(kind != "z"))  # no compiler has vectors of complex numbers
+    return fill(
+        "c/gemm.c", kind=kind, scalar=_SCALAR[kind], matrix=matrix, vector=vector, lanes=lanes
+    )
 
 
 def symbol(kernel: Kernel) -> str:

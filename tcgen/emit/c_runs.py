@@ -17,11 +17,9 @@ from .scope import Scope
 
 
 def joined(stmt: Assign, scope: Scope) -> tuple[Assign, Scope]:
-    """A sum with fewer loops, and what its variables are in the source then."""
-    held = stmt.out.variables
+    """A statement with fewer loops, and what its variables are in the source then."""
     found = tuple(leaves(stmt.expr))
-    sums = any(v.name not in held for v in stmt.band)
-    if not sums or stmt.orbit or any(isinstance(leaf, Equal) for leaf in found):
+    if stmt.orbit or any(isinstance(leaf, Equal) for leaf in found):
         return stmt, scope
     accesses = (stmt.out, *(leaf for leaf in found if isinstance(leaf, Access)))
     groups: list[list[BandVar]] = []
@@ -49,6 +47,8 @@ def _neighbours(
     for var in (outer, inner):
         if var.base is not None or var.below is not None or var.name in bounding:
             return False
+    if outer.name in stmt.block:
+        return False  # blocks are of the fastest axes
     held = stmt.out.variables
     if (outer.name in held) != (inner.name in held):
         return False

@@ -35,7 +35,8 @@ _CLOSE = 2**12  # elements that stay in the first-level cache
 _NEAR = 2**15  # elements that stay in the second-level cache beside others
 _OTHERS = 16  # products at each point that cost no more than turning the point's operands
 _REREAD = 4  # elements to one of the smaller operand, which is read again and again
-_SMALL = 2**11  # multiply-adds that take as long as a call
+_SMALL = 2**11  # multiply-adds that loops over whole columns do as fast as a call,
+_SINGLE = 2**5  # and those over rows, whose sums are added up one by one
 _LANES = 16  # points of a batch that fill vectors
 _GAIN = 2  # points to an element that is turned for them
 
@@ -147,8 +148,9 @@ def streams_batch(
     if not batch:
         return False
     if not (product.m and product.n):
-        calls = elements(batch, extents)
-        small = product.points < _SMALL * calls
+        main = _largest(statement, extents)
+        summed = fastest(main, buffers[main.buffer]) in [v.name for v in product.k]
+        small = product.points < (_SINGLE if summed else _SMALL) * elements(batch, extents)
         return small and _streamed(statement, buffers, extents) is not None
     main = _largest(statement, extents)
     inner = fastest(main, buffers[main.buffer])

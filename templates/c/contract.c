@@ -1,3 +1,39 @@
+/* A contraction on its way to some threads. */
+typedef struct {
+    const tc_work_$kind *work;
+    tc_parts parts;
+    int by_batch, threads;
+    char *memory;
+    int64_t memory_bytes;
+} tc_call_$kind;
+
+/* What one thread does: points of the batch, or a rectangle of the target and a part of its sum. */
+static void tc_thread_$kind(const tc_call_$kind *call, int part)
+{
+    const tc_work_$kind *const w = call->work;
+    const tc_parts parts = call->parts;
+    const int64_t columns = tc_points(&w->n), batches = tc_points(&w->batch);
+    const int64_t panels = w->cut.panels, wide = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
+    char *const own = call->memory + part*call->memory_bytes;
+    if (call->by_batch) {
+        tc_share_$kind(w, batches*part/call->threads, batches*(part + 1)/call->threads, 0, panels, 0,
+            columns, 0, w->steps.count, own);
+        return;
+    }
+    const int others = parts.strips*parts.groups;  /* threads of one part of the sum */
+    const int row = part%parts.strips, column = part/parts.strips%parts.groups, sum = part/others;
+    tc_work_$kind apart;
+    if (sum > 0) {
+        int64_t room;
+        char *const first = call->memory + sum*others*call->memory_bytes;
+        apart = tc_apart_$kind(w, tc_part_room_$kind(w, first, &room));
+    }
+    tc_share_$kind(sum > 0 ? &apart : w, 0, batches, panels*row/parts.strips, panels*(row + 1)/parts.strips,
+        tc_min(columns, wide*column/parts.groups*TC_COLUMNS),
+        tc_min(columns, wide*(column + 1)/parts.groups*TC_COLUMNS),
+        w->steps.count*sum/parts.sums, w->steps.count*(sum + 1)/parts.sums, own);
+}
+
 /* The library's one function: which way a contraction goes, and its threads. It does them all. */
 int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *n,
     const tc_group *k, const tc_group *batch, const tc_group *target, double alpha,
@@ -48,29 +84,17 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     }
     w.inner_columns = next < beyond && w.blocks.depth <= 192;
     if (points < TC_THREAD_POINTS) threads = 1;
-    /* Each thread has a part of the batch, or a rectangle of the target and a part of its sum. */
-    const int64_t panels = w.cut.panels, wide = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
     const int by_batch = batches >= threads;
     const tc_parts parts = by_batch ? (tc_parts){1, 1, 1} : tc_parts_of_$kind(&w, threads, memory);
-    const int others = parts.strips*parts.groups;  /* threads of one part of the sum */
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-    for (int part = 0; part < threads; ++part) {
-        char *const own = memory + part*memory_bytes;
-        if (by_batch) {
-            tc_share_$kind(&w, batches*part/threads, batches*(part + 1)/threads, 0, panels, 0,
-                columns, 0, w.steps.count, own);
-            continue;
-        }
-        const int row = part%parts.strips, column = part/parts.strips%parts.groups, sum = part/others;
-        int64_t room;
-        const tc_work_$kind apart = sum == 0 ? w : tc_apart_$kind(
-            &w, tc_part_room_$kind(&w, memory + sum*others*memory_bytes, &room));
-        tc_share_$kind(&apart, 0, batches, panels*row/parts.strips, panels*(row + 1)/parts.strips,
-            tc_min(columns, wide*column/parts.groups*TC_COLUMNS),
-            tc_min(columns, wide*(column + 1)/parts.groups*TC_COLUMNS),
-            w.steps.count*sum/parts.sums, w.steps.count*(sum + 1)/parts.sums, own);
+    const tc_call_$kind call = {&w, parts, by_batch, threads, memory, memory_bytes};
+    if (threads == 1) {  /* no team of threads, which takes as long to begin as a small product */
+        tc_thread_$kind(&call, 0);
+        return 1;
     }
+    #pragma omp parallel for schedule(static) num_threads(threads)
+    for (int part = 0; part < threads; ++part) tc_thread_$kind(&call, part);
     if (parts.sums == 1) return 1;
+    const int others = parts.strips*parts.groups;
     int64_t room;
     const $scalar *const first = tc_part_room_$kind(&w, memory + others*memory_bytes, &room);
     #pragma omp parallel for schedule(static) num_threads(threads)

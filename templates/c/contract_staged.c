@@ -62,7 +62,11 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     if (!tiles[1] && tc_make_$kind) tc_make_$kind(of_columns, way);
     if (!tiles[1]) return 0;
     if (points < TC_THREAD_POINTS) threads = 1;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    if (threads == 1) {
+        tc_stage_$kind(&w, &s, 0, 1, memory);
+        return 1;
+    }
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int part = 0; part < threads; ++part) {
         tc_stage_$kind(&w, &s, part, threads, memory + part*memory_bytes);
     }

@@ -47,47 +47,62 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
-/* sum(p) a[p] x[p]: the partial sums are as many as a compiler puts into vectors without changing
+/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
+#define TC_SHORT_$kind ($lanes ? 64 : 16)
+
+#if $lanes
+typedef $scalar tc_quad_$kind __attribute__((
+    vector_size(4*sizeof($scalar)), aligned(sizeof($scalar)), may_alias));
+#endif
+
+/* sum(p) a[p] x[p*step_x]: the partial sums are as many as a compiler puts into vectors without changing
  * their order.
  */
-static inline $scalar tc_dot_$kind(int64_t k, const $scalar *a, const $scalar *x)
+static inline $scalar tc_dot_$kind(int64_t k, const $scalar *a, const $scalar *x, int64_t step_x)
 {
     enum { SUMS = 16 };
     $scalar part[SUMS] = {0}, sum = 0;
     int64_t p = 0;
-    for (; p + SUMS <= k; p += SUMS) {
+    for (; step_x == 1 && p + SUMS <= k; p += SUMS) {
         for (int n = 0; n < SUMS; ++n) part[n] += a[p + n]*x[p + n];
     }
     for (int n = 0; n < SUMS/2; ++n) part[n] += part[n + SUMS/2];
     for (int n = 0; n < SUMS/2; ++n) sum += part[n];
-    for (; p < k; ++p) sum += a[p]*x[p];
+    for (; p < k; ++p) sum += a[p]*x[p*step_x];
     return sum;
 }
 
-/* sum[i] = sum(p) a[i*row + p] x[p*step_x] of some rows, each of which lies dense. Short ones take
- * turns, so that none waits for its own last sum.
+/* sum[i] = sum(p) a[i*row + p] x[p*step_x] of some rows, each of which lies dense. Short ones take turns,
+ * four at a time, so that none waits for its own last sum.
  */
 static inline void tc_dots_$kind(int64_t rows, int64_t k, const $scalar *a, int64_t row,
     const $scalar *x, int64_t step_x, $scalar *sum)
 {
     int64_t i = 0;
-    if (step_x == 1 && k >= TC_SHORT) {
-        for (; i < rows; ++i) sum[i] = tc_dot_$kind(k, a + i*row, x);
-    }
-    for (; i + 4 <= rows; i += 4) {
+    for (; k < TC_SHORT_$kind && i + 4 <= rows; i += 4) {
         const $scalar *const l0 = a + i*row, *const l1 = l0 + row;
         const $scalar *const l2 = l1 + row, *const l3 = l2 + row;
         $scalar s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        for (int64_t p = 0; p < k; ++p) {
+        int64_t p = 0;
+#if $lanes
+        tc_quad_$kind v0 = {0}, v1 = {0}, v2 = {0}, v3 = {0};
+        for (; step_x == 1 && p + 4 <= k; p += 4) {
+            const tc_quad_$kind factor = *(const tc_quad_$kind *)(x + p);
+            v0 += *(const tc_quad_$kind *)(l0 + p)*factor;
+            v1 += *(const tc_quad_$kind *)(l1 + p)*factor;
+            v2 += *(const tc_quad_$kind *)(l2 + p)*factor;
+            v3 += *(const tc_quad_$kind *)(l3 + p)*factor;
+        }
+        s0 = (v0[0] + v0[1]) + (v0[2] + v0[3]), s1 = (v1[0] + v1[1]) + (v1[2] + v1[3]);
+        s2 = (v2[0] + v2[1]) + (v2[2] + v2[3]), s3 = (v3[0] + v3[1]) + (v3[2] + v3[3]);
+#endif
+        for (; p < k; ++p) {
             const $scalar factor = x[p*step_x];
             s0 += l0[p]*factor, s1 += l1[p]*factor, s2 += l2[p]*factor, s3 += l3[p]*factor;
         }
         sum[i] = s0, sum[i + 1] = s1, sum[i + 2] = s2, sum[i + 3] = s3;
     }
-    for (; i < rows; ++i) {
-        sum[i] = 0;
-        for (int64_t p = 0; p < k; ++p) sum[i] += a[i*row + p]*x[p*step_x];
-    }
+    for (; i < rows; ++i) sum[i] = tc_dot_$kind(k, a + i*row, x, step_x);
 }
 
 /* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: four lines are
@@ -119,7 +134,7 @@ static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, con
 {
     const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
     const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
-    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT : 1)) {
+    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT_$kind : 1)) {
         if (column == 1) tc_dots_$kind(rows, k, a, row, x, step_x, sum);
         else tc_lines_$kind(rows, k, a, column, x, step_x, sum);
         return;
@@ -131,17 +146,36 @@ static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, con
     blas(column == 1 ? "T" : "N", &high, &wide, &one, a, &lda, x, &step, &one, sum, &next);
 }
 
-/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i], beta 0 or 1: a is read once, where it lies. Rows of a
- * lie dense where column is 1, else its columns do. Threads share the rows; few of them are summed
- * piece by piece, and the pieces added in the order of the threads.
+/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i] of some rows, beta 0 or 1. */
+static void tc_vector_part_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, $scalar alpha,
+    const $scalar *a, int64_t row, int64_t column, const $scalar *x, int64_t step_x,
+    $scalar beta, $scalar *y, int64_t step_y)
+{
+    $scalar sum[TC_ROWS];
+    for (int64_t first = 0; first < rows; first += TC_ROWS) {
+        const int64_t part = tc_min(TC_ROWS, rows - first);
+        tc_sums_$kind(blas, part, k, a + first*row, row, column, x, step_x, sum);
+        for (int64_t i = 0; i < part; ++i) {
+            $scalar *const target = y + (first + i)*step_y;
+            *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
+        }
+    }
+}
+
+/* The same of a whole matrix, which is read once, where it lies. Rows of a lie dense where column is 1,
+ * else its columns do. Threads share the rows; few of them are summed piece by piece, and the pieces added
+ * in the order of the threads. One thread begins no team of threads, which takes as long as a short sum.
  */
 static void tc_vector_$kind(tc_blas_gemv_$kind *blas, int threads, int64_t m, int64_t k,
     $scalar alpha, const $scalar *a, int64_t row, int64_t column, const $scalar *x, int64_t step_x,
     $scalar beta, $scalar *y, int64_t step_y)
 {
-    enum { PART = 8192, FEW = 64, LEAST = 16 };
-    if ((double)m*k <= TC_PRODUCT_POINTS) threads = 1;
-    if (threads > 1 && m < LEAST*threads && m <= FEW) {
+    enum { FEW = 64, LEAST = 16 };
+    if (threads == 1 || (double)m*k <= TC_PRODUCT_POINTS) {
+        tc_vector_part_$kind(blas, m, k, alpha, a, row, column, x, step_x, beta, y, step_y);
+        return;
+    }
+    if (m < LEAST*threads && m <= FEW) {
         $scalar pieces[threads][FEW];
         const int64_t length = (k + threads - 1)/threads;
         #pragma omp parallel for schedule(static) num_threads(threads)
@@ -157,16 +191,11 @@ static void tc_vector_$kind(tc_blas_gemv_$kind *blas, int threads, int64_t m, in
         }
         return;
     }
-    const int64_t rows = tc_max(LEAST, tc_min(PART, (m + threads - 1)/threads));
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    const int64_t rows = tc_max(LEAST, tc_min(TC_ROWS, (m + threads - 1)/threads));
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t first = 0; first < m; first += rows) {
-        const int64_t part = tc_min(rows, m - first);
-        $scalar sum[PART];
-        tc_sums_$kind(blas, part, k, a + first*row, row, column, x, step_x, sum);
-        for (int64_t i = 0; i < part; ++i) {
-            $scalar *const target = y + (first + i)*step_y;
-            *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
-        }
+        tc_vector_part_$kind(blas, tc_min(rows, m - first), k, alpha, a + first*row, row, column, x,
+            step_x, beta, y + first*step_y, step_y);
     }
 }
 
@@ -196,8 +225,12 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
         tc_plain_gemm_$kind(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
+    const int m_ = (int)m, n_ = (int)n, k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
     /* Where the BLAS was told to use one thread, each of ours computes a part of C. */
-    if (!table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) threads = 1;
+    if (threads == 1 || !table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) {
+        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+        return;
+    }
     int strips = 1;
     for (int rows = 2; rows <= threads; ++rows) {
         if (threads%rows == 0 && m/rows + n/(threads/rows) < m/strips + n/(threads/strips)) {
@@ -206,13 +239,12 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
     }
     const int64_t high = (m + strips - 1)/strips, parts = threads/strips;
     const int64_t wide = (n + parts - 1)/parts;
-    const int k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int part = 0; part < threads; ++part) {
         const int64_t i = part%strips*high, j = part/strips*wide;
-        const int m_ = (int)tc_min(high, m - i), n_ = (int)tc_min(wide, n - j);
-        if (m_ <= 0 || n_ <= 0) continue;
-        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
+        const int rows = (int)tc_min(high, m - i), columns = (int)tc_min(wide, n - j);
+        if (rows <= 0 || columns <= 0) continue;
+        blas(&flip_a, &flip_b, &rows, &columns, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
             b + (flip_b == 'N' ? j*ldb : j), &ldb_, &beta, c + i + j*ldc, &ldc_);
     }
 }

@@ -24,8 +24,8 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
-/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
-#define TC_SHORT 16
+/* Most rows of a matrix whose products with a vector are added up on the stack. */
+#define TC_ROWS 8192
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
 #define TC_BLAS_SERIAL 6
@@ -78,11 +78,14 @@ TC_POW(z, double complex)
 static inline void tc_zero(void *start, int64_t bytes, int threads)
 {
     const int64_t piece = 1 << 20;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (bytes > 4*piece)
+    if (threads == 1 || bytes <= 4*piece) {  /* to begin a team of one thread takes time, too */
+        memset(start, 0, (size_t)bytes);
+        return;
+    }
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t n = 0; n < bytes; n += piece) {
         memset((char *)start + n, 0, (size_t)tc_min(piece, bytes - n));
     }
-    (void)threads;
 }
 
 int tcgen_threads(void) { return omp_get_max_threads(); }

@@ -24,8 +24,8 @@ static inline int omp_get_max_threads(void) { return 1; }
 #define TC_PARALLEL_POINTS 50000
 #define TC_PRODUCT_POINTS 200000
 
-/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
-#define TC_SHORT 16
+/* Most rows of a matrix whose products with a vector are added up on the stack. */
+#define TC_ROWS 8192
 
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
 #define TC_BLAS_SERIAL 6
@@ -78,11 +78,14 @@ TC_POW(z, double complex)
 static inline void tc_zero(void *start, int64_t bytes, int threads)
 {
     const int64_t piece = 1 << 20;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (bytes > 4*piece)
+    if (threads == 1 || bytes <= 4*piece) {  /* to begin a team of one thread takes time, too */
+        memset(start, 0, (size_t)bytes);
+        return;
+    }
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t n = 0; n < bytes; n += piece) {
         memset((char *)start + n, 0, (size_t)tc_min(piece, bytes - n));
     }
-    (void)threads;
 }
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
@@ -136,47 +139,62 @@ static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
     (void)threads;
 }
 
-/* sum(p) a[p] x[p]: the partial sums are as many as a compiler puts into vectors without changing
+/* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
+#define TC_SHORT_d (1 ? 64 : 16)
+
+#if 1
+typedef double tc_quad_d __attribute__((
+    vector_size(4*sizeof(double)), aligned(sizeof(double)), may_alias));
+#endif
+
+/* sum(p) a[p] x[p*step_x]: the partial sums are as many as a compiler puts into vectors without changing
  * their order.
  */
-static inline double tc_dot_d(int64_t k, const double *a, const double *x)
+static inline double tc_dot_d(int64_t k, const double *a, const double *x, int64_t step_x)
 {
     enum { SUMS = 16 };
     double part[SUMS] = {0}, sum = 0;
     int64_t p = 0;
-    for (; p + SUMS <= k; p += SUMS) {
+    for (; step_x == 1 && p + SUMS <= k; p += SUMS) {
         for (int n = 0; n < SUMS; ++n) part[n] += a[p + n]*x[p + n];
     }
     for (int n = 0; n < SUMS/2; ++n) part[n] += part[n + SUMS/2];
     for (int n = 0; n < SUMS/2; ++n) sum += part[n];
-    for (; p < k; ++p) sum += a[p]*x[p];
+    for (; p < k; ++p) sum += a[p]*x[p*step_x];
     return sum;
 }
 
-/* sum[i] = sum(p) a[i*row + p] x[p*step_x] of some rows, each of which lies dense. Short ones take
- * turns, so that none waits for its own last sum.
+/* sum[i] = sum(p) a[i*row + p] x[p*step_x] of some rows, each of which lies dense. Short ones take turns,
+ * four at a time, so that none waits for its own last sum.
  */
 static inline void tc_dots_d(int64_t rows, int64_t k, const double *a, int64_t row,
     const double *x, int64_t step_x, double *sum)
 {
     int64_t i = 0;
-    if (step_x == 1 && k >= TC_SHORT) {
-        for (; i < rows; ++i) sum[i] = tc_dot_d(k, a + i*row, x);
-    }
-    for (; i + 4 <= rows; i += 4) {
+    for (; k < TC_SHORT_d && i + 4 <= rows; i += 4) {
         const double *const l0 = a + i*row, *const l1 = l0 + row;
         const double *const l2 = l1 + row, *const l3 = l2 + row;
         double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-        for (int64_t p = 0; p < k; ++p) {
+        int64_t p = 0;
+#if 1
+        tc_quad_d v0 = {0}, v1 = {0}, v2 = {0}, v3 = {0};
+        for (; step_x == 1 && p + 4 <= k; p += 4) {
+            const tc_quad_d factor = *(const tc_quad_d *)(x + p);
+            v0 += *(const tc_quad_d *)(l0 + p)*factor;
+            v1 += *(const tc_quad_d *)(l1 + p)*factor;
+            v2 += *(const tc_quad_d *)(l2 + p)*factor;
+            v3 += *(const tc_quad_d *)(l3 + p)*factor;
+        }
+        s0 = (v0[0] + v0[1]) + (v0[2] + v0[3]), s1 = (v1[0] + v1[1]) + (v1[2] + v1[3]);
+        s2 = (v2[0] + v2[1]) + (v2[2] + v2[3]), s3 = (v3[0] + v3[1]) + (v3[2] + v3[3]);
+#endif
+        for (; p < k; ++p) {
             const double factor = x[p*step_x];
             s0 += l0[p]*factor, s1 += l1[p]*factor, s2 += l2[p]*factor, s3 += l3[p]*factor;
         }
         sum[i] = s0, sum[i + 1] = s1, sum[i + 2] = s2, sum[i + 3] = s3;
     }
-    for (; i < rows; ++i) {
-        sum[i] = 0;
-        for (int64_t p = 0; p < k; ++p) sum[i] += a[i*row + p]*x[p*step_x];
-    }
+    for (; i < rows; ++i) sum[i] = tc_dot_d(k, a + i*row, x, step_x);
 }
 
 /* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: four lines are
@@ -208,7 +226,7 @@ static void tc_sums_d(tc_blas_gemv_d *blas, int64_t rows, int64_t k, const doubl
 {
     const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
     const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
-    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT : 1)) {
+    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT_d : 1)) {
         if (column == 1) tc_dots_d(rows, k, a, row, x, step_x, sum);
         else tc_lines_d(rows, k, a, column, x, step_x, sum);
         return;
@@ -220,17 +238,36 @@ static void tc_sums_d(tc_blas_gemv_d *blas, int64_t rows, int64_t k, const doubl
     blas(column == 1 ? "T" : "N", &high, &wide, &one, a, &lda, x, &step, &one, sum, &next);
 }
 
-/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i], beta 0 or 1: a is read once, where it lies. Rows of a
- * lie dense where column is 1, else its columns do. Threads share the rows; few of them are summed
- * piece by piece, and the pieces added in the order of the threads.
+/* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i] of some rows, beta 0 or 1. */
+static void tc_vector_part_d(tc_blas_gemv_d *blas, int64_t rows, int64_t k, double alpha,
+    const double *a, int64_t row, int64_t column, const double *x, int64_t step_x,
+    double beta, double *y, int64_t step_y)
+{
+    double sum[TC_ROWS];
+    for (int64_t first = 0; first < rows; first += TC_ROWS) {
+        const int64_t part = tc_min(TC_ROWS, rows - first);
+        tc_sums_d(blas, part, k, a + first*row, row, column, x, step_x, sum);
+        for (int64_t i = 0; i < part; ++i) {
+            double *const target = y + (first + i)*step_y;
+            *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
+        }
+    }
+}
+
+/* The same of a whole matrix, which is read once, where it lies. Rows of a lie dense where column is 1,
+ * else its columns do. Threads share the rows; few of them are summed piece by piece, and the pieces added
+ * in the order of the threads. One thread begins no team of threads, which takes as long as a short sum.
  */
 static void tc_vector_d(tc_blas_gemv_d *blas, int threads, int64_t m, int64_t k,
     double alpha, const double *a, int64_t row, int64_t column, const double *x, int64_t step_x,
     double beta, double *y, int64_t step_y)
 {
-    enum { PART = 8192, FEW = 64, LEAST = 16 };
-    if ((double)m*k <= TC_PRODUCT_POINTS) threads = 1;
-    if (threads > 1 && m < LEAST*threads && m <= FEW) {
+    enum { FEW = 64, LEAST = 16 };
+    if (threads == 1 || (double)m*k <= TC_PRODUCT_POINTS) {
+        tc_vector_part_d(blas, m, k, alpha, a, row, column, x, step_x, beta, y, step_y);
+        return;
+    }
+    if (m < LEAST*threads && m <= FEW) {
         double pieces[threads][FEW];
         const int64_t length = (k + threads - 1)/threads;
         #pragma omp parallel for schedule(static) num_threads(threads)
@@ -246,16 +283,11 @@ static void tc_vector_d(tc_blas_gemv_d *blas, int threads, int64_t m, int64_t k,
         }
         return;
     }
-    const int64_t rows = tc_max(LEAST, tc_min(PART, (m + threads - 1)/threads));
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    const int64_t rows = tc_max(LEAST, tc_min(TC_ROWS, (m + threads - 1)/threads));
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int64_t first = 0; first < m; first += rows) {
-        const int64_t part = tc_min(rows, m - first);
-        double sum[PART];
-        tc_sums_d(blas, part, k, a + first*row, row, column, x, step_x, sum);
-        for (int64_t i = 0; i < part; ++i) {
-            double *const target = y + (first + i)*step_y;
-            *target = alpha*sum[i] + (beta == 0 ? 0 : *target);
-        }
+        tc_vector_part_d(blas, tc_min(rows, m - first), k, alpha, a + first*row, row, column, x,
+            step_x, beta, y + first*step_y, step_y);
     }
 }
 
@@ -285,8 +317,12 @@ static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
         tc_plain_gemm_d(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
+    const int m_ = (int)m, n_ = (int)n, k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
     /* Where the BLAS was told to use one thread, each of ours computes a part of C. */
-    if (!table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) threads = 1;
+    if (threads == 1 || !table[TC_BLAS_SERIAL] || (double)m*n*k < TC_PRODUCT_POINTS) {
+        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a, &lda_, b, &ldb_, &beta, c, &ldc_);
+        return;
+    }
     int strips = 1;
     for (int rows = 2; rows <= threads; ++rows) {
         if (threads%rows == 0 && m/rows + n/(threads/rows) < m/strips + n/(threads/strips)) {
@@ -295,13 +331,12 @@ static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
     }
     const int64_t high = (m + strips - 1)/strips, parts = threads/strips;
     const int64_t wide = (n + parts - 1)/parts;
-    const int k_ = (int)k, lda_ = (int)lda, ldb_ = (int)ldb, ldc_ = (int)ldc;
-    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    #pragma omp parallel for schedule(static) num_threads(threads)
     for (int part = 0; part < threads; ++part) {
         const int64_t i = part%strips*high, j = part/strips*wide;
-        const int m_ = (int)tc_min(high, m - i), n_ = (int)tc_min(wide, n - j);
-        if (m_ <= 0 || n_ <= 0) continue;
-        blas(&flip_a, &flip_b, &m_, &n_, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
+        const int rows = (int)tc_min(high, m - i), columns = (int)tc_min(wide, n - j);
+        if (rows <= 0 || columns <= 0) continue;
+        blas(&flip_a, &flip_b, &rows, &columns, &k_, &alpha, a + (flip_a == 'N' ? i : i*lda), &lda_,
             b + (flip_b == 'N' ? j*ldb : j), &ldb_, &beta, c + i + j*ldc, &ldc_);
     }
 }
