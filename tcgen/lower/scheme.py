@@ -30,7 +30,9 @@ _THIN = 256  # the short side of a product that the BLAS is slow at
 _WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
 _STEPS = 8  # summed points beside which columns may be stored in any order
 _REACH = 32  # rows to a summed point that still do
-_TILE = 8  # rows and columns that fill registers
+_TILE = 8  # rows and columns that fill registers,
+_PAIR = 2  # and so few that the BLAS is slower still where it adds up doubles
+_BEYOND = 32  # summed points beyond storing what they add up to
 DEEP = 384  # summed points of a staged tile, which the kernel takes at once
 
 
@@ -41,7 +43,8 @@ def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
     the work, and the generated kernel is faster.
     """
     sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
-    enough = prod(sides) >= _WORTH and min(sides[:2]) >= _TILE
+    least = _PAIR if product.dtype == "float64" and sides[2] >= _BEYOND else _TILE
+    enough = prod(sides) >= _WORTH and min(sides[:2]) >= least
     return product.dtype != "complex128" and enough and min(sides) <= _THIN
 
 
@@ -132,7 +135,8 @@ def _scheme(plain: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, in
     """
     a, b, m, n, k = plain.a, plain.b, plain.m, plain.n, plain.k
     rows, columns, summed = (elements(g, extents) for g in (m, n, k))
-    if columns <= _TURNED and rows * summed >= _LARGE:
+    calls = elements(plain.batch, extents)
+    if columns <= _TURNED and rows * summed * calls >= _LARGE:
         lanes = fastest(a, buffers[a.buffer])
         if lanes == m[-1].name:
             return Scheme(pack_a=columns > _NARROW)
