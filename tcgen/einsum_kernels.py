@@ -231,8 +231,9 @@ def _count() -> int:
 
 def _alike(one: Artifact, other: Artifact) -> bool:
     """True for artifacts that compute the same at any extents."""
-    same = replace(one.manifest, planning_extents=other.manifest.planning_extents)
-    return same == other.manifest and one.files == other.files
+    if one.files != other.files:
+        return False
+    return replace(one.manifest, planning_extents=other.manifest.planning_extents) == other.manifest
 
 
 @lru_cache(maxsize=4096)
