@@ -40,8 +40,8 @@ def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
     """True for a product that the BLAS could compute as it lies, but not at speed.
 
     The BLAS packs all of both operands; where one side of the product is short, that is much of
-    the work, and the generated kernel is faster. It leaves registers empty where that side is
-    shorter than a tile, which only doubles of longer sums make up for.
+    the work, and the generated kernel is faster. Where rows or columns are fewer than those of a
+    tile, the kernel leaves registers empty: it is faster then for doubles and sums of some length.
     """
     sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
     least = _PAIR if product.dtype == "float64" and sides[2] >= _BEYOND else _TILE
