@@ -11,7 +11,14 @@ from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
-_TILE = ("c/contract_pack.c", "c/contract_fetch.c", "c/contract_turn.c", "c/contract_tile.c")
+_TILE = (
+    "c/contract_pack.c",
+    "c/contract_fetch.c",
+    "c/contract_turn.c",
+    "c/contract_band.c",
+    "c/contract_tile.c",
+    "c/contract_turning.c",
+)
 _CALLERS = {
     "blocks": (
         "c/contract_work.c",
@@ -24,7 +31,6 @@ _CALLERS = {
     ),
     "staged": (
         "c/contract_work.c",
-        "c/contract_band.c",
         "c/contract_stage_layout.c",
         "c/contract_stage.c",
         "c/contract_staged.c",

@@ -1,11 +1,24 @@
-/* Begin the band of the next square: the lines with which its rows begin and end are fetched. */
-static void tc_begin_band_$kind(const tc_turning_$kind *t)
+#ifdef TC_MERGE_$kind
+/* Store the line of a row of a band that a square completes, or keep it at one of the ends. */
+static inline __attribute__((always_inline)) void tc_join_line_$kind(
+    tc_band_$kind *band, int64_t row, tc_vec_$kind x, int64_t element, tc_vec_$kind *end)
+{
+    const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
+    band->before[row] = x;
+    if (end) end[row] = line;
+    else if (row < band->rows) TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
+}
+#endif
+
+/* Begin the band of a square: the lines with which its rows begin and end are fetched. */
+static __attribute__((noinline)) void tc_begin_band_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at)
 {
     tc_band_$kind *const band = t->band;
     const tc_pick_$kind lanes = {TC_EACH(TC_NUMBER, 0, 0)};
-    band->rows = tc_min(TC_LANES, t->rows - t->next.row);
+    band->rows = tc_min(TC_LANES, t->rows - at->row);
     for (int64_t n = 0; n < band->rows; ++n) {
-        $real *const start = t->next.to + t->next.c_row[n];
+        $real *const start = at->to + at->c_row[n];
         const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
         if (begin > 0) __builtin_prefetch(start, 1, 3);
         if ((begin + t->run)%TC_LINE > 0) __builtin_prefetch(start + t->run - 1, 1, 3);
@@ -25,7 +38,7 @@ static inline void tc_store_end_$kind($real *to, tc_vec_$kind line, int64_t firs
 #endif
 
 /* Store the lines with which the rows of a band begin and end. */
-static void tc_store_ends_$kind(const tc_turning_$kind *t)
+static __attribute__((noinline)) void tc_store_ends_$kind(const tc_turning_$kind *t)
 {
 #ifdef TC_MERGE_$kind
     const tc_band_$kind *const band = t->band;
@@ -41,34 +54,4 @@ static void tc_store_ends_$kind(const tc_turning_$kind *t)
 #else
     (void)t;
 #endif
-}
-
-/* So many squares at most belong to the band of the next one. */
-static int64_t tc_within_band_$kind(const tc_turning_$kind *t, int64_t squares)
-{
-    if (t->way != TC_ACROSS_LINES) return squares;
-    return tc_min(squares, (t->all_run - t->next.element)/TC_LINE);
-}
-
-/* After so many squares, end a band that is complete. */
-static void tc_end_band_$kind(const tc_turning_$kind *t, int64_t squares)
-{
-    if (t->way != TC_ACROSS_LINES || squares == 0 || t->next.element > 0) return;
-    tc_store_ends_$kind(t);
-    if (t->left > 0) tc_begin_band_$kind(t);
-}
-
-/* Turn and store the rest of a block. */
-static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
-{
-    while (t->left > 0) {
-        switch (t->way) {
-        case TC_BY_LINES: tc_turn_square_$kind(t, &t->next, TC_BY_LINES); break;
-        case TC_BY_SQUARES: tc_turn_square_$kind(t, &t->next, TC_BY_SQUARES); break;
-        default: tc_turn_square_$kind(t, &t->next, TC_ACROSS_LINES);
-        }
-        tc_next_square_$kind(t, &t->next);
-        --t->left;
-        tc_end_band_$kind(t, 1);
-    }
 }

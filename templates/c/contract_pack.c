@@ -51,14 +51,14 @@ typedef $number tc_pick_row_$kind __attribute__((vector_size(TC_SIDE*$bytes)));
 static inline __attribute__((always_inline)) void tc_turn_half_$kind(tc_vec_$kind *x)
 {
     (void)x;
-#if TC_LANES >= 16
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 4, TC_LANES/2)
+#if TC_LANES >= 4
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 1, TC_LANES/2)
 #endif
 #if TC_LANES >= 8
     TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 2, TC_LANES/2)
 #endif
-#if TC_LANES >= 4
-    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 1, TC_LANES/2)
+#if TC_LANES >= 16
+    TC_TURN(tc_vec_$kind, tc_pick_$kind, TC_EACH, TC_LANES, 4, TC_LANES/2)
 #endif
 }
 

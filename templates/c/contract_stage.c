@@ -15,7 +15,22 @@ static __attribute__((noinline)) void tc_turn_edges_$kind(const tc_turning_$kind
     }
 }
 
-/* Steps from one square to the next where ``tiles`` tiles of so many steps turn the block before. */
+/* Turn and store the rest of a block. */
+static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
+{
+    while (t->left > 0) {
+        switch (t->way) {
+        case TC_BY_LINES: tc_turn_square_half_$kind(t, &t->next, t->half, TC_BY_LINES); break;
+        case TC_BY_SQUARES: tc_turn_square_half_$kind(t, &t->next, t->half, TC_BY_SQUARES); break;
+        default: tc_turn_square_half_$kind(t, &t->next, t->half, TC_ACROSS_LINES);
+        }
+        t->half = !t->half;
+        if (!t->half) tc_next_square_$kind(t, &t->next);
+        --t->left;
+    }
+}
+
+/* Steps from one half of a square to the next where ``tiles`` tiles of so many steps turn the block before. */
 static int64_t tc_gap_$kind(const tc_turning_$kind *before, int64_t tiles, int64_t steps)
 {
     return tc_max(1, tiles*steps/tc_max(1, before->left));
@@ -48,15 +63,15 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
     const int64_t panels = tc_min(s->together, w->cut.panels - first), tiles = panels*across;
-    const int64_t squares = before->left, step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
-    const int64_t pace = (squares*TC_PACE + run*tiles - 1)/(run*tiles);
+    const int64_t halves = before->left, step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
+    const int64_t pace = (halves*TC_PACE + run*tiles - 1)/(run*tiles);
     const tc_origin origin = {0};
     int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
     const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
     tc_run_$kind *const *const run_tile = tc_staged_left_$kind[s->way];
     int64_t done = 0, rows, unused;
     tc_staged_panel_$kind panel[TC_STRIPS];
-    /* The first columns pack a panel each of whose points lies on a page of its own, or that only then fits
+    /* The first tile packs a panel each of whose points lies on a page of its own, or that only then fits
      * the first-level cache: in place there is a line more for each point.
      */
     const int far = step*(int64_t)sizeof($real) >= TC_PAGE;
@@ -73,7 +88,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t beyond = tc_stage_source_$kind(w, s, next);
     tc_look_ahead_$kind(ahead, w, s, first, a_depth, step, across);
     tc_tiles_$kind tile = {
-        .depth = summed, .origin = &origin,
+        .tiles = across, .depth = summed, .origin = &origin, .b = right, .c_column = here,
         .turning = before, .gap = tc_gap_$kind(before, run*tiles, summed),
     };
     for (int64_t f = 0; f < run; ++f) {
@@ -84,7 +99,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
             tile.fetch_from = (const char *)(a + panel[0].source + along[f + 1]);
         }
         int64_t fetched = 0;
-        const int64_t lines = ahead->count, share = lines/tiles + 1;
+        const int64_t lines = ahead->count, share = (lines + tiles - 1)/tiles;
         for (int64_t q = 0; q < panels; ++q) {
             const int64_t apart = panel[q].height*TC_LANES;
             tile.a = a + panel[q].source + along[f];
@@ -98,20 +113,12 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
                 tc_read_packed_$kind(&tile, left, apart);
             }
             tile.c = buffer + f*s->pitch + panel[q].row;
-            tile.tiles = tile.copy ? 1 : across;
-            for (int64_t j = 0; j < across; j += tile.tiles, tile.tiles = across - j) {
-                if (j > 0) tc_read_packed_$kind(&tile, left, apart);
-                tile.b = right + j*TC_COLUMNS*summed;
-                tile.c_column = here + j*TC_COLUMNS;
-                tile.fetch = ahead->list + fetched;
-                tile.fetches = tc_min(share, (lines - fetched)/tile.tiles);
-                fetched += tile.fetches*tile.tiles;
-                done += tile.tiles;
-                tile.squares = tc_within_band_$kind(before,
-                    tc_min(pace*done/TC_PACE - (squares - before->left), before->left));
-                run_tile[panel[q].height](&tile);
-                tc_end_band_$kind(before, tile.squares);
-            }
+            tile.fetch = ahead->list + fetched;
+            tile.fetches = tc_min(share, (lines - fetched + across - 1)/across);
+            fetched += tile.fetches*across;
+            done += across;
+            tile.halves = tc_min(pace*done/TC_PACE - (halves - before->left), before->left);
+            run_tile[panel[q].height](&tile);
         }
     }
 }
@@ -122,7 +129,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
 {
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed;
-    const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels, squares = before->left;
+    const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels, halves = before->left;
     const int64_t line = 64/(int64_t)sizeof($real);
     /* Columns start within a line, so that there is one more, unless they follow each other. */
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
@@ -135,7 +142,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     }
     tc_tiles_$kind tile = {
         .tiles = 1, .depth = summed, .origin = &origin, .b = b, .b_column = places, .b_row = b_depth,
-        .c_column = here, .fetch = fetch->list, .turning = before,
+        .c_column = here, .fetch = fetch->list, .turning = before, 
         .gap = tc_gap_$kind(before, tiles, summed),
     };
     for (int64_t f = 0; f < run; f += TC_COLUMNS) {
@@ -151,7 +158,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             int64_t high;
             tile.c = buffer + f*s->pitch + tc_panel(&w->cut, q, &height, &high);
             tile.a = left + q*slot;
-            tile.squares = squares*++done/tiles - (squares - before->left);
+            tile.halves = (halves*++done/tiles - (halves - before->left))/2*2;
             tile.fetches = tc_take_$kind(fetch, share);
             tile.fetch_from = (const char *)fetch->from;
             run_tile[height](&tile);
@@ -239,7 +246,6 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             tc_begin_turning_$kind(&now);
             tc_turn_edges_$kind(&now);
             before = now;
-            if (s->way == TC_ACROSS_LINES) tc_begin_band_$kind(&before);
         }
         tc_turn_rest_$kind(&before);
     }

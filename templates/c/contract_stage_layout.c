@@ -151,7 +151,7 @@ static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kin
     return lines;
 }
 
-/* Lines of a group of panels for one summed point, and those for all of them in bytes, of which the last
+/* Lines of a group of panels for one summed point, and those for all of them in bytes, behind which the last
  * one comes ``spare`` times more.
  */
 typedef struct {
@@ -175,5 +175,5 @@ static void tc_look_ahead_$kind(tc_ahead_$kind *ahead, const tc_work_$kind *w,
         }
     }
     for (int64_t n = 0; count > 0 && n < spare; ++n) ahead->list[count + n] = ahead->list[count - 1];
-    ahead->count = count > 0 ? count + spare : 0;
+    ahead->count = count;
 }

@@ -55,9 +55,9 @@ typedef struct {
     int64_t fetches, stores;
     tc_pending_$kind *leave;  /* where lines are left that the next tile stores, or not */
     int add, far;  /* to what is there; out of the caches */
-    $real *copy;                /* where tiles pack what they read in place, or not, */
-    tc_turning_$kind *turning;  /* and a block that is turned meanwhile, so many squares of it: */
-    int64_t squares, gap;       /* the next one after this many steps */
+    $real *copy;                /* where the first tile packs what it reads in place for the others, or not, */
+    tc_turning_$kind *turning;  /* and a block that is turned meanwhile, so many halves of its squares: */
+    int64_t halves, gap;        /* the next one after this many steps */
 } tc_tiles_$kind;
 
 /* Let tiles store what waits, or the first one if others leave lines. */
@@ -75,10 +75,9 @@ static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
 }
 
 static inline __attribute__((always_inline)) void tc_multiply_$kind(
-    const tc_tiles_$kind *t, const int height, const int left, const int right, const int turning,
-    const int way)
+    const tc_tiles_$kind *t, const int height, const int left, const int right)
 {
-    const int64_t depth = t->depth, a_step = t->a_step;
+    const int64_t depth = t->depth;
     const int64_t *b_column = t->b_column, *c_column = t->c_column;
     const tc_origin *origin = t->origin;
     const $real *panel = t->a, *columns = t->b;
@@ -86,20 +85,6 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const char *const fetch_from = t->fetch_from;
     const tc_line_$kind *store = t->store;
     int64_t stores = t->stores, next_line = t->next_line, next_along = t->next_along, along = 0;
-    /* Field by field: a copy of all waits until those that were just written are in the cache. */
-    tc_turning_$kind *const turned = turning ? t->turning : 0;
-    tc_square_$kind square = {0};
-    int64_t squares = 0;
-    $real *copy = turning && left != TC_PACKED ? t->copy : 0;
-    if (turning) {
-        square.from = turned->next.from;
-        square.to = turned->next.to;
-        square.c_row = turned->next.c_row;
-        square.column = turned->next.column;
-        square.row = turned->next.row;
-        square.element = turned->next.element;
-        squares = t->squares;
-    }
     for (int64_t tile = t->tiles; tile > 0; --tile) {
         tc_vec_$kind sum[TC_COLUMNS][3];
         _Pragma("GCC unroll 8")
@@ -108,7 +93,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
         }
         $real *const c = ($real *)(t->c + origin->c);
-        if (!turning && t->far) {  /* the target arrives while the tile is computed */
+        if (t->far) {  /* the target arrives while the tile is computed */
             for (int j = 0; j < TC_COLUMNS; ++j) {
                 const $real *const to = c + $parts*c_column[j];
                 _Pragma("GCC unroll 3")
@@ -123,65 +108,36 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         const $real *column[TC_COLUMNS];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + b_column[j];
-        const $real *along_a = a;
-        int64_t bend = 0, due = 0;  /* where another run of columns begins, and the next square is turned */
-        for (int64_t p = 0; p < depth || (tile == 1 && squares > 0);) {
-            int64_t end = depth;
-            if (turning && left != TC_PACKED) {
-                if (p == bend && p < depth) {
-                    along_a = a + a_column[p];
-                    bend += t->a_run;
-                }
-                end = tc_min(end, bend);
+        _Pragma("GCC unroll 1")
+        for (int64_t p = 0; p < depth; ++p) {
+            if (p < stores) {
+                tc_pass_line_$kind(store, along);
+                store += next_line;
+                along += next_along;
             }
-            if (turning) {
-                if (p >= due || p == depth) {
-                    if (squares > 0) {
-                        tc_turn_square_$kind(turned, &square, way);
-                        tc_next_square_$kind(turned, &square);
-                        --squares;
-                    }
-                    due = p + t->gap;
-                }
-                end = tc_min(end, due);
+            if (p < fetches) __builtin_prefetch(fetch_from + fetch[p], 0, 2);
+            const $real *from = left == TC_PACKED ? a : a + a_column[p];
+            tc_vec_$kind x[3];
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) {
+                x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
+                TC_KEEP(x[v]);
             }
-            _Pragma("GCC unroll 1")
-            for (; p < end; ++p) {
-                if (!turning && p < stores) {
-                    tc_pass_line_$kind(store, along);
-                    store += next_line;
-                    along += next_along;
-                }
-                if (p < fetches) __builtin_prefetch(fetch_from + fetch[p], 0, 2);
-                const $real *from = left == TC_PACKED ? a : turning ? along_a : a + a_column[p];
-                tc_vec_$kind x[3];
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
                 _Pragma("GCC unroll 3")
-                for (int v = 0; v < height; ++v) {
-                    x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
-                    TC_KEEP(x[v]);
-                }
-                if (turning && left != TC_PACKED && copy) {
-                    _Pragma("GCC unroll 3")
-                    for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];
-                    copy += height*TC_LANES;
-                }
-                _Pragma("GCC unroll 8")
-                for (int j = 0; j < TC_COLUMNS; ++j) {
-                    const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
-                    _Pragma("GCC unroll 3")
-                    for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
-                }
-                if (left == TC_PACKED) a += height*TC_LANES;
-                if (turning && left != TC_PACKED) along_a += a_step;
-                if (right == TC_PACKED) b += TC_COLUMNS;
+                for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
             }
+            if (left == TC_PACKED) a += height*TC_LANES;
+            if (right == TC_PACKED) b += TC_COLUMNS;
         }
-        for (int64_t n = depth; !turning && n < stores; ++n, store += next_line, along += next_along) {
+        for (int64_t n = depth; n < stores; ++n, store += next_line, along += next_along) {
             tc_pass_line_$kind(store, along);
         }
         for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 2);
         fetch += fetches;
-        tc_pending_$kind *const leave = turning ? 0 : t->leave;
+        tc_pending_$kind *const leave = t->leave;
         if (leave) {
             _Pragma("GCC unroll 8")
             for (int j = 0; j < TC_COLUMNS; ++j) {
@@ -197,7 +153,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             next_along = along = 0;
             stores = leave->count = TC_COLUMNS*height;
         } else {
-            const int add = turning ? 0 : t->add;
+            const int add = t->add;
             _Pragma("GCC unroll 8")
             for (int j = 0; j < TC_COLUMNS; ++j) {
                 $real *const to = c + $parts*c_column[j];
@@ -217,10 +173,6 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             b_column += right == TC_PACKED ? 0 : TC_COLUMNS;
             columns += right == TC_PACKED ? depth*TC_COLUMNS : 0;
         }
-    }
-    if (turning) {
-        turned->next = square;
-        turned->left -= t->squares;
     }
 }
 

@@ -7,7 +7,8 @@
 #define TC_TILE(height)                                                                         \
     static __attribute__((noinline)) void tc_tile_${kind}_##height(const tc_tiles_$kind *t)     \
     {                                                                                           \
-        tc_multiply_$kind(t, height, $left, $right, $turning, TC_WAY);                          \
+        if ($turning) tc_multiply_turning_$kind(t, height, $left, $right, TC_WAY);              \
+        else tc_multiply_$kind(t, height, $left, $right);                                       \
     }
 #if TC_WAY < 2 || defined(TC_MERGE_$kind)
 TC_TILE(1)

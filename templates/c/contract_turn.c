@@ -37,7 +37,8 @@ typedef struct {
     const int64_t *c_row, *c_column;
     int add, way;  /* to what is there; how it is stored, */
     tc_band_$kind *band;  /* across lines */
-    int64_t left;  /* squares, from this one on */
+    int64_t left;  /* halves of squares, from this half of this square on */
+    int64_t half;
     tc_square_$kind next;
 } tc_turning_$kind;
 
@@ -45,7 +46,8 @@ static void tc_begin_turning_$kind(tc_turning_$kind *t)
 {
     t->all_rows = (t->rows + (t->way != TC_BY_LINES ? TC_LANES - 1 : 0))/TC_LANES*TC_LANES;
     t->all_run = (t->run + (t->way != TC_BY_LINES ? TC_LINE - 1 : 0))/TC_LINE*TC_LINE;
-    t->left = t->columns*(t->all_rows/TC_LANES)*(t->all_run/TC_LINE);
+    t->left = 2*t->columns*(t->all_rows/TC_LANES)*(t->all_run/TC_LINE);
+    t->half = 0;
     t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0};
 }
 
@@ -123,56 +125,6 @@ static __attribute__((noinline, cold)) void tc_turn_part_$kind(
         tc_turn_$kind(x);
         for (int64_t n = 0; n < rows && wide > 0; ++n) {
             tc_part_$kind(at->to + at->c_row[n] + f, x[n], 0, wide, t->add);
-        }
-    }
-}
-
-#ifdef TC_MERGE_$kind
-/* Store the line of a row of a band that a square completes, or keep it at one of the ends. */
-static inline __attribute__((always_inline)) void tc_join_line_$kind(
-    tc_band_$kind *band, int row, tc_vec_$kind x, int64_t element, tc_vec_$kind *end)
-{
-    const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
-    band->before[row] = x;
-    if (end) end[row] = line;
-    else if (row < band->rows) TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
-}
-#endif
-
-/* Turn and store a square: whole lines, or as much of it as there is. */
-static inline __attribute__((always_inline)) void tc_turn_square_$kind(
-    const tc_turning_$kind *t, const tc_square_$kind *at, const int way)
-{
-    if (way == TC_BY_SQUARES) tc_fetch_square_$kind(t, at);
-    if (way == TC_BY_SQUARES && (t->rows - at->row < TC_LANES || t->run - at->element < TC_LINE)) {
-        tc_turn_part_$kind(t, at);
-        return;
-    }
-#ifdef TC_MERGE_$kind
-    tc_vec_$kind *const end = at->element == 0 ? t->band->first
-        : at->element + TC_LINE == t->all_run ? t->band->last : 0;
-#endif
-    _Pragma("GCC unroll 8")
-    for (int part = 0; part < 2*TC_SQUARES; ++part) {
-        tc_vec_$kind x[TC_LANES/2];
-        const int side = part/TC_SQUARES, s = part%TC_SQUARES;
-        tc_read_half_$kind(x, at->from + s*TC_LANES*t->pitch + side*(TC_LANES/2), t->pitch);
-        _Pragma("GCC unroll 8")
-        for (int n = 0; n < TC_LANES/2; ++n) {
-            const int row = side*(TC_LANES/2) + n;
-#ifdef TC_MERGE_$kind
-            if (way == TC_ACROSS_LINES) {
-                tc_join_line_$kind(t->band, row, x[n], at->element, end);
-                continue;
-            }
-#endif
-            $real *const to = at->to + at->c_row[row] + s*TC_LANES;
-            if (way == TC_BY_LINES) {
-                TC_STREAM_$kind((tc_vec_$kind *)to, x[n]);
-            } else {
-                if (t->add) x[n] += *(const tc_any_$kind *)to;
-                *(tc_any_$kind *)to = x[n];
-            }
         }
     }
 }

@@ -1,0 +1,171 @@
+/* Turn and store half of a square: whole lines, or, with its first half, as much of it as there is. */
+static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at, int64_t half, const int way)
+{
+    if (way == TC_BY_SQUARES && !half) tc_fetch_square_$kind(t, at);
+    if (way == TC_BY_SQUARES && (t->rows - at->row < TC_LANES || t->run - at->element < TC_LINE)) {
+        if (!half) tc_turn_part_$kind(t, at);
+        return;
+    }
+#ifdef TC_MERGE_$kind
+    tc_vec_$kind *const end = at->element == 0 ? t->band->first
+        : at->element + TC_LINE == t->all_run ? t->band->last : 0;
+#endif
+    if (way == TC_ACROSS_LINES && at->element == 0 && !half) tc_begin_band_$kind(t, at);
+    const int64_t first = half*(TC_LANES/2), pitch = t->pitch;
+    const $real *const from = at->from + first;
+    const int64_t *const c_row = at->c_row + first;
+    $real *const row = at->to;
+    _Pragma("GCC unroll 4")
+    for (int s = 0; s < TC_SQUARES; ++s) {
+        tc_vec_$kind x[TC_LANES/2];
+        tc_read_half_$kind(x, from + s*TC_LANES*pitch, pitch);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LANES/2; ++n) {
+#ifdef TC_MERGE_$kind
+            if (way == TC_ACROSS_LINES) {
+                tc_join_line_$kind(t->band, first + n, x[n], at->element, end);
+                continue;
+            }
+#endif
+            $real *const to = row + c_row[n] + s*TC_LANES;
+            if (way == TC_BY_LINES) {
+                TC_STREAM_$kind((tc_vec_$kind *)to, x[n]);
+            } else {
+                if (t->add) x[n] += *(const tc_any_$kind *)to;
+                *(tc_any_$kind *)to = x[n];
+            }
+        }
+    }
+    if (way == TC_ACROSS_LINES && at->element + TC_LINE == t->all_run && half) tc_store_ends_$kind(t);
+}
+
+/* Steps of a tile from p up to stop, so many ``together``: ``fetching`` a line at each of them, ``copying`` the
+ * panel that is read in place. What does not change within them is not asked at each.
+ */
+#define TC_DO(what) _Pragma(#what)
+#undef TC_TOGETHER
+#if TC_VECTOR == 64
+#define TC_TOGETHER 2
+#else
+#define TC_TOGETHER 1
+#endif
+#define TC_STEPS(together, fetching, copying)                                                    \
+    TC_DO(GCC unroll together)                                                                   \
+    for (; p < stop; ++p) {                                                                      \
+        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 2);                           \
+        tc_vec_$kind x[3];                                                                       \
+        _Pragma("GCC unroll 3")                                                                  \
+        for (int v = 0; v < height; ++v) {                                                       \
+            x[v] = *(const tc_any_$kind *)(a + v*TC_LANES);                                      \
+            TC_KEEP(x[v]);                                                                       \
+            if (copying) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];                            \
+        }                                                                                        \
+        if (copying) copy += height*TC_LANES;                                                    \
+        _Pragma("GCC unroll 8")                                                                  \
+        for (int j = 0; j < TC_COLUMNS; ++j) {                                                   \
+            const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];                     \
+            _Pragma("GCC unroll 3")                                                              \
+            for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;                                \
+        }                                                                                        \
+        a += a_step;                                                                             \
+        if (right == TC_PACKED) b += TC_COLUMNS;                                                 \
+    }
+
+/* Tiles beside which a block is turned. The first one may pack what it reads in place, for the others. */
+static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
+    const tc_tiles_$kind *t, const int height, const int left, const int right, const int way)
+{
+    const int64_t depth = t->depth, gap = t->gap, fetches = t->fetches;
+    int64_t a_step = left == TC_PACKED ? height*TC_LANES : t->a_step;
+    int64_t a_run = left == TC_PACKED ? depth : t->a_run;
+    const int64_t *c_column = t->c_column, *fetch = t->fetch;
+    const $real *panel = t->a, *columns = t->b;
+    $real *copy = left != TC_PACKED ? t->copy : 0;
+    tc_turning_$kind *const turned = t->turning;
+    tc_square_$kind at = {0};  /* field by field: a copy waits until what was just written is in the cache */
+    at.from = turned->next.from;
+    at.to = turned->next.to;
+    at.c_row = turned->next.c_row;
+    at.column = turned->next.column;
+    at.row = turned->next.row;
+    at.element = turned->next.element;
+    int64_t half = turned->half;
+    const int64_t halves = half + t->halves;
+    for (int64_t tile = t->tiles; tile > 0; --tile) {
+        tc_vec_$kind sum[TC_COLUMNS][3];
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) {
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
+        }
+        const $real *a = panel, *b = columns;
+        const $real *column[TC_COLUMNS];
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b : b + t->b_column[j];
+        const char *const fetch_from = t->fetch_from;
+        const int64_t *const b_row = t->b_row;
+        int64_t p = 0, bend = a_run, due = 0;  /* where another run of columns begins; when halves are due */
+        while (p < depth) {
+            if (half < halves && p >= due) {
+                tc_turn_square_half_$kind(turned, &at, half & 1, way);
+                if (half & 1) tc_next_square_$kind(turned, &at);
+                ++half;
+                due += gap;
+                if (way == TC_BY_SQUARES && (half & 1) && half < halves) {  /* its lines are in the cache */
+                    tc_turn_square_half_$kind(turned, &at, 1, way);
+                    tc_next_square_$kind(turned, &at);
+                    ++half;
+                    due += gap;
+                }
+            }
+            const int fetching = p < fetches;
+            const int64_t end = half < halves ? tc_min(depth, due) : depth;
+            const int64_t stop = tc_min(tc_min(end, bend), fetching ? fetches : depth);
+            if (right != TC_PACKED) {  /* addresses fill the registers */
+                TC_STEPS(1, fetching, 0)
+            } else if (left != TC_PACKED && copy && fetching) {
+                TC_STEPS(TC_TOGETHER, 1, 1)
+            } else if (left != TC_PACKED && copy) {
+                TC_STEPS(TC_TOGETHER, 0, 1)
+            } else if (fetching) {
+                TC_STEPS(TC_TOGETHER, 1, 0)
+            } else {
+                TC_STEPS(TC_TOGETHER, 0, 0)
+            }
+            if (p == bend && p < depth) {
+                a = panel + t->a_column[p];
+                bend += a_run;
+            }
+        }
+        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 2);
+        fetch += fetches;
+        _Pragma("GCC unroll 8")
+        for (int j = 0; j < TC_COLUMNS; ++j) {
+            $real *const to = ($real *)t->c + c_column[j];
+            _Pragma("GCC unroll 3")
+            for (int v = 0; v < height; ++v) *(tc_any_$kind *)(to + v*TC_LANES) = sum[j][v];
+        }
+        if (left != TC_PACKED && copy) {
+            panel = t->copy;
+            a_step = height*TC_LANES;
+            a_run = depth;
+            copy = 0;
+        }
+        c_column += TC_COLUMNS;
+        columns += right == TC_PACKED ? depth*TC_COLUMNS : 0;
+    }
+    for (; half < halves; ++half) {
+        tc_turn_square_half_$kind(turned, &at, half & 1, way);
+        if (half & 1) tc_next_square_$kind(turned, &at);
+    }
+    turned->next.from = at.from;
+    turned->next.to = at.to;
+    turned->next.c_row = at.c_row;
+    turned->next.column = at.column;
+    turned->next.row = at.row;
+    turned->next.element = at.element;
+    turned->half = half & 1;
+    turned->left -= t->halves;
+}
+
