@@ -36,3 +36,34 @@ def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> N
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+WITHOUT_TILES = """\
+#!/bin/sh
+for word; do
+    case $word in *.c) head -1 "$word" | grep -q TC_WAY && exit 1 ;; esac
+done
+exec cc "$@"
+"""
+STAGED = """\
+import numpy as np, tcgen
+a = np.random.default_rng(0).random((72, 330, 80))
+b = np.random.default_rng(1).random((24, 330))
+assert np.allclose(tcgen.einsum("adb,cd->cba", a, b), np.einsum("adb,cd->cba", a, b))
+"""
+
+
+def test_a_kernel_that_a_compiler_refuses_is_replaced_with_a_warning(tmp_path: Path) -> None:
+    compiler = tmp_path / "cc"
+    compiler.write_text(WITHOUT_TILES)
+    compiler.chmod(0o755)
+    for refused, settings in ((False, {}), (True, {"TCGEN_CC": str(compiler)})):
+        settings["TCGEN_CACHE_DIR"] = str(tmp_path / f"cache{refused}")
+        done = subprocess.run(
+            [sys.executable, "-c", STAGED],
+            env=os.environ | settings,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert ("a contraction takes several times as long" in done.stderr) == refused

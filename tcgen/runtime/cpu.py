@@ -6,10 +6,10 @@ survive a fork, and waiting for them would hang.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import itertools
 import os
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -112,9 +112,16 @@ class _Stages:
         table[way][:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{kind}"))
 
     def _answer(self, of_columns: int, way: int) -> None:
-        """Without tiles C goes on to blocks, which say why if they cannot be compiled either."""
-        with contextlib.suppress(TcgenError):
+        """Without tiles C goes on to blocks, which take several times as long; a warning says why."""
+        try:
             self.link(TURNING[of_columns], way)
+        except TcgenError as error:
+            warnings.warn(
+                "a contraction takes several times as long without the tiles that turn its target:"
+                f"\n{error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 _LOCK = Lock()
