@@ -112,7 +112,7 @@ class _Stages:
         table[way][:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{kind}"))
 
     def _answer(self, of_columns: int, way: int) -> None:
-        """Without tiles C goes on to blocks, which take several times as long; a warning says why."""
+        """Without tiles C goes on to blocks, which take several times as long; a warning tells."""
         try:
             self.link(TURNING[of_columns], way)
         except TcgenError as error:
