@@ -142,7 +142,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     }
     tc_tiles_$kind tile = {
         .tiles = 1, .depth = summed, .origin = &origin, .b = b, .b_column = places, .b_row = b_depth,
-        .c_column = here, .fetch = fetch->list, .turning = before, 
+        .c_column = here, .fetch = fetch->list, .turning = before,
         .gap = tc_gap_$kind(before, tiles, summed),
     };
     for (int64_t f = 0; f < run; f += TC_COLUMNS) {
@@ -158,7 +158,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
             int64_t high;
             tile.c = buffer + f*s->pitch + tc_panel(&w->cut, q, &height, &high);
             tile.a = left + q*slot;
-            tile.halves = (halves*++done/tiles - (halves - before->left))/2*2;
+            tile.halves = (halves*++done/tiles - (halves - before->left))/2*2;  /* whole squares */
             tile.fetches = tc_take_$kind(fetch, share);
             tile.fetch_from = (const char *)fetch->from;
             run_tile[height](&tile);
