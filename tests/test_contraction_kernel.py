@@ -13,14 +13,11 @@ from typing import Any
 import hand_modules as hand
 import numpy as np
 import pytest
+from contraction_programs import contraction_of, program_for
 
 import tcgen
-from tcgen.config import Options
-from tcgen.driver import compile_system
 from tcgen.emit import emit_artifact
-from tcgen.emit.scope import statements
 from tcgen.errors import VerifyError
-from tcgen.frontend.einsum import Kernel, einsum_system
 from tcgen.interp import run_module
 from tcgen.ir.loops import BandVar, Gemm, Module, Scheme, Stmt
 from tcgen.ir.tensor import Role, Space, Storage
@@ -116,28 +113,6 @@ LABELS = {
 }
 
 
-def contraction_of(module: Module) -> Gemm:
-    """The only contraction of a module, inside loops over slices or not."""
-    (product,) = (s for s, _ in statements(module.kernels[0].body) if isinstance(s, Gemm))
-    return product
-
-
-def program_for(labels: str, extents: dict[str, int], dtype: str) -> tuple[Program, Module]:
-    """A contraction of two operands as the driver compiles it; one space for each letter."""
-    inputs, output = labels.split("->")
-    letters = sorted(set(inputs) - {","})
-    numbers = {c: n for n, c in enumerate(letters)}
-    kernel = Kernel(
-        tuple(tuple(numbers[c] for c in text) for text in inputs.split(",")),
-        tuple(numbers[c] for c in output),
-    )
-    system = einsum_system(kernel, None)
-    bases = [s.name for s in system.spaces]
-    planning = tuple(sorted((base, extents[c]) for base, c in zip(bases, letters, strict=True)))
-    made = compile_system(system, Options(extents=planning, dtype=dtype))
-    return Program(made.artifact), made.module
-
-
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
 def test_large_operands(labels: str) -> None:
     """Extents at which the operands are read in place and tiles are staged, and odd ones."""
@@ -216,42 +191,6 @@ def test_sums_of_several_blocks(labels: str, dtype: str) -> None:
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=30 * tolerance)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize(
-    "labels",
-    [
-        "aebd,ce->dcba",  # rows b, d in one run of the operand
-        "afbce,df->edcba",  # rows b, c, e in one run, in another order in the target
-        "dacfe,fb->edcba",  # rows d and c apart from e
-        "acd,db->cba",  # columns hold the target's fastest axis
-    ],
-)
-@pytest.mark.parametrize("even", [True, False])
-def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> None:
-    """Groups of rows that end within an axis, at its end, or go on in the next one."""
-    large, small = labels.split("->")[0].split(",")
-    sizes = {3: (48, 72, 40), 4: (16, 24, 16, 24), 5: (16, 24, 8, 16, 24)}[len(large)]
-    extents = {c: n if even else n + 1 + n % 3 for c, n in zip(large, sizes, strict=True)}
-    extents |= {c: 24 if even else 21 for c in small if c not in large}
-    program, module = program_for(labels, extents, "float64")
-    (product,) = module.kernels[0].body
-    assert isinstance(product, Gemm)
-    assert product.scheme is not None
-    assert product.scheme.stage
-    random = np.random.default_rng(3)
-    operands = [
-        random.standard_normal([extents[c] for c in text])
-        for text in labels.split("->")[0].split(",")
-    ]
-    expected = np.einsum(labels, *operands, optimize=True)
-    try:
-        tcgen.set_threads(threads)
-        got = program(x0=operands[0], x1=operands[1])["y"]
-    finally:
-        tcgen.set_threads(None)
-    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
-
-
 def test_schemes_follow_the_layout() -> None:
     chosen = {}
     for name, labels in LABELS.items():
@@ -278,19 +217,6 @@ def test_a_program_holds_the_parts_of_the_kernel_that_it_needs(labels: str) -> N
     program, _ = program_for(labels, extents, "float64")
     files = [path for path, _ in program.artifact.files if path.startswith("contract_")]
     assert set(files) == {f"contract_{part}_float64.c" for part in PARTS[labels]}
-
-
-@pytest.mark.parametrize("labels", ["aebd,ce->dcba", "dabe,ec->dcba"])
-def test_staged_programs_run_at_extents_that_no_stage_holds(labels: str) -> None:
-    """More summed points than a block has, and extents of 1 that leave nothing to turn."""
-    program, _ = program_for(labels, dict.fromkeys("abd", 72) | {"c": 24, "e": 24}, "float64")
-    random = np.random.default_rng(2)
-    operands = labels.split("->")[0].split(",")
-    for e, rest in ((401, 3), (9, 1)):
-        extents = dict.fromkeys("abcd", rest) | {"e": e, "a": 7}
-        arrays = [random.standard_normal([extents[c] for c in text]) for text in operands]
-        expected = np.einsum(labels, *arrays, optimize=True)
-        np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])

@@ -1,34 +1,23 @@
 #ifdef TC_MERGE_$kind
+/* Elements of a line: the last ones of what was turned before, behind them the first ones of x. */
+static inline __attribute__((always_inline)) tc_vec_$kind tc_merge_$kind(
+    const tc_band_$kind *band, int64_t row, tc_vec_$kind x)
+{
+    const tc_pick_$kind lanes = {TC_EACH(TC_NUMBER, 0, 0)};
+    return TC_MERGE_$kind(x, band->before[row], lanes - ($number)band->begin[row]);
+}
+
 /* Store the line of a row of a band that a square completes, or keep it at one of the ends. */
 static inline __attribute__((always_inline)) void tc_join_line_$kind(
-    tc_band_$kind *band, int64_t row, tc_vec_$kind x, int64_t element, tc_vec_$kind *end)
+    const tc_turning_$kind *t, const tc_square_$kind *at, int64_t row, tc_vec_$kind x, tc_vec_$kind *end)
 {
-    const tc_vec_$kind line = TC_MERGE_$kind(x, band->before[row], band->from[row]);
-    band->before[row] = x;
+    const tc_vec_$kind line = tc_merge_$kind(at->band, row, x);
+    at->band->before[row] = x;
+    $real *const to = at->to + at->band->place[row];
     if (end) end[row] = line;
-    else if (row < band->rows) TC_STREAM_$kind((tc_vec_$kind *)(band->to[row] + element), line);
-}
-#endif
-
-/* Begin the band of a square: the lines with which its rows begin and end are fetched. */
-static __attribute__((noinline)) void tc_begin_band_$kind(
-    const tc_turning_$kind *t, const tc_square_$kind *at)
-{
-    tc_band_$kind *const band = t->band;
-    const tc_pick_$kind lanes = {TC_EACH(TC_NUMBER, 0, 0)};
-    band->rows = tc_min(TC_LANES, t->rows - at->row);
-    for (int64_t n = 0; n < band->rows; ++n) {
-        $real *const start = at->to + at->c_row[n];
-        const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
-        if (begin > 0) __builtin_prefetch(start, 1, 3);
-        if ((begin + t->run)%TC_LINE > 0) __builtin_prefetch(start + t->run - 1, 1, 3);
-        band->begin[n] = begin;
-        band->to[n] = start - begin;
-        band->from[n] = (lanes - ($number)begin) & (2*TC_LANES - 1);
-    }
+    else if (at->row + row < t->rows) TC_STREAM_$kind((tc_vec_$kind *)to, line);
 }
 
-#ifdef TC_MERGE_$kind
 /* Store elements first to last of a line; nobody has fetched it where these are all. */
 static inline void tc_store_end_$kind($real *to, tc_vec_$kind line, int64_t first, int64_t last)
 {
@@ -37,21 +26,40 @@ static inline void tc_store_end_$kind($real *to, tc_vec_$kind line, int64_t firs
 }
 #endif
 
+/* Begin the band of a square where its rows begin or end in this block: the lines are fetched. */
+static __attribute__((noinline)) void tc_begin_band_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at)
+{
+    tc_band_$kind *const band = at->band;
+    const int64_t rows = tc_min(TC_LANES, t->rows - at->row);
+    for (int64_t n = 0; n < rows; ++n) {
+        $real *const start = at->to + at->c_row[n];
+        const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
+        if (t->begins && begin > 0) __builtin_prefetch(start, 1, 3);
+        if (t->ends && (begin + t->run)%TC_LINE > 0) __builtin_prefetch(start + t->run - 1, 1, 3);
+        band->begin[n] = begin;
+        band->place[n] = at->c_row[n] - begin;
+    }
+}
+
 /* Store the lines with which the rows of a band begin and end. */
-static __attribute__((noinline)) void tc_store_ends_$kind(const tc_turning_$kind *t)
+static __attribute__((noinline)) void tc_end_band_$kind(
+    const tc_turning_$kind *t, const tc_square_$kind *at)
 {
 #ifdef TC_MERGE_$kind
-    const tc_band_$kind *const band = t->band;
-    const int64_t last = t->all_run - TC_LINE;
-    for (int64_t n = 0; n < band->rows; ++n) {
+    const tc_band_$kind *const band = at->band;
+    const int64_t last = t->all_run - TC_LINE, rows = tc_min(TC_LANES, t->rows - at->row);
+    for (int64_t n = 0; n < rows; ++n) {
         const int64_t begin = band->begin[n], end = begin + t->run;
-        const tc_vec_$kind x = band->before[n], rest = TC_MERGE_$kind(x, x, band->from[n]);
-        $real *const to = band->to[n];
-        tc_store_end_$kind(to, band->first[n], begin, end);
-        if (last > 0) tc_store_end_$kind(to + last, band->last[n], 0, end - last);
+        const tc_vec_$kind rest = tc_merge_$kind(band, n, band->before[n]);
+        $real *const to = at->to - at->element + band->place[n];
+        if (t->begins) tc_store_end_$kind(to, t->lines->first[n], begin, end);
+        if (!t->ends) continue;
+        if (last > 0 || !t->begins) tc_store_end_$kind(to + last, t->lines->last[n], 0, end - last);
         if (end > t->all_run) tc_store_end_$kind(to + t->all_run, rest, 0, end - t->all_run);
     }
 #else
     (void)t;
+    (void)at;
 #endif
 }

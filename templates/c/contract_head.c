@@ -127,8 +127,9 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of staged columns on their way through a buffer, */
-#define TC_STAGED 344064         /* of staged rows, */
-#define TC_JOINED 1310720        /* and of those from which lines are put together */
+#define TC_STAGED 393216         /* of staged rows, */
+#define TC_GOING 172032          /* of those that go on in the next block, at most twice as many, */
+#define TC_JOINED 655360         /* and of those whose columns follow each other, too */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
@@ -150,7 +151,9 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_WIDE 24               /* by how many */
 #define TC_LONG 6                /* most lines of a row of a staged block: */
 #define TC_HIDING 40             /* half of them beside fewer summed points, else a third, if rows are many; */
-#define TC_LONGER 12             /* of one that begins and ends within lines */
+#define TC_LONGER 12             /* of one that begins and ends within lines, */
+#define TC_CARRIED 4             /* and, at least half of them, of one that goes on in the next block */
+#define TC_LASTING 32            /* lines of a whole row, of which those at its ends are few */
 #define TC_AHEAD 4               /* squares between fetching the target and storing it */
 #define TC_FETCHES 512           /* lines that a tile fetches */
 #define TC_ADDRESSES (TC_VECTOR/8)  /* of lines, computed at a time */

@@ -25,7 +25,7 @@ static __attribute__((noinline)) void tc_turn_rest_$kind(tc_turning_$kind *t)
         default: tc_turn_square_half_$kind(t, &t->next, t->half, TC_ACROSS_LINES);
         }
         t->half = !t->half;
-        if (!t->half) tc_next_square_$kind(t, &t->next);
+        if (!t->half) tc_next_square_$kind(t, &t->next, t->way);
         --t->left;
     }
 }
@@ -183,9 +183,10 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     const int64_t room = s->pitch*s->width
         *(s->of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS);
     $real *const buffers = s->of_columns ? right : left + slot;
+    tc_band_$kind *const bands = (tc_band_$kind *)(buffers + 2*room);
     tc_fetch_$kind fetch;
     tc_ahead_$kind ahead = {.lines = 0};
-    tc_band_$kind band;
+    tc_ends_$kind lines;
     int64_t along[TC_LONGER*TC_LINE], unused;
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
@@ -212,9 +213,9 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                     b, b_column + j, b_depth, w->alpha);
             }
         }
-        tc_turning_$kind before = {.left = 0, .way = s->way, .band = &band};
-        const int64_t end = s->blocks*(share + 1)/shares;
-        for (int64_t block = s->blocks*share/shares; block < end; ++block) {
+        tc_turning_$kind before = {.left = 0, .way = s->way};
+        const int64_t begin = s->blocks*share/shares, end = s->blocks*(share + 1)/shares;
+        for (int64_t block = begin; block < end; ++block) {
             int64_t panel, element, from, to, next_panel, next_element, next;
             tc_stage_place_$kind(w, s, block, &panel, &element, &from, &to);
             tc_stage_place_$kind(w, s, tc_min(block + 1, end - 1), &next_panel, &next_element, &next,
@@ -225,7 +226,9 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             tc_turning_$kind now = {
                 .from = buffer, .pitch = s->pitch, .width = s->width, .columns = 1, .run = run,
                 .c = w->c + c_start + to, .c_row = places, .c_column = c_column, .add = w->add,
-                .way = s->way, .band = &band,
+                .way = s->way, .bands = bands, .lines = &lines,
+                .begins = element == 0 || block == begin,
+                .ends = element + run == s->fast || block + 1 == end,
             };
             if (s->of_columns) {
                 now.rows = tc_points(&w->m);

@@ -24,6 +24,31 @@ static int tc_way_$kind(const tc_work_$kind *w, int of_columns)
     return TC_BY_SQUARES;
 }
 
+/* Panels of which a block of so many columns and elements of a row fits ``room``. */
+static int64_t tc_stage_panels_$kind(int64_t room, int64_t columns, int64_t width)
+{
+    return (room/(columns*width) - 64/(int64_t)sizeof($real))/(3*TC_LANES);
+}
+
+/* Elements of a row of a block where lines of the target are put together, and room for the block. Rows whose
+ * columns follow each other are whole, if that is possible. Runs of the operand that are read whole count more
+ * than long rows and than little room.
+ */
+static int64_t tc_stage_joined_$kind(const tc_work_$kind *w, int64_t fast, int64_t columns, int64_t *room)
+{
+    const int64_t line = 64/(int64_t)sizeof($real), all = (fast + line - 1)/line;
+    const int joined = all <= TC_LONGER && w->n.axes == 1 && w->n.y[0] == fast;
+    const int64_t most = joined ? all : tc_min(TC_CARRIED, all), least = joined ? all : tc_min(TC_CARRIED/2, all);
+    const int64_t once = (joined ? TC_JOINED : TC_GOING)/$bytes;
+    for (*room = once; *room <= 2*once; *room += once) {
+        for (int64_t lines = most; lines >= least; --lines) {
+            if (tc_stage_panels_$kind(*room, columns, lines*line) >= w->cut.pieces) return lines*line;
+        }
+    }
+    *room = once;
+    return most*line;
+}
+
 /* Blocks of a contraction whose fastest axes are ``along``; none where two buffers do not fit. */
 static tc_stages_$kind tc_stages_of_$kind(
     const tc_work_$kind *w, int of_columns, const tc_walk *along, int way)
@@ -38,41 +63,44 @@ static tc_stages_$kind tc_stages_of_$kind(
     const int64_t slot = 3*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
     const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
-    const int longer = way == TC_ACROSS_LINES;
-    int64_t room = (of_columns ? TC_BUFFER : longer ? TC_JOINED : TC_STAGED)/$bytes;
-    int64_t most_lines = TC_LONG;
+    const int across = way == TC_ACROSS_LINES;
+    const int64_t memory = of_columns ? w->blocks.right : w->blocks.left - slot;
+    const int64_t bands = across ? (int64_t)sizeof(tc_band_$kind)/(TC_LANES*$bytes) : 0;  /* of a row */
+    int64_t room = (of_columns ? TC_BUFFER : TC_STAGED)/$bytes;
     if (of_columns) {
         if (tc_points(&w->m) > w->blocks.rows || w->cut.panels*slot > w->blocks.left) return s;
-        room = tc_min(room, w->blocks.right/2);
         s.together = w->cut.panels;
     } else {
         if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
-        room = tc_min(room, (w->blocks.left - slot)/2);
         /* Stores that jump to another page take longer, which a long sum hides: then more rows are better. */
-        const int64_t lines = longer ? TC_LONGER : summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
-        const int64_t width = tc_min(lines*line, (fast + line - 1)/line*line);
-        most_lines = tc_max(most_lines, lines);
-        s.together = tc_max(1, (room/(padded*width) - line)/(3*TC_LANES));
+        const int64_t lines = summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
+        const int64_t width = across ? tc_stage_joined_$kind(w, fast, padded, &room)
+            : tc_min(lines, (fast + line - 1)/line)*line;
+        room = tc_min(room, memory*width/(2*width + bands));
+        const int64_t listed = (TC_LISTED/summed - 1)*line/(3*TC_LANES);  /* those whose lines are fetched */
+        s.together = tc_max(1, tc_min(listed, tc_stage_panels_$kind(room, padded, width)));
         s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
     s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
-    const int64_t most = tc_min(room/(padded*s.pitch)/step*step, most_lines*line/step*step);
+    const int64_t row = padded*s.pitch, most_lines = across ? TC_LONGER : TC_LONG;
+    const int64_t fits = tc_min(room/row, (memory/row - bands)/2);
+    const int64_t most = tc_min(fits/step*step, most_lines*line/step*step);
     if (most < step) return s;
     const int64_t pieces = (fast + most - 1)/most;
     s.width = ((fast + pieces - 1)/pieces + step - 1)/step*step;
     s.others = of_columns ? columns : 1;
-    s.joined = longer && s.width >= fast && w->n.axes == 1 && w->n.y[0] == fast;
+    s.joined = across && s.width >= fast && w->n.axes == 1 && w->n.y[0] == fast;
     s.column = s.joined ? fast : s.width;
     const int64_t groups = (w->cut.panels + s.together - 1)/s.together;
     s.runs = (fast + s.width - 1)/s.width;
     s.blocks = s.others*s.runs*groups;
-    /* Rows lie near to each other in the operand, and often in the target. But lines of the target
-     * that two blocks share are written soon after each other.
+    /* Rows lie near to each other in the operand, and often in the target. Where lines are put together, the
+     * next block goes on where this one ends.
      */
-    const int64_t across = longer ? w->cut.run : tc_min(w->m.length[w->m.axes - 1], w->cut.run);
-    const int64_t stretch = (across + s.pitch - line - 1)/(s.pitch - line);
-    s.near = tc_on_lines_$kind(w) ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
+    const int64_t run = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
+    const int64_t stretch = (run + s.pitch - line - 1)/(s.pitch - line);
+    s.near = tc_on_lines_$kind(w) ? s.others*groups : of_columns || across || groups%stretch ? 1 : stretch;
     return s;
 }
 

@@ -50,7 +50,7 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     tc_take_axis(&along, group, fast, !of_columns);
     /* Longer rows of the target share fewer of their lines with others. */
     for (int d = group->axes - 2; d >= 0 && way == TC_ACROSS_LINES; --d) {
-        if (tc_points(&along) >= TC_LONGER*TC_LINE || group->y[d] != tc_points(&along)) continue;
+        if (tc_points(&along) >= TC_LASTING*TC_LINE || group->y[d] != tc_points(&along)) continue;
         tc_take_axis(&along, group, d, 0);
         d = group->axes - 1;
     }

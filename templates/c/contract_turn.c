@@ -4,26 +4,29 @@
 #define TC_LINE (64/$bytes)
 #define TC_SQUARES (64/TC_VECTOR)
 
+/* A band: TC_LANES rows of the target that begin ``begin`` elements after a line, at ``place``, and what was
+ * turned last of each: with the elements turned next it is a line. The next block often goes on there.
+ */
+typedef struct {
+    tc_vec_$kind before[TC_LANES];
+    int64_t place[TC_LANES], begin[TC_LANES];
+} tc_band_$kind;
+
+/* Lines with which the rows of a band begin and end, not all of which are theirs. */
+typedef struct {
+    tc_vec_$kind first[TC_LANES], last[TC_LANES];
+} tc_ends_$kind;
+
 /* A square of a block: where it lies in the buffer, and the target's places of its first row and of the
- * others; its column of the block, first row and first element.
+ * others; its column of the block, first row and first element, and its band.
  */
 typedef struct {
     const $real *from;
     $real *to;
     const int64_t *c_row;
     int64_t column, row, element;
+    tc_band_$kind *band;
 } tc_square_$kind;
-
-/* A band: ``rows`` rows of the target that begin ``begin`` elements after a line, at ``to``. A line is put
- * together of the elements that are turned and those turned before them, as ``from`` says; the lines with
- * which rows begin and end are left.
- */
-typedef struct {
-    int64_t rows, begin[TC_LANES];
-    $real *to[TC_LANES];
-    tc_vec_$kind before[TC_LANES], first[TC_LANES], last[TC_LANES];
-    tc_pick_$kind from[TC_LANES];
-} tc_band_$kind;
 
 /* A block of the target whose rows lie in lanes, in a buffer: it is turned square by square while the next
  * block is computed. Squares go along ``run`` elements of a row of the target, then along ``rows`` rows
@@ -36,7 +39,9 @@ typedef struct {
     $real *c;
     const int64_t *c_row, *c_column;
     int add, way;  /* to what is there; how it is stored, */
-    tc_band_$kind *band;  /* across lines */
+    tc_band_$kind *bands;  /* across lines; */
+    tc_ends_$kind *lines;
+    int begins, ends;      /* whether its rows do so in this block */
     int64_t left;  /* halves of squares, from this half of this square on */
     int64_t half;
     tc_square_$kind next;
@@ -48,11 +53,11 @@ static void tc_begin_turning_$kind(tc_turning_$kind *t)
     t->all_run = (t->run + (t->way != TC_BY_LINES ? TC_LINE - 1 : 0))/TC_LINE*TC_LINE;
     t->left = 2*t->columns*(t->all_rows/TC_LANES)*(t->all_run/TC_LINE);
     t->half = 0;
-    t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0};
+    t->next = (tc_square_$kind){t->from, t->c + t->c_column[0], t->c_row, 0, 0, 0, t->bands};
 }
 
 static inline __attribute__((always_inline)) void tc_next_square_$kind(
-    const tc_turning_$kind *t, tc_square_$kind *at)
+    const tc_turning_$kind *t, tc_square_$kind *at, const int way)
 {
     at->from += TC_LINE*t->pitch;
     at->to += TC_LINE;
@@ -60,6 +65,7 @@ static inline __attribute__((always_inline)) void tc_next_square_$kind(
     at->from += TC_LANES - t->all_run*t->pitch;
     at->to -= t->all_run;
     at->c_row += TC_LANES;
+    if (way == TC_ACROSS_LINES) ++at->band;
     at->element = 0;
     if ((at->row += TC_LANES) < t->all_rows) return;
     at->row = 0;

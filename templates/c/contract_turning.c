@@ -8,10 +8,11 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
         return;
     }
 #ifdef TC_MERGE_$kind
-    tc_vec_$kind *const end = at->element == 0 ? t->band->first
-        : at->element + TC_LINE == t->all_run ? t->band->last : 0;
+    tc_vec_$kind *const end = t->begins && at->element == 0 ? t->lines->first
+        : t->ends && at->element + TC_LINE == t->all_run ? t->lines->last : 0;
 #endif
-    if (way == TC_ACROSS_LINES && at->element == 0 && !half) tc_begin_band_$kind(t, at);
+    const int band_ends = way == TC_ACROSS_LINES && (t->begins || t->ends);
+    if (band_ends && !half && at->element == 0) tc_begin_band_$kind(t, at);
     const int64_t first = half*(TC_LANES/2), pitch = t->pitch;
     const $real *const from = at->from + first;
     const int64_t *const c_row = at->c_row + first;
@@ -24,7 +25,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
         for (int n = 0; n < TC_LANES/2; ++n) {
 #ifdef TC_MERGE_$kind
             if (way == TC_ACROSS_LINES) {
-                tc_join_line_$kind(t->band, first + n, x[n], at->element, end);
+                tc_join_line_$kind(t, at, first + n, x[n], end);
                 continue;
             }
 #endif
@@ -37,7 +38,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
             }
         }
     }
-    if (way == TC_ACROSS_LINES && at->element + TC_LINE == t->all_run && half) tc_store_ends_$kind(t);
+    if (band_ends && half && at->element + TC_LINE == t->all_run) tc_end_band_$kind(t, at);
 }
 
 /* Steps of a tile from p up to stop, so many ``together``: ``fetching`` a line at each of them, ``copying`` the
@@ -53,7 +54,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
 #define TC_STEPS(together, fetching, copying)                                                    \
     TC_DO(GCC unroll together)                                                                   \
     for (; p < stop; ++p) {                                                                      \
-        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 2);                           \
+        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 3);                           \
         tc_vec_$kind x[3];                                                                       \
         _Pragma("GCC unroll 3")                                                                  \
         for (int v = 0; v < height; ++v) {                                                       \
@@ -90,6 +91,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     at.column = turned->next.column;
     at.row = turned->next.row;
     at.element = turned->next.element;
+    if (way == TC_ACROSS_LINES) at.band = turned->next.band;
     int64_t half = turned->half;
     const int64_t halves = half + t->halves;
     for (int64_t tile = t->tiles; tile > 0; --tile) {
@@ -109,12 +111,12 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
         while (p < depth) {
             if (half < halves && p >= due) {
                 tc_turn_square_half_$kind(turned, &at, half & 1, way);
-                if (half & 1) tc_next_square_$kind(turned, &at);
+                if (half & 1) tc_next_square_$kind(turned, &at, way);
                 ++half;
                 due += gap;
                 if (way == TC_BY_SQUARES && (half & 1) && half < halves) {  /* its lines are in the cache */
                     tc_turn_square_half_$kind(turned, &at, 1, way);
-                    tc_next_square_$kind(turned, &at);
+                    tc_next_square_$kind(turned, &at, way);
                     ++half;
                     due += gap;
                 }
@@ -138,7 +140,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
                 bend += a_run;
             }
         }
-        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 2);
+        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 3);
         fetch += fetches;
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
@@ -157,7 +159,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     }
     for (; half < halves; ++half) {
         tc_turn_square_half_$kind(turned, &at, half & 1, way);
-        if (half & 1) tc_next_square_$kind(turned, &at);
+        if (half & 1) tc_next_square_$kind(turned, &at, way);
     }
     turned->next.from = at.from;
     turned->next.to = at.to;
@@ -165,6 +167,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     turned->next.column = at.column;
     turned->next.row = at.row;
     turned->next.element = at.element;
+    if (way == TC_ACROSS_LINES) turned->next.band = at.band;
     turned->half = half & 1;
     turned->left -= t->halves;
 }

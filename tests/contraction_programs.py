@@ -1,0 +1,32 @@
+"""Programs of one contraction, for tests of the generated kernel."""
+
+from __future__ import annotations
+
+from tcgen.config import Options
+from tcgen.driver import compile_system
+from tcgen.emit.scope import statements
+from tcgen.frontend.einsum import Kernel, einsum_system
+from tcgen.ir.loops import Gemm, Module
+from tcgen.runtime.program import Program
+
+
+def contraction_of(module: Module) -> Gemm:
+    """The only contraction of a module, inside loops over slices or not."""
+    (product,) = (s for s, _ in statements(module.kernels[0].body) if isinstance(s, Gemm))
+    return product
+
+
+def program_for(labels: str, extents: dict[str, int], dtype: str) -> tuple[Program, Module]:
+    """A contraction of two operands as the driver compiles it; one space for each letter."""
+    inputs, output = labels.split("->")
+    letters = sorted(set(inputs) - {","})
+    numbers = {c: n for n, c in enumerate(letters)}
+    kernel = Kernel(
+        tuple(tuple(numbers[c] for c in text) for text in inputs.split(",")),
+        tuple(numbers[c] for c in output),
+    )
+    system = einsum_system(kernel, None)
+    bases = [s.name for s in system.spaces]
+    planning = tuple(sorted((base, extents[c]) for base, c in zip(bases, letters, strict=True)))
+    made = compile_system(system, Options(extents=planning, dtype=dtype))
+    return Program(made.artifact), made.module

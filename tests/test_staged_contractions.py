@@ -1,0 +1,98 @@
+"""Contractions whose target is turned in a buffer, block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from contraction_programs import contraction_of, program_for
+
+import tcgen
+from tcgen.ir.loops import Gemm
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "aebd,ce->dcba",  # rows b, d in one run of the operand
+        "afbce,df->edcba",  # rows b, c, e in one run, in another order in the target
+        "dacfe,fb->edcba",  # rows d and c apart from e
+        "acd,db->cba",  # columns hold the target's fastest axis
+    ],
+)
+@pytest.mark.parametrize("even", [True, False])
+def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> None:
+    """Groups of rows that end within an axis, at its end, or go on in the next one."""
+    large, small = labels.split("->")[0].split(",")
+    sizes = {3: (48, 72, 40), 4: (16, 24, 16, 24), 5: (16, 24, 8, 16, 24)}[len(large)]
+    extents = {c: n if even else n + 1 + n % 3 for c, n in zip(large, sizes, strict=True)}
+    extents |= {c: 24 if even else 21 for c in small if c not in large}
+    program, module = program_for(labels, extents, "float64")
+    (product,) = module.kernels[0].body
+    assert isinstance(product, Gemm)
+    assert product.scheme is not None
+    assert product.scheme.stage
+    random = np.random.default_rng(3)
+    operands = [
+        random.standard_normal([extents[c] for c in text])
+        for text in labels.split("->")[0].split(",")
+    ]
+    expected = np.einsum(labels, *operands, optimize=True)
+    try:
+        tcgen.set_threads(threads)
+        got = program(x0=operands[0], x1=operands[1])["y"]
+    finally:
+        tcgen.set_threads(None)
+    np.testing.assert_allclose(got, expected, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "afbce,df->edcba",  # rows of the target of a and b, cut into blocks
+        "aebd,ce->dcba",
+        "dafe,fb->edba",  # the columns follow each other
+        "dafe,fb->deba",
+    ],
+)
+def test_lines_that_go_on_in_the_next_block(labels: str, threads: int, dtype: str) -> None:
+    """Rows of the target that begin and end within lines, in blocks that share them."""
+    extents = {"a": 37, "b": 11, "c": 5, "d": 59, "e": 23, "f": 17}
+    program, module = program_for(labels, extents, dtype)
+    scheme = contraction_of(module).scheme
+    assert scheme is not None
+    assert scheme.stage
+    random = np.random.default_rng(4)
+    operands = [
+        random.standard_normal([extents[c] for c in text]).astype(dtype)
+        for text in labels.split("->")[0].split(",")
+    ]
+    expected = np.einsum(labels, *operands, optimize=True)
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    for offset in (0, 1, 5):
+        memory = np.zeros(expected.size + 64, dtype)
+        start = -memory.ctypes.data % 64 // memory.itemsize + offset
+        out = memory[start : start + expected.size].reshape(expected.shape)
+        try:
+            tcgen.set_threads(threads)
+            program(x0=operands[0], x1=operands[1], out={"y": out})
+        finally:
+            tcgen.set_threads(None)
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance)
+        out[...] = 0
+        assert not memory.any()
+
+
+@pytest.mark.parametrize("labels", ["aebd,ce->dcba", "dabe,ec->dcba"])
+def test_staged_programs_run_at_extents_that_no_stage_holds(labels: str) -> None:
+    """More summed points than a block has, and extents of 1 that leave nothing to turn."""
+    program, _ = program_for(labels, dict.fromkeys("abd", 72) | {"c": 24, "e": 24}, "float64")
+    random = np.random.default_rng(2)
+    operands = labels.split("->")[0].split(",")
+    for e, rest in ((401, 3), (9, 1)):
+        extents = dict.fromkeys("abcd", rest) | {"e": e, "a": 7}
+        arrays = [random.standard_normal([extents[c] for c in text]) for text in operands]
+        expected = np.einsum(labels, *arrays, optimize=True)
+        np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
