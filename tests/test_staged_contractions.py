@@ -55,6 +55,7 @@ def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> N
         "aebd,ce->dcba",
         "dafe,fb->edba",  # the columns follow each other
         "dafe,fb->deba",
+        "dabe,ec->dcba",  # rows c are packed, columns a and b turned
     ],
 )
 def test_lines_that_go_on_in_the_next_block(labels: str, threads: int, dtype: str) -> None:

@@ -123,10 +123,19 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     }
 }
 
-/* The tiles of a block whose rows are packed: the other operand is read element by element. */
+/* The columns with which the next block begins: where the first one lies, and how far from it. */
+typedef struct {
+    const $real *from;
+    const int64_t *along;
+    int64_t count;
+} tc_following_$kind;
+
+/* The tiles of a block whose rows are packed: the other operand is read element by element, ``along`` the
+ * fastest axes.
+ */
 static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int64_t run,
-    const $real *b, const $real *following, const $real *left, const int64_t *b_depth,
-    $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
+    const int64_t *along, const $real *b, const tc_following_$kind *next, const $real *left,
+    const int64_t *b_depth, $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
 {
     const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels, halves = before->left;
@@ -136,22 +145,21 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const tc_origin origin = {0};
     tc_run_$kind *const *const run_tile = tc_staged_right_$kind[s->way];
     int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0;
-    for (int n = 0; n < TC_COLUMNS; ++n) {
-        here[n] = n*s->pitch;
-        steps[n] = n*s->fast_step;
-    }
+    for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->pitch;
     tc_tiles_$kind tile = {
         .tiles = 1, .depth = summed, .origin = &origin, .b = b, .b_column = places, .b_row = b_depth,
         .c_column = here, .fetch = fetch->list, .turning = before,
         .gap = tc_gap_$kind(before, tiles, summed),
     };
-    for (int64_t f = 0; f < run; f += TC_COLUMNS) {
-        const int64_t wide = tc_min(TC_COLUMNS, run - f);
-        for (int n = 0; n < TC_COLUMNS; ++n) {
-            places[n] = (f + tc_min(n, wide - 1))*s->fast_step;
+    for (int64_t f = 0, wide = tc_min(TC_COLUMNS, run); f < run; f += TC_COLUMNS) {
+        for (int n = 0; n < TC_COLUMNS; ++n) places[n] = along[f + tc_min(n, wide - 1)];
+        wide = tc_min(TC_COLUMNS, run - f - TC_COLUMNS);
+        for (int n = 0; n < wide; ++n) steps[n] = along[f + TC_COLUMNS + n] - along[f + TC_COLUMNS];
+        if (wide > 0) {
+            tc_aim_$kind(fetch, b + along[f + TC_COLUMNS], fetch->line_room, lines, steps, wide);
+        } else {
+            tc_aim_$kind(fetch, next->from, fetch->line_room, lines, next->along, next->count);
         }
-        tc_aim_$kind(fetch, f + TC_COLUMNS < run ? b + (f + TC_COLUMNS)*s->fast_step : following,
-            fetch->line_room, lines, steps, tc_min(TC_COLUMNS, s->fast));
         const int64_t share = fetch->left/w->cut.panels + 1;
         for (int64_t q = 0; q < w->cut.panels; ++q) {
             int height;
@@ -188,6 +196,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     tc_ahead_$kind ahead = {.lines = 0};
     tc_ends_$kind lines;
     int64_t along[TC_LONGER*TC_LINE], unused;
+    tc_stage_along_$kind(s, 0, tc_min(s->width, s->fast), along);  /* of one axis those of all blocks */
     for (int64_t batch = 0; batch < batches; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);
@@ -230,10 +239,15 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                 .begins = element == 0 || block == begin,
                 .ends = element + run == s->fast || block + 1 == end,
             };
+            if (s->along.axes > 1) tc_stage_along_$kind(s, element, run, along);
             if (s->of_columns) {
+                int64_t apart[TC_COLUMNS];
+                const int64_t *const first = s->along.axes > 1 ? apart : along;
+                const tc_following_$kind then = {b + next, first, tc_min(TC_COLUMNS, s->fast - next_element)};
+                if (first == apart) tc_stage_along_$kind(s, next_element, then.count, apart);
                 now.rows = tc_points(&w->m);
-                tc_stage_columns_$kind(w, s, run, b + from, b + next, left, b_depth, buffer,
-                    &before, &fetch);
+                tc_stage_columns_$kind(w, s, run, along, b + from, &then, left, b_depth, buffer, &before,
+                    &fetch);
             } else {
                 const int64_t start = tc_stage_first_$kind(w, s, panel, &now.rows);
                 for (int64_t n = 0, other[TC_NEARBY]; n < now.rows; n += TC_NEARBY) {
@@ -241,7 +255,6 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
                 }
                 now.columns = s->joined ? 1 : columns;
                 now.run *= s->joined ? columns : 1;
-                tc_stage_along_$kind(s, element, run, along);
                 tc_stage_rows_$kind(w, s, panel, run, along, a + from, next_panel, a + next, right,
                     a_depth, left, buffer, &before, &ahead);
             }

@@ -12,14 +12,12 @@ typedef struct {
 } tc_stages_$kind;
 
 /* How the target is stored. Lines are put together where that is not much work beside the sums. */
-static int tc_way_$kind(const tc_work_$kind *w, int of_columns)
+static int tc_way_$kind(const tc_work_$kind *w)
 {
     if (!w->add && tc_on_lines_$kind(w)) return TC_BY_LINES;
 #ifdef TC_MERGE_$kind
-    const int close = of_columns || tc_points(&w->k) >= TC_DEEP;
+    const int close = tc_points(&w->k) >= TC_DEEP;
     if (!w->add && !close && (uintptr_t)w->c%sizeof($real) == 0) return TC_ACROSS_LINES;
-#else
-    (void)of_columns;
 #endif
     return TC_BY_SQUARES;
 }
@@ -38,7 +36,8 @@ static int64_t tc_stage_joined_$kind(const tc_work_$kind *w, int64_t fast, int64
 {
     const int64_t line = 64/(int64_t)sizeof($real), all = (fast + line - 1)/line;
     const int joined = all <= TC_LONGER && w->n.axes == 1 && w->n.y[0] == fast;
-    const int64_t most = joined ? all : tc_min(TC_CARRIED, all), least = joined ? all : tc_min(TC_CARRIED/2, all);
+    const int64_t most = joined ? all : tc_min(TC_CARRIED, all);
+    const int64_t least = joined ? all : tc_min(TC_CARRIED/2, all);
     const int64_t once = (joined ? TC_JOINED : TC_GOING)/$bytes;
     for (*room = once; *room <= 2*once; *room += once) {
         for (int64_t lines = most; lines >= least; --lines) {

@@ -44,15 +44,16 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     if (of_columns == staged_rows) return 0;  /* axes of one point are left out */
     if (of_columns ? w.n.y[w.n.axes - 1] != 1 : w.m.x[w.m.axes - 1] != 1) return 0;
     tc_walk *const group = of_columns ? &w.n : &w.m;
-    const int way = tc_way_$kind(&w, of_columns);
+    const int way = tc_way_$kind(&w);
     if (of_columns) fast = w.n.axes - 1;
     tc_walk along = {.axes = 0};
     tc_take_axis(&along, group, fast, !of_columns);
     /* Longer rows of the target share fewer of their lines with others. */
-    for (int d = group->axes - 2; d >= 0 && way == TC_ACROSS_LINES; --d) {
+    const int lanes = !of_columns;  /* the last axis stays in the group */
+    for (int d = group->axes - 1 - lanes; d >= 0 && way == TC_ACROSS_LINES; --d) {
         if (tc_points(&along) >= TC_LASTING*TC_LINE || group->y[d] != tc_points(&along)) continue;
         tc_take_axis(&along, group, d, 0);
-        d = group->axes - 1;
+        d = group->axes - lanes;
     }
     const int64_t rows = tc_points(&w.m);
     w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), TC_LANES);
