@@ -44,7 +44,7 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     if (of_columns == staged_rows) return 0;  /* axes of one point are left out */
     if (of_columns ? w.n.y[w.n.axes - 1] != 1 : w.m.x[w.m.axes - 1] != 1) return 0;
     tc_walk *const group = of_columns ? &w.n : &w.m;
-    const int way = tc_way_$kind(&w);
+    int way = tc_way_$kind(&w);
     if (of_columns) fast = w.n.axes - 1;
     tc_walk along = {.axes = 0};
     tc_take_axis(&along, group, fast, !of_columns);
@@ -57,7 +57,11 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     }
     const int64_t rows = tc_points(&w.m);
     w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), TC_LANES);
-    const tc_stages_$kind s = tc_stages_of_$kind(&w, of_columns, &along, way);
+    tc_stages_$kind s = tc_stages_of_$kind(&w, of_columns, &along, way);
+    if (s.blocks == 0 && way == TC_ACROSS_LINES) {  /* a small one, with no room for what is carried */
+        way = TC_BY_SQUARES;
+        s = tc_stages_of_$kind(&w, of_columns, &along, way);
+    }
     if (s.blocks == 0) return 0;
     tc_run_$kind *const *const tiles = (of_columns ? tc_staged_right_$kind : tc_staged_left_$kind)[way];
     if (!tiles[1] && tc_make_$kind) tc_make_$kind(of_columns, way);
