@@ -4,11 +4,13 @@
     taskset -c 0 python benchmarks/ccsd_peers.py --system water --basis cc-pvtz --spin-orbital
 
 Closed shell: PySCF's ``cc.CCSD`` (C code, triangles of (ab|cd)) and ``cc.rccsd.RCCSD``, and ebcc's
-RCCSD; spin-orbital: PySCF's and ebcc's GCCSD. PySCF makes the integrals once and every program
-holds them in memory, in the form that it asks for; ours are bound to the program. One iteration
-is new amplitudes from old ones; ebcc returns residuals, to which the division is added. Each round
-times all programs, so that they meet the same machine; medians are shown, and the ratio of ours to
-each. Amplitudes are those of MP2 with small random singles, and all results must agree to 1e-9.
+RCCSD; spin-orbital: PySCF's and ebcc's GCCSD. Then ebcc's equations, which its authors factored,
+in other libraries' einsum in place of its own (jax: compiled as a whole). PySCF makes the integrals
+once and every program holds them in memory, in the form that it asks for; ours are bound to the
+program. One iteration is new amplitudes from old ones; ebcc returns residuals, to which the
+division is added. Each round times all programs, so that they meet the same machine; medians are
+shown, and the ratio of ours to each. Amplitudes are those of MP2 with small random singles, and all
+results must agree to 1e-9.
 
 Memory: a process for each program loads what that program needs and does two iterations; the table
 has its peak resident bytes, everything included. Needs PySCF and ebcc.
@@ -21,17 +23,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
-from peers import CPUINFO, add_options, set_environment
+import einsums
+from peers import HEADS, add_options, cells, machine, markdown, set_environment, take_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +41,8 @@ if TYPE_CHECKING:
     Arrays = dict[str, np.ndarray]
     Step = Callable[[], tuple[np.ndarray, np.ndarray]]
 
-CLOSED_SHELL = ("tcgen", "pyscf.ccsd", "pyscf.rccsd", "ebcc.rccsd")
-SPIN_ORBITAL = ("tcgen", "pyscf.gccsd", "ebcc.gccsd")
+CLOSED_SHELL = ("tcgen", "pyscf.ccsd", "pyscf.rccsd", "ebcc.rccsd", *einsums.LIBRARIES)
+SPIN_ORBITAL = ("tcgen", "pyscf.gccsd", "ebcc.gccsd", *einsums.LIBRARIES)
 BLOCKS = {
     False: ("oooo", "ovoo", "oovv", "ovov", "ovvv", "vvvv"),
     True: ("oooo", "ooov", "oovv", "ovov", "ovvv", "vvvv"),
@@ -148,8 +150,6 @@ def packs(options: argparse.Namespace) -> bool:
 
 def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespace) -> Step:
     """One iteration of a program as a function without arguments."""
-    import numpy as np
-
     t1, t2 = arrays["t1"], arrays["t2"]
     if name == "tcgen":
         import tcgen
@@ -176,26 +176,51 @@ def make_step(name: str, arrays: Arrays, folder: str, options: argparse.Namespac
 
     if name == "tcgen":
         return ours
-    if name.startswith("ebcc"):
-        from ebcc.codegen import GCCSD, RCCSD
-        from ebcc.util import Namespace
+    if name.startswith("pyscf"):
+        return pyscf_step(name, arrays, options)
+    residuals = ebcc_residuals(None if name.startswith("ebcc") else name, arrays, options)
+    return lambda: updated(*residuals())
 
-        module = GCCSD if options.spin_orbital else RCCSD
-        fock = Namespace(**{b: arrays[f"f_{b}"] for b in ("oo", "ov", "vv")}, vo=arrays["f_ov"].T)
-        blocks = {b: arrays[f"v_{b}"] for b in BLOCKS[options.spin_orbital]}
-        if options.spin_orbital:
-            blocks["ovoo"] = np.ascontiguousarray(blocks["ooov"].transpose(2, 3, 0, 1))
-            blocks["vvov"] = blocks["ovvv"].transpose(2, 3, 0, 1)
-        else:
-            blocks["ooov"] = np.ascontiguousarray(blocks["ovoo"].transpose(2, 3, 0, 1))
-        integrals = Namespace(**blocks)
 
-        def theirs() -> tuple[np.ndarray, np.ndarray]:
-            found = module.update_amps(f=fock, t1=t1, t2=t2, v=integrals)
-            return updated(found["t1new"], found["t2new"])
+def ebcc_residuals(library: str | None, arrays: Arrays, options: argparse.Namespace) -> Step:
+    """The residuals by ebcc's code, as it is or with the ``einsum`` of a library in it."""
+    import numpy as np
+    from ebcc.codegen import GCCSD, RCCSD
+    from ebcc.util import Namespace
 
-        return theirs
-    return pyscf_step(name, arrays, options)
+    fock = {b: arrays[f"f_{b}"] for b in ("oo", "ov", "vv")} | {"vo": arrays["f_ov"].T}
+    blocks = {b: arrays[f"v_{b}"] for b in BLOCKS[options.spin_orbital]}
+    if options.spin_orbital:
+        blocks["ovoo"] = np.ascontiguousarray(blocks["ooov"].transpose(2, 3, 0, 1))
+        blocks["vvov"] = blocks["ovvv"].transpose(2, 3, 0, 1)
+    else:
+        blocks["ooov"] = np.ascontiguousarray(blocks["ovoo"].transpose(2, 3, 0, 1))
+    module = GCCSD if options.spin_orbital else RCCSD
+    if library is None:
+        kept = {"f": Namespace(**fock), "v": Namespace(**blocks)}
+
+        def as_it_is() -> tuple[np.ndarray, np.ndarray]:
+            found = module.update_amps(t1=arrays["t1"], t2=arrays["t2"], **kept)
+            return found["t1new"], found["t2new"]
+
+        return as_it_is
+    used = einsums.load(library, options.threads)
+
+    def einsum(*operands: Any) -> Any:  # arrays and numbers of their indices in turn
+        *inputs, output = ("".join(chr(97 + i) for i in x) for x in (*operands[1::2], operands[-1]))
+        return used.einsum(f"{','.join(inputs)}->{output}", *operands[:-1:2])
+
+    names = vars(module) | {"einsum": einsum, "np": used.functions}
+    update = FunctionType(module.update_amps.__code__, names, argdefs=(None,) * 4)
+
+    def both(f: dict[str, Any], v: dict[str, Any], t1: Any, t2: Any) -> tuple[Any, Any]:
+        found = update(f=Namespace(**f), v=Namespace(**v), t1=t1, t2=t2)
+        return found["t1new"], found["t2new"]
+
+    compiled = used.compiled(both)
+    held = [{n: used.own(a) for n, a in each.items()} for each in (fock, blocks)]
+    t1, t2 = used.own(arrays["t1"]), used.own(arrays["t2"])
+    return lambda: tuple(used.back(x) for x in compiled(*held, t1, t2))
 
 
 def pyscf_step(name: str, arrays: Arrays, options: argparse.Namespace) -> Step:
@@ -244,21 +269,17 @@ def measure(
 
     clock = time.process_time if options.cpu_time else time.perf_counter
     steps = {name: make_step(name, arrays, folder, options) for name in names}
-    seconds: dict[str, list[float]] = {name: [] for name in names}
-    first: tuple[np.ndarray, np.ndarray] | None = None
-    for round_ in range(options.repeat + 1):
-        for name, step in steps.items():
-            start = clock()
-            found = step()
-            seconds[name].append(clock() - start)
-            if round_ == 0:
-                first = first or tuple(x.copy() for x in found)
-                for one, other in zip(first, found, strict=True):
-                    worst = float(np.abs(one - other).max())
-                    if worst > 1e-9:
-                        raise AssertionError(f"{name} differs from {names[0]} by {worst:.1e}")
-            del found
-    return {name: values[1:] for name, values in seconds.items()}
+    first: list[np.ndarray] = []
+
+    def check(name: str, found: tuple[np.ndarray, np.ndarray]) -> None:
+        if not first:
+            first.extend(x.copy() for x in found)
+        for one, other in zip(first, found, strict=True):
+            worst = float(np.abs(one - other).max())
+            if worst > 1e-9:
+                raise AssertionError(f"{name} differs from {names[0]} by {worst:.1e}")
+
+    return take_turns(steps, options.repeat, check, clock)
 
 
 def resident(name: str, folder: str) -> int:
@@ -284,15 +305,9 @@ def print_peak(name: str, folder: Path, options: argparse.Namespace) -> None:
 
 def table(seconds: dict[str, list[float]], bytes_: dict[str, int]) -> str:
     """The results as Markdown."""
-    lines = ["| program | seconds (median) | least | tcgen's time in it | peak resident GB |"]
-    lines.append("|---" * 5 + "|")
-    ours = seconds["tcgen"]
-    for name, values in seconds.items():
-        ratio = statistics.median(x / y for x, y in zip(ours, values, strict=True))
-        peak = f"{bytes_[name] / 1e9:.2f}" if name in bytes_ else ""
-        cells = [name, f"{statistics.median(values):.4f}", f"{min(values):.4f}", f"{ratio:.2f}"]
-        lines.append("| " + " | ".join([*cells, peak]) + " |")
-    return "\n".join(lines)
+    peaks = {name: f"{bytes_[name] / 1e9:.2f}" if name in bytes_ else "" for name in seconds}
+    rows = [[*cells(name, seconds), peaks[name]] for name in seconds]
+    return markdown((*HEADS, "peak resident GB"), rows)
 
 
 def main() -> None:
@@ -318,7 +333,9 @@ def main() -> None:
         print_peak(options.peak_of[0], Path(options.peak_of[1]), options)
         return
     known = SPIN_ORBITAL if options.spin_orbital else CLOSED_SHELL
-    names = options.programs.split(",") if options.programs else list(known)
+    ours, *others = options.programs.split(",") if options.programs else known
+    names, missing = einsums.installed(",".join(others))
+    names.insert(0, ours)
     peaks: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(options.folder or made)
@@ -329,14 +346,12 @@ def main() -> None:
             peaks = {name: resident(name, str(folder)) for name in names}
         seconds = measure(names, arrays, program, options)
     o, v = arrays["t1"].shape
-    print(f"{options.system}, {o} occupied and {v} virtual orbitals, {options.threads} thread(s)\n")
+    print(f"{options.system}, {o} occupied and {v} virtual orbitals, {options.threads} thread(s)")
+    print(f"not installed: {', '.join(missing) or 'none'}\n")
     print(table(seconds, peaks))
     if options.json:
-        models = {x.split(":")[1].strip() for x in CPUINFO.splitlines() if "model name" in x}
-        machine = {"processor": sorted(models), "threads": options.threads}
-        machine |= {"coretype": options.coretype, "tblis": options.tblis}
-        machine["clock"] = "CPU time" if options.cpu_time else "wall time"
-        result = {"machine": machine, "extents": {"o": o, "v": v}, "load": os.getloadavg()}
+        kept = machine(options) | {"clock": "CPU time" if options.cpu_time else "wall time"}
+        result = {"machine": kept, "extents": {"o": o, "v": v}}
         text = json.dumps(result | {"seconds": seconds, "peak_resident": peaks}, indent=1)
         options.json.write_text(text + "\n")
 

@@ -1,24 +1,29 @@
 """What a call of ``tcgen.einsum`` costs beyond ``numpy.einsum`` where there is little to compute.
 
-    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/einsum_overhead.py
+    taskset -c 0 python benchmarks/einsum_overhead.py --json out.json
 
 Small calls are delegated to NumPy, so the difference is the way there. Then matrix products of
 growing extent, which run generated code (``kernel``) from some extent on; calls that NumPy's own
 loop takes long for (``out=`` gives the array for the result); and, under TCGEN_EINSUM_MIN_FLOPS=0,
 kernels with next to nothing to do, whose time is what any kernel's call takes beside the kernel.
-Rounds of both programs take turns; the least of all rounds counts, in microseconds.
+Rounds of the programs take turns; the least of all rounds counts, in microseconds. The difference
+is that from NumPy's plain call. In the last columns are libraries (NumPy with ``optimize=True``),
+each with arrays of its own at hand and no array for the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import einsums
 import numpy as np
+from peers import add_options, machine, markdown, set_environment
 
 import tcgen
 
@@ -55,6 +60,15 @@ def least(programs: dict[str, Callable[[], object]], rounds: int, calls: int) ->
     return best
 
 
+def library_call(
+    used: einsums.Library, labels: str, arrays: list[np.ndarray]
+) -> Callable[[], np.ndarray]:
+    """A call of a library on arrays of its own, until the result is there."""
+    product = used.compiled(functools.partial(used.einsum, labels))
+    own = [used.own(a) for a in arrays]
+    return lambda: used.back(product(*own))
+
+
 def measure(
     labels: str, shapes: tuple[tuple[int, ...], ...], options: argparse.Namespace, *, into: bool
 ) -> dict:
@@ -64,15 +78,26 @@ def measure(
     out = np.empty(np.shape(np.einsum(labels, *arrays))) if into else None
     tcgen.einsum_report(reset=True)
     programs: dict[str, Callable[[], object]] = {
-        "numpy": lambda: np.einsum(labels, *arrays, out=out),
-        "pairs": lambda: np.einsum(labels, *arrays, out=out, optimize=True),
         "tcgen": lambda: tcgen.einsum(labels, *arrays, out=out),
+        "plain": lambda: np.einsum(labels, *arrays, out=out),
     }
-    programs["tcgen"]()
+    for name in () if into else options.libraries:
+        programs[name] = library_call(einsums.load(name, options.threads), labels, arrays)
+    for run in programs.values():
+        run()
     calls = max(1, min(options.calls, 10**7 // max(a.size for a in arrays)))
     row = least(programs, options.rounds, calls)
     route = tcgen.einsum_report().rows[0]
     return {"labels": labels, "shapes": shapes, "out": into, "route": route.route, **row}
+
+
+def line(row: dict, libraries: list[str]) -> list[str]:
+    """The cells of a row of the table."""
+    shapes = ", ".join("x".join(map(str, s)) for s in row["shapes"])
+    call = f"`{row['labels']}`{', out=' if row['out'] else ''}"
+    times = [f"{row[name]:.2f}" if name in row else "" for name in ("tcgen", "plain", *libraries)]
+    times.insert(2, f"{row['tcgen'] - row['plain']:+.2f}")
+    return [call, shapes, row["route"], *times]
 
 
 def main() -> None:
@@ -80,8 +105,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--peers", default=",".join(einsums.LIBRARIES), help="names with commas")
     parser.add_argument("--json", type=Path)
+    add_options(parser)
     options = parser.parse_args()
+    set_environment(options)
+    tcgen.set_threads(options.threads)
+    options.libraries, missing = einsums.installed(options.peers)
     products = tuple(("ij,kj->ki", (n, n), (n, n)) for n in EXTENTS)
     rows = [
         measure(labels, tuple(shapes), options, into=into)
@@ -95,17 +125,12 @@ def main() -> None:
         for labels, *shapes in KERNELS
         for into in (False, True)
     ]
-    print("| call | shapes | route | numpy us | optimize=True | tcgen us | difference |")
-    print("|---|---|---|---|---|---|---|")
-    for row in rows:
-        shapes = ", ".join("x".join(map(str, s)) for s in row["shapes"])
-        call = f"`{row['labels']}`{', out=' if row['out'] else ''}"
-        print(
-            f"| {call} | {shapes} | {row['route']} | {row['numpy']:.2f} | {row['pairs']:.2f} "
-            f"| {row['tcgen']:.2f} | {row['tcgen'] - row['numpy']:+.2f} |"
-        )
+    heads = ("call", "shapes", "route", "tcgen us", "plain", "difference", *options.libraries)
+    print(f"not installed: {', '.join(missing) or 'none'}\n")
+    print(markdown(heads, [line(row, options.libraries) for row in rows]))
     if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+        result = {"machine": machine(options), "not_installed": missing, "microseconds": rows}
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

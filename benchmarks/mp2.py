@@ -18,19 +18,16 @@ libraries (``peers.py``). Needs PySCF.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import os
-import statistics
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import einsums
 from ccsd_peers import SYSTEMS, reference
-from peers import CPUINFO, add_options, set_environment
+from peers import HEADS, add_options, cells, machine, markdown, set_environment, take_turns
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +42,7 @@ SPECS = {
     "fitted": "mp2_df",
     "spin-orbital": "mp2_spin_orbital",
 }
-PEERS = ("pyscf", "numpy", "opt_einsum", "pytblis", "torch", "jax")
+PEERS = ("pyscf", *einsums.LIBRARIES)
 CLOSE = 1e-10  # Hartree
 
 
@@ -135,38 +132,10 @@ def by_einsum(case: str, einsum: Einsum) -> Callable[[dict[str, Any]], Any]:
 
 def library(name: str, case: str, arrays: Arrays, options: argparse.Namespace) -> Energy:
     """The energy by the einsum of a library."""
-    if name == "torch":
-        import torch
-
-        torch.set_num_threads(options.threads)
-        tensors = {n: torch.from_numpy(a) for n, a in arrays.items()}
-        energy = by_einsum(case, torch.einsum)
-        return lambda: float(energy(tensors))
-    if name == "jax":
-        import jax
-
-        jax.config.update("jax_enable_x64", True)
-        device = {n: jax.numpy.asarray(a) for n, a in arrays.items()}
-        energy = jax.jit(by_einsum(case, jax.numpy.einsum))
-        return lambda: float(energy(device))
-    energy = by_einsum(case, _numpy_einsum(name, options))
-    return lambda: float(energy(arrays))
-
-
-def _numpy_einsum(name: str, options: argparse.Namespace) -> Einsum:
-    """The einsum of a library that takes NumPy's arrays."""
-    if name == "numpy":
-        import numpy as np
-
-        return lambda *x: np.einsum(*x, optimize=True)
-    if name == "opt_einsum":
-        import opt_einsum
-
-        return opt_einsum.contract
-    import pytblis
-
-    pytblis.set_num_threads(options.threads)
-    return pytblis.einsum
+    used = einsums.load(name, options.threads)
+    own = {n: used.own(a) for n, a in arrays.items()}
+    energy = used.compiled(by_einsum(case, used.einsum))
+    return lambda: float(energy(own))
 
 
 def measure(case: str, names: list[str], options: argparse.Namespace) -> dict[str, Any]:
@@ -176,36 +145,24 @@ def measure(case: str, names: list[str], options: argparse.Namespace) -> dict[st
     for name in names:
         make = pyscf_kernel if name == "pyscf" else lambda *x, n=name: library(n, *x)
         programs[name] = make(case, arrays, options)
-    seconds: dict[str, list[float]] = {name: [] for name in programs}
     energies: dict[str, float] = {}
-    for _ in range(options.repeat + 1):
-        for name, run in programs.items():
-            start = time.perf_counter()
-            energies[name] = run()
-            seconds[name].append(time.perf_counter() - start)
+    seconds = take_turns(programs, options.repeat, energies.__setitem__)
     for name, energy in energies.items():
         if abs(energy - energies["tcgen"]) > CLOSE:
             raise AssertionError(f"{case}: {name} gives {energy}, tcgen {energies['tcgen']}")
     extents = {"o": arrays["e_o"].size, "v": arrays["e_v"].size}
     if case == "fitted":
         extents["x"] = arrays["b_ov"].shape[0]
-    timed = {name: values[1:] for name, values in seconds.items()}
-    return {"case": case, "extents": extents, "energy": energies["tcgen"], "seconds": timed}
+    return {"case": case, "extents": extents, "energy": energies["tcgen"], "seconds": seconds}
 
 
 def table(rows: list[dict[str, Any]]) -> str:
     """The results as Markdown."""
-    lines = ["| case | extents | program | seconds (median) | least | tcgen's time in it |"]
-    lines.append("|---" * 6 + "|")
+    lines = []
     for row in rows:
-        ours = row["seconds"]["tcgen"]
         extents = ", ".join(f"{space}={n}" for space, n in row["extents"].items())
-        for name, values in row["seconds"].items():
-            ratio = statistics.median(x / y for x, y in zip(ours, values, strict=True))
-            cells = [row["case"], extents, name, f"{statistics.median(values):.5f}"]
-            cells += [f"{min(values):.5f}", f"{ratio:.2f}"]
-            lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines += [[row["case"], extents, *cells(n, row["seconds"])] for n in row["seconds"]]
+    return markdown(("case", "extents", *HEADS), lines)
 
 
 def main() -> None:
@@ -222,19 +179,14 @@ def main() -> None:
     add_options(parser)
     options = parser.parse_args()
     set_environment(options)
-    wanted = [name for name in options.peers.split(",") if name]
-    names = [name for name in wanted if importlib.util.find_spec(name)]
+    names, missing = einsums.installed(options.peers)
     rows = [measure(case, names, options) for case in options.cases.split(",")]
-    missing = [name for name in wanted if name not in names]
     print(f"{options.system}, {options.threads} thread(s)")
     print(f"not installed: {', '.join(missing) or 'none'}\n")
     print(table(rows))
     if options.json:
-        models = {x.split(":")[1].strip() for x in CPUINFO.splitlines() if "model name" in x}
-        machine = {"processor": sorted(models), "threads": options.threads}
-        machine |= {"coretype": options.coretype, "tblis": options.tblis}
-        result = {"machine": machine, "not_installed": missing, "load": os.getloadavg()}
-        options.json.write_text(json.dumps(result | {"rows": rows}, indent=1) + "\n")
+        result = {"machine": machine(options), "not_installed": missing, "rows": rows}
+        options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

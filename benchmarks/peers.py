@@ -1,4 +1,4 @@
-"""Threads, and the best kernels that the libraries of peers have.
+"""What benchmarks beside other programs share: threads, the best kernels, turns, and rows.
 
 The BLAS inside PySCF's wheels and TBLIS, which PySCF uses where pytblis is installed, know no
 recent processors and fall back to slow code. Where there is AVX-512, OPENBLAS_CORETYPE is therefore
@@ -9,11 +9,18 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
+from typing import Any, TypeVar
 
 CPUINFO = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
 WIDE = "avx512f" in CPUINFO
+HEADS = ("program", "median", "least", "tcgen's time in it")
+Result = TypeVar("Result")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -35,3 +42,57 @@ def set_environment(options: argparse.Namespace) -> None:
         for name in [n for n, value in wanted.items() if not value]:
             del os.environ[name]
         os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def processors() -> list[str]:
+    """Names of the machine's processors."""
+    models = {x.split(":")[1].strip() for x in CPUINFO.splitlines() if "model name" in x}
+    return sorted(models) or [platform.processor()]
+
+
+def machine(options: argparse.Namespace) -> dict[str, Any]:
+    """What results are kept with: the processor, the options above, and how busy it is."""
+    of = {name: getattr(options, name) for name in ("threads", "coretype", "tblis")}
+    return {"processor": processors(), **of, "load": os.getloadavg()}
+
+
+def take_turns(
+    programs: dict[str, Callable[[], Result]],
+    repeat: int,
+    check: Callable[[str, Result], None],
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, list[float]]:
+    """Seconds of each program by round, in each of which all take their turns.
+
+    A round before these warms up, and ``check`` gets what each program returned in it.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for round_ in range(repeat + 1):
+        for name, run in programs.items():
+            start = clock()
+            found = run()
+            seconds[name].append(clock() - start)
+            if round_ == 0:
+                check(name, found)
+            del found  # before the next one needs memory
+    return {name: values[1:] for name, values in seconds.items()}
+
+
+def cells(name: str, seconds: dict[str, list[float]]) -> list[str]:
+    """What stands under ``HEADS`` for a program; the ratio is the median of those of the rounds."""
+    values = seconds[name]
+    ratio = median(x / y for x, y in zip(seconds["tcgen"], values, strict=True))
+    return [name, duration(median(values)), duration(min(values)), f"{ratio:.2f}"]
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit."""
+    units = ((1, "s"), (1e-3, "ms"), (1e-6, "us"))
+    size, unit = next((u for u in units if seconds >= u[0]), units[-1])
+    return f"{seconds / size:.3g} {unit}"
+
+
+def markdown(heads: tuple[str, ...], rows: list[list[str]]) -> str:
+    """A table."""
+    lines = [list(heads), ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -156,9 +156,8 @@ def main() -> None:
             print(f"{number + 1} of {options.count}", file=sys.stderr, flush=True)
     print(table(rows, options.worst))
     if options.json:
-        models = {x.split(":")[1].strip() for x in peers.CPUINFO.splitlines() if "model name" in x}
         made = {n: getattr(options, n) for n in ("seed", "dtype", "threads", "least", "most")}
-        machine = {"processor": sorted(models), **made}
+        machine = {"processor": peers.processors(), **made}
         options.json.write_text(json.dumps({"machine": machine, "rows": rows}, indent=1) + "\n")
 
 

@@ -35,9 +35,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-CPUINFO = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+import peers
+
 REMOVED = {n: os.environ.pop(n, None) for n in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")}
-if "avx512f" in CPUINFO:
+if peers.WIDE:
     os.environ.setdefault("BLIS_ARCH_TYPE", "skx")
 if any(REMOVED.values()):
     os.execv(sys.executable, [sys.executable, *sys.argv])  # so that the linked BLAS sees it too
@@ -241,14 +242,13 @@ def main() -> None:
         if wanted is None or case["number"] in wanted:
             rows.append(measure(case, options))
             print(table(rows[-1:]).splitlines()[2], file=sys.stderr, flush=True)
-    models = sorted({x.split(":")[1].strip() for x in CPUINFO.splitlines() if "model name" in x})
     machine = {
-        "processor": models or [platform.processor()],
+        "processor": peers.processors(),
         "python": platform.python_version(),
         "threads": options.threads,
         "clock": "CPU time" if options.cpu_time else "wall time",
         "removed": REMOVED,
-        "avx512": "avx512f" in CPUINFO and not options.avx2,
+        "avx512": peers.WIDE and not options.avx2,
         "environment": {n: os.environ.get(n) for n in NOTED},
         "load": os.getloadavg(),
     }

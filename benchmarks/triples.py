@@ -1,68 +1,52 @@
-"""The (T) energy of closed shells within a memory limit, against PySCF's C code.
+"""The (T) energy within a memory limit: generated code, PySCF and libraries of einsum.
 
-    python benchmarks/triples.py --system benzene --basis cc-pvdz --repeat 3
+    taskset -c 0 python benchmarks/triples.py --basis cc-pvtz --repeat 7 --json out.json
+    python benchmarks/triples.py --system benzene --repeat 3 --peers pyscf --threads 2
 
-Both get the same integrals and the amplitudes of a few CCSD iterations, which change no time. They
-run in turn, with the best kernels of their libraries (``peers.py``). Printed are the median times,
-the median ratio, what a call of ours allocates beyond its inputs, and the difference of the
-energies. Core orbitals of carbon are frozen. Needs PySCF. Ends with status 1 where the energies
-differ by more than 1e-9 Hartree.
+Closed shells. All get the same integrals and the amplitudes of a few CCSD iterations, which change
+no time. PySCF runs its C code, ``ccsd_t.kernel``. The others compute what a user would write who
+has no room for an array over three occupied and three virtual indices: for each triple i >= j >= k
+the arrays over the virtual indices, by their library's einsum (jax: compiled as a whole). Those
+that are not installed are listed.
+
+Each round times all programs, so that they meet the same machine; shown are medians, and the median
+ratio of ours to each. Energies must agree to 1e-9 Hartree. Peers get the best kernels of their
+libraries (``peers.py``). Needs PySCF.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
+import json
 import time
+from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
-from statistics import median
+from typing import Any
 
+import einsums
 import numpy as np
-from peers import add_options, set_environment
+from ccsd_peers import SYSTEMS, reference
+from peers import HEADS, add_options, cells, machine, markdown, set_environment, take_turns
 
 import tcgen
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-
-RING = ((1.3970, "C"), (2.4810, "H"))  # Angstrom from the centre
-SYSTEMS = {
-    "water": ("O 0 0 0.1173; H 0 0.7572 -0.4692; H 0 -0.7572 -0.4692", 0),
-    "benzene": (
-        "; ".join(
-            f"{element} {r * np.cos(n * np.pi / 3):.8f} {r * np.sin(n * np.pi / 3):.8f} 0"
-            for r, element in RING
-            for n in range(6)
-        ),
-        6,
-    ),
-}
+CLOSE = 1e-9  # Hartree
 
 
-def main() -> int:
-    """Print one row of a table; 0 if the energies agree."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--system", choices=SYSTEMS, default="water")
-    parser.add_argument("--basis", default="cc-pvtz")
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--cycles", type=int, default=4, help="CCSD iterations")
-    parser.add_argument("--memory-limit", default="64MiB", help='"" for none')
-    parser.add_argument("--target", choices=("cpu", "numpy"))
-    add_options(parser)
-    options = parser.parse_args()
-    set_environment(options)
-    from pyscf import cc, lib  # its libraries read the environment
+def make_arrays(options: argparse.Namespace) -> tuple[dict[str, np.ndarray], Callable[[], float]]:
+    """What the spec's inputs name, and PySCF's energy of the same."""
+    from pyscf import cc, lib
     from pyscf.cc import ccsd_t
-    from pyscf_blocks import mean_field, molecule
 
     lib.num_threads(options.threads)
-    tcgen.set_threads(options.threads)
-    atoms, frozen = SYSTEMS[options.system]
-    solver = cc.ccsd.CCSD(mean_field(molecule(atoms, options.basis)), frozen=frozen or None)
+    field, core = reference(options)
+    solver = cc.ccsd.CCSD(field.run(conv_tol=1e-12), frozen=core or None)
     solver.max_cycle, solver.verbose = options.cycles, 0
     eris = solver.ao2mo()
     solver.kernel(eris=eris)
     t1, t2 = solver.t1, solver.t2
-    nocc, nvir = t1.shape
+    nocc = len(t1)
     energies, fock = np.asarray(eris.mo_energy), np.asarray(eris.fock)
     arrays = {
         "f_ov": fock[:nocc, nocc:].copy(),
@@ -74,37 +58,103 @@ def main() -> int:
         "t1": t1,
         "t2": np.ascontiguousarray(t2),
     }
-    start = time.perf_counter()
-    program = tcgen.compile(
+    return arrays, lambda: float(ccsd_t.kernel(solver, eris, t1, t2, verbose=0))
+
+
+def compiled(arrays: dict[str, np.ndarray], options: argparse.Namespace) -> tcgen.Program:
+    """Our program for these extents."""
+    extents = {"o": arrays["e_o"].size, "v": arrays["e_v"].size}
+    return tcgen.compile(
         tcgen.spec_path("t_closed_shell"),
-        extents={"o": nocc, "v": nvir},
+        extents=extents,
         objective="time",
         memory_limit=options.memory_limit or None,
         target=options.target,
     )
-    compiled = time.perf_counter() - start
-    seconds: tuple[list[float], list[float]] = ([], [])
-    energy = expected = 0.0
-    for _ in range(options.repeat + 1):
-        start = time.perf_counter()
-        energy = float(program(**arrays)["e_t"])
-        middle = time.perf_counter()
-        expected = float(ccsd_t.kernel(solver, eris, t1, t2))
-        seconds[0].append(middle - start)
-        seconds[1].append(time.perf_counter() - middle)
-    ours, theirs = (s[1:] for s in seconds)  # the first call of each builds and warms up
-    ratio = median(x / y for x, y in zip(ours, theirs, strict=True))
-    print("| system | o, v | threads | ours | PySCF | ratio | allocated | difference |")
-    print("|---|---|---|---|---|---|---|---|")
-    print(
-        f"| {options.system}, {options.basis} | {nocc}, {nvir} | {options.threads} "
-        f"| {median(ours):.3f} s | {median(theirs):.3f} s | {ratio:.2f} "
-        f"| {program.allocated_bytes:,} bytes | {energy - expected:+.1e} |"
+
+
+def by_einsum(used: einsums.Library) -> Callable[..., Any]:
+    """What i, j, k and their other orders add to the energy, without its factor."""
+    transpose = used.functions.transpose
+
+    def of_triple(x: dict[str, Any], *ijk: int) -> Any:
+        w = y = 0.0
+        for p, q, r in permutations(range(3)):
+            a, b, c = ("abc"[n] for n in (p, q, r))
+            i, j, k = ijk[p], ijk[q], ijk[r]
+            w += used.einsum(f"{a}{b}f,{c}f->abc", x["v_ovvv"][i], x["t2"][k, j])
+            w -= used.einsum(f"{a}m,m{b}{c}->abc", x["v_ovoo"][i, :, j], x["t2"][:, k])
+            y += used.einsum(f"{a}{b},{c}->abc", x["v_ovov"][i, :, j], x["t1"][k])
+            y += used.einsum(f"{a}{b},{c}->abc", x["t2"][i, j], x["f_ov"][k])
+        y = w + 0.5 * y
+        i, j, k = ijk
+        e_v = x["e_v"]
+        gaps = x["e_o"][i] + x["e_o"][j] + x["e_o"][k] - e_v[:, None, None] - e_v[:, None] - e_v
+        left = (4 * w + transpose(w, (1, 2, 0)) + transpose(w, (2, 0, 1))) / gaps
+        turned = transpose(y, (2, 1, 0)) + transpose(y, (0, 2, 1)) + transpose(y, (1, 0, 2))
+        return used.einsum("abc,abc->", left, y - turned / 3)
+
+    return of_triple
+
+
+def library(name: str, arrays: dict[str, np.ndarray], threads: int) -> Callable[[], float]:
+    """The energy by the einsum of a library."""
+    used = einsums.load(name, threads)
+    own = {n: used.own(a) for n, a in arrays.items()}
+    of_triple = used.compiled(by_einsum(used))
+    nocc = arrays["e_o"].size
+    triples = [(i, j, k) for i in range(nocc) for j in range(i + 1) for k in range(j + 1)]
+    orders = {1: 1, 2: 3, 3: 6}  # by how many of them differ
+
+    def energy() -> float:
+        return float(sum(orders[len(set(ijk))] * of_triple(own, *ijk) for ijk in triples)) / 3
+
+    return energy
+
+
+def main() -> None:
+    """Measure the programs asked for and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--system", choices=tuple(SYSTEMS), default="water")
+    parser.add_argument("--basis", help="another one than the system's")
+    parser.add_argument(
+        "--peers", default=",".join(("pyscf", *einsums.LIBRARIES)), help="names with commas"
     )
-    sizes = [a["bytes"] for a in program.report["arrays"] if a["kind"] == "intermediate"]
-    print(f"compiled in {compiled:.1f} s; largest intermediate {max(sizes):,} bytes")
-    return 0 if abs(energy - expected) < 1e-9 else 1
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--cycles", type=int, default=4, help="CCSD iterations")
+    parser.add_argument("--memory-limit", default="64MiB", help='"" for none')
+    parser.add_argument("--target", choices=("cpu", "numpy"))
+    parser.add_argument("--json", type=Path)
+    add_options(parser)
+    options = parser.parse_args()
+    set_environment(options)
+    names, missing = einsums.installed(options.peers)
+    arrays, pyscf_energy = make_arrays(options)
+    tcgen.set_threads(options.threads)
+    start = time.perf_counter()
+    program = compiled(arrays, options)
+    searched = time.perf_counter() - start
+    programs = {"tcgen": lambda: float(program(**arrays)["e_t"])}
+    for name in names:
+        programs[name] = pyscf_energy if name == "pyscf" else library(name, arrays, options.threads)
+    energies: dict[str, float] = {}
+    seconds = take_turns(programs, options.repeat, energies.__setitem__)
+    for name, energy in energies.items():
+        if abs(energy - energies["tcgen"]) > CLOSE:
+            raise AssertionError(f"{name} gives {energy}, tcgen {energies['tcgen']}")
+    extents = {"o": arrays["e_o"].size, "v": arrays["e_v"].size}
+    largest = max(a["bytes"] for a in program.report["arrays"] if a["kind"] == "intermediate")
+    found = {"energy": energies["tcgen"], "allocated_bytes": program.allocated_bytes}
+    found |= {"largest_intermediate_bytes": largest, "compile_seconds": searched}
+    print(f"{options.system}, o={extents['o']}, v={extents['v']}, {options.threads} thread(s)")
+    print(f"compiled in {searched:.1f} s; tcgen allocates {program.allocated_bytes:,} bytes")
+    print(f"not installed: {', '.join(missing) or 'none'}\n")
+    print(markdown(HEADS, [cells(name, seconds) for name in seconds]))
+    if options.json:
+        result = {"machine": machine(options), "not_installed": missing, "extents": extents}
+        text = json.dumps(result | found | {"seconds": seconds}, indent=1)
+        options.json.write_text(text + "\n")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

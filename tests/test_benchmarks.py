@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "benchmarks"
-MODULES = ("peers", "sequence_check")  # that scripts share
+MODULES = ("einsums", "peers", "sequence_check")  # that scripts share
 
 
 @pytest.mark.parametrize(
@@ -25,3 +26,34 @@ def test_a_benchmark_says_how_to_run_it(name: str) -> None:
     )
     assert made.returncode == 0, made.stderr
     assert "usage:" in made.stdout.lower()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "ccsd_peers.py --no-memory --programs tcgen,pyscf.ccsd,ebcc.rccsd,numpy,opt_einsum",
+        "ccsd_peers.py --no-memory --programs tcgen,pyscf.gccsd,ebcc.gccsd,numpy --spin-orbital",
+        "mp2.py --system water --peers pyscf,numpy",
+        "triples.py --system water --peers pyscf,numpy,opt_einsum",
+    ],
+)
+def test_programs_of_a_chemistry_benchmark_agree(command: str, tmp_path: Path) -> None:
+    """They end with a traceback where results differ; water in 6-31G."""
+    pytest.importorskip("pyscf", reason="pyscf is not installed")
+    pytest.importorskip("ebcc", reason="ebcc is not installed")
+    script, *options = command.split()
+    kept = tmp_path / "out.json"
+    made = subprocess.run(
+        [sys.executable, FOLDER / script, *options, "--repeat", "1", "--json", kept],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert made.returncode == 0, made.stderr
+    programs = {"tcgen", *next(x for x in options if "," in x).split(",")}
+    result = json.loads(kept.read_text())
+    for row in result.get("rows", [result]):
+        assert set(row["seconds"]) == programs
+    assert all(f"| {name} |" in made.stdout for name in programs)
