@@ -15,8 +15,10 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 import json
 import os
+import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -91,6 +93,18 @@ def measure(
     return {"labels": labels, "shapes": shapes, "out": into, "route": route.route, **row}
 
 
+def first_calls(rounds: int) -> dict[str, float]:
+    """Microseconds of a call of shapes that were not there before: the median of many."""
+    seconds: dict[str, list[float]] = {"plain": [], "tcgen": []}
+    for n, m, k in list(itertools.product(range(1, rounds + 1), range(1, 9), range(1, 9))):
+        arrays = np.ones((n, m)), np.ones((m, k))
+        for name, run in (("plain", np.einsum), ("tcgen", tcgen.einsum)):
+            start = time.perf_counter()
+            run("nm,mk->nk", *arrays)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) * 1e6 for name, values in seconds.items()}
+
+
 def line(row: dict, libraries: list[str]) -> list[str]:
     """The cells of a row of the table."""
     shapes = ", ".join("x".join(map(str, s)) for s in row["shapes"])
@@ -119,6 +133,7 @@ def main() -> None:
         for labels, *shapes in cases
         for into in ways
     ]
+    new = first_calls(options.rounds)
     os.environ["TCGEN_EINSUM_MIN_FLOPS"] = "0"
     rows += [
         measure(labels, tuple(shapes), options, into=into)
@@ -128,8 +143,10 @@ def main() -> None:
     heads = ("call", "shapes", "route", "tcgen us", "plain", "difference", *options.libraries)
     print(f"not installed: {', '.join(missing) or 'none'}\n")
     print(markdown(heads, [line(row, options.libraries) for row in rows]))
+    print(f"\nNew shapes with each call: tcgen {new['tcgen']:.1f} us, plain {new['plain']:.1f}")
     if options.json:
-        result = {"machine": machine(options), "not_installed": missing, "microseconds": rows}
+        result = {"machine": machine(options), "not_installed": missing}
+        result |= {"microseconds": rows, "microseconds_new_shapes": new}
         options.json.write_text(json.dumps(result, indent=1) + "\n")
 
 

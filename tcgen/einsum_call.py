@@ -6,7 +6,6 @@ call that comes again finds its checks done, and what is to be done with its arr
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from numpy import einsum as numpy_einsum
 
 from .config import einsum_min_flops, parse_bytes
-from .einsum_ways import Array, Arrays, Call, Dtype, Prepared, prepare
+from .einsum_ways import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 from .errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from .frontend.einsum import Path, extents_of
 from .frontend.subscripts import Expression, express
@@ -75,10 +74,27 @@ def run_einsum(
         layout = "K" if order is None else order.upper()
         if layout not in ("C", "F", "A", "K"):
             raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
-        call = Call(
-            expression, arrays, extents, None, out, layout, casting, asked, path, limit, least
+        if out is not None:
+            _check_shape(out, tuple(extents[n] for n in expression.output))
+        computed = None
+        if not makes_view(expression, out):
+            types = tuple([a.dtype for a in arrays])
+            computed = _computed(types, asked, casting, None if out is None else out.dtype)
+        prepared = prepare(
+            Call(
+                expression,
+                arrays,
+                extents,
+                dtype=computed,
+                out=out,
+                order=layout,
+                casting=casting,
+                asked_dtype=asked,
+                path=path,
+                memory_limit=limit,
+                least=least,
+            )
         )
-        prepared = prepare(_checked(call))
         with _lock:
             _prepared[key] = prepared
             while len(_prepared) > _REMEMBERED:
@@ -90,17 +106,6 @@ def _expression(subscripts: str | Expression, arrays: Arrays) -> Expression:
     if isinstance(subscripts, str):
         return express(subscripts, tuple(a.ndim for a in arrays))
     return subscripts
-
-
-def _checked(call: Call) -> Call:
-    """The call with the element type of its computation."""
-    if call.out is not None:
-        _check_shape(call.out, call.shape)
-    if call.view:
-        return call
-    types = tuple(a.dtype for a in call.arrays)
-    out_type = None if call.out is None else call.out.dtype
-    return replace(call, dtype=_computed(types, call.asked_dtype, call.casting, out_type))
 
 
 def _check_shape(out: Array, shape: tuple[int, ...]) -> None:

@@ -260,6 +260,7 @@ def _default_target(asked: str | None) -> str:
     return "numpy"
 
 
+@lru_cache(maxsize=4096)
 def written(expression: Expression) -> str:
     """An expression as text."""
 
