@@ -31,6 +31,17 @@ $call
 #define TC_COLUMNS 4
 #endif
 
+/* Steps of a tile's sum that are written one behind the other: what goes on beside the products is then
+ * less often asked for.
+ */
+#if TC_VECTOR == 64
+#define TC_TOGETHER 2
+#else
+#define TC_TOGETHER 1
+#endif
+#define TC_DO(what) _Pragma(#what)
+#define TC_UNROLL(times) TC_DO(GCC unroll times)
+
 /* With 16 registers and FMA compilers read a vector from memory once for each column instead of keeping it in
  * a register: more reads than a processor does beside that many products.
  */

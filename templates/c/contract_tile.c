@@ -74,6 +74,38 @@ static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
     pending->count = 0;
 }
 
+/* Products of one step: a column of the left operand from there on, by a row of the right one. */
+#define TC_PRODUCTS(from)                                                        \
+    tc_vec_$kind x[3];                                                           \
+    _Pragma("GCC unroll 3")                                                      \
+    for (int v = 0; v < height; ++v) {                                           \
+        x[v] = *(const tc_any_$kind *)((from) + v*TC_LANES);                     \
+        TC_KEEP(x[v]);                                                           \
+    }                                                                            \
+    _Pragma("GCC unroll 8")                                                      \
+    for (int j = 0; j < TC_COLUMNS; ++j) {                                       \
+        const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];         \
+        _Pragma("GCC unroll 3")                                                  \
+        for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;                    \
+    }                                                                            \
+    if (right == TC_PACKED) b += TC_COLUMNS;
+
+/* Steps from p up to the end, ``storing`` and ``fetching`` a line at each of them: what does not change within
+ * them is not asked at each.
+ */
+#define TC_STEPS(storing, fetching)                                              \
+    TC_UNROLL(TC_TOGETHER)                                                       \
+    for (; p < end; ++p) {                                                       \
+        if (storing) {                                                           \
+            tc_pass_line_$kind(store, along);                                    \
+            store += next_line;                                                  \
+            along += next_along;                                                 \
+        }                                                                        \
+        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 2);           \
+        TC_PRODUCTS(left == TC_PACKED ? a : a + a_column[p])                     \
+        if (left == TC_PACKED) a += height*TC_LANES;                             \
+    }
+
 static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const tc_tiles_$kind *t, const int height, const int left, const int right)
 {
@@ -108,29 +140,18 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         const $real *column[TC_COLUMNS];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b + j : b + b_column[j];
-        _Pragma("GCC unroll 1")
-        for (int64_t p = 0; p < depth; ++p) {
-            if (p < stores) {
-                tc_pass_line_$kind(store, along);
-                store += next_line;
-                along += next_along;
+        for (int64_t p = 0; p < depth;) {
+            const int storing = p < stores, fetching = p < fetches;
+            const int64_t end = tc_min(depth, tc_min(storing ? stores : depth, fetching ? fetches : depth));
+            if (storing && fetching) {
+                TC_STEPS(1, 1)
+            } else if (storing) {
+                TC_STEPS(1, 0)
+            } else if (fetching) {
+                TC_STEPS(0, 1)
+            } else {
+                TC_STEPS(0, 0)
             }
-            if (p < fetches) __builtin_prefetch(fetch_from + fetch[p], 0, 2);
-            const $real *from = left == TC_PACKED ? a : a + a_column[p];
-            tc_vec_$kind x[3];
-            _Pragma("GCC unroll 3")
-            for (int v = 0; v < height; ++v) {
-                x[v] = *(const tc_any_$kind *)(from + v*TC_LANES);
-                TC_KEEP(x[v]);
-            }
-            _Pragma("GCC unroll 8")
-            for (int j = 0; j < TC_COLUMNS; ++j) {
-                const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];
-                _Pragma("GCC unroll 3")
-                for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;
-            }
-            if (left == TC_PACKED) a += height*TC_LANES;
-            if (right == TC_PACKED) b += TC_COLUMNS;
         }
         for (int64_t n = depth; n < stores; ++n, store += next_line, along += next_along) {
             tc_pass_line_$kind(store, along);

@@ -44,33 +44,18 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
 /* Steps of a tile from p up to stop, so many ``together``: ``fetching`` a line at each of them, ``copying`` the
  * panel that is read in place. What does not change within them is not asked at each.
  */
-#define TC_DO(what) _Pragma(#what)
-#undef TC_TOGETHER
-#if TC_VECTOR == 64
-#define TC_TOGETHER 2
-#else
-#define TC_TOGETHER 1
-#endif
+#undef TC_STEPS
 #define TC_STEPS(together, fetching, copying)                                                    \
-    TC_DO(GCC unroll together)                                                                   \
+    TC_UNROLL(together)                                                                          \
     for (; p < stop; ++p) {                                                                      \
         if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 3);                           \
-        tc_vec_$kind x[3];                                                                       \
-        _Pragma("GCC unroll 3")                                                                  \
-        for (int v = 0; v < height; ++v) {                                                       \
-            x[v] = *(const tc_any_$kind *)(a + v*TC_LANES);                                      \
-            TC_KEEP(x[v]);                                                                       \
-            if (copying) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];                            \
-        }                                                                                        \
-        if (copying) copy += height*TC_LANES;                                                    \
-        _Pragma("GCC unroll 8")                                                                  \
-        for (int j = 0; j < TC_COLUMNS; ++j) {                                                   \
-            const $real y = right == TC_PACKED ? b[j] : column[j][b_row[p]];                     \
+        TC_PRODUCTS(a)                                                                           \
+        if (copying) {                                                                           \
             _Pragma("GCC unroll 3")                                                              \
-            for (int v = 0; v < height; ++v) sum[j][v] += x[v]*y;                                \
+            for (int v = 0; v < height; ++v) *(tc_vec_$kind *)(copy + v*TC_LANES) = x[v];        \
+            copy += height*TC_LANES;                                                             \
         }                                                                                        \
         a += a_step;                                                                             \
-        if (right == TC_PACKED) b += TC_COLUMNS;                                                 \
     }
 
 /* Tiles beside which a block is turned. The first one may pack what it reads in place, for the others. */
