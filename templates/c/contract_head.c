@@ -31,13 +31,13 @@ $call
 #define TC_COLUMNS 4
 #endif
 
-/* Steps of a tile's sum that are written one behind the other: what goes on beside the products is then
- * less often asked for.
- */
+/* Steps of a tile's sum that are written one behind the other: beside what goes on meanwhile, and alone. */
 #if TC_VECTOR == 64
 #define TC_TOGETHER 2
+#define TC_ALONE 2
 #else
 #define TC_TOGETHER 1
+#define TC_ALONE 4
 #endif
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)

@@ -90,11 +90,11 @@ static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
     }                                                                            \
     if (right == TC_PACKED) b += TC_COLUMNS;
 
-/* Steps from p up to the end, ``storing`` and ``fetching`` a line at each of them: what does not change within
- * them is not asked at each.
+/* Steps from p up to the end, several written one behind the other, ``storing`` and ``fetching`` a line at each
+ * of them: what does not change within them is not asked at each.
  */
-#define TC_STEPS(storing, fetching)                                              \
-    TC_UNROLL(TC_TOGETHER)                                                       \
+#define TC_STEPS(times, storing, fetching)                                       \
+    TC_UNROLL(times)                                                             \
     for (; p < end; ++p) {                                                       \
         if (storing) {                                                           \
             tc_pass_line_$kind(store, along);                                    \
@@ -144,13 +144,13 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             const int storing = p < stores, fetching = p < fetches;
             const int64_t end = tc_min(depth, tc_min(storing ? stores : depth, fetching ? fetches : depth));
             if (storing && fetching) {
-                TC_STEPS(1, 1)
+                TC_STEPS(TC_TOGETHER, 1, 1)
             } else if (storing) {
-                TC_STEPS(1, 0)
+                TC_STEPS(TC_TOGETHER, 1, 0)
             } else if (fetching) {
-                TC_STEPS(0, 1)
+                TC_STEPS(TC_TOGETHER, 0, 1)
             } else {
-                TC_STEPS(0, 0)
+                TC_STEPS(TC_ALONE, 0, 0)
             }
         }
         for (int64_t n = depth; n < stores; ++n, store += next_line, along += next_along) {

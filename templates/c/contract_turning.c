@@ -118,7 +118,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
             } else if (fetching) {
                 TC_STEPS(TC_TOGETHER, 1, 0)
             } else {
-                TC_STEPS(TC_TOGETHER, 0, 0)
+                TC_STEPS(TC_ALONE, 0, 0)
             }
             if (p == bend && p < depth) {
                 a = panel + t->a_column[p];
