@@ -42,6 +42,16 @@ $call
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)
 
+/* Where tiles of a stage fetch to what they read next: 3 is the first level of the cache. Intel's waits there for
+ * few lines at a time, so that those which come from memory keep others from it: there it is 2, the second level.
+ */
+#if defined(__x86_64__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
+    && !defined(__znver4__) && !defined(__znver5__)
+#define TC_LEVEL 2
+#else
+#define TC_LEVEL 3
+#endif
+
 /* With 16 registers and FMA compilers read a vector from memory once for each column instead of keeping it in
  * a register: more reads than a processor does beside that many products.
  */

@@ -48,7 +48,7 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
 #define TC_STEPS(together, fetching, copying)                                                    \
     TC_UNROLL(together)                                                                          \
     for (; p < stop; ++p) {                                                                      \
-        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, 3);                           \
+        if (fetching) __builtin_prefetch(fetch_from + fetch[p], 0, TC_LEVEL);                    \
         TC_PRODUCTS(a)                                                                           \
         if (copying) {                                                                           \
             _Pragma("GCC unroll 3")                                                              \
@@ -125,7 +125,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
                 bend += a_run;
             }
         }
-        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 3);
+        for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, TC_LEVEL);
         fetch += fetches;
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
