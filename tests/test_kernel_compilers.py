@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[1]
 FILES = ("tests/test_contraction_kernel.py", "tests/test_lines_across.py")
 TESTS = "random_contractions or pass_by or staged_rows or several_blocks or turned_target"
 SHORTER = ("-mno-avx512f", "-mno-avx")
+AMD = [f"__znver{n}__" for n in range(1, 6)]
+OTHERS = " ".join(f"-U{name}" for name in AMD)  # as on a processor that is not AMD's
 BUILDS = [*(("cc", flag) for flag in SHORTER), *(("clang", flag) for flag in ("", *SHORTER))]
 
 
@@ -36,6 +38,37 @@ def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> N
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+STAGES = """\
+import hashlib, numpy as np, tcgen
+random = np.random.default_rng(0)
+for labels, *shapes in (
+    ("adb,cd->cba", (24, 118, 312), (24, 118)),
+    ("aebd,ce->dcba", (24, 67, 11, 72), (24, 67)),
+    ("acd,db->cba", (72, 40, 330), (330, 24)),
+):
+    y = tcgen.einsum(labels, *(random.standard_normal(shape) for shape in shapes))
+    print(hashlib.sha256(np.ascontiguousarray(y)).hexdigest())
+"""
+
+
+def test_stages_of_all_processors_give_the_same_bits(tmp_path: Path) -> None:
+    """Whether a sum is computed in parts, and what is fetched when, depends on the processor."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("which processor a compiler is told decides on x86 alone")
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", STAGES],
+            env=os.environ | {"TCGEN_CC": f"cc {flags}", "TCGEN_CACHE_DIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for flags in (f"-D{AMD[-1]}=1", OTHERS)
+    }
+    (hashes,) = printed
+    assert len(set(hashes.split())) == 3
 
 
 WITHOUT_TILES = """\

@@ -97,3 +97,27 @@ def test_staged_programs_run_at_extents_that_no_stage_holds(labels: str) -> None
         arrays = [random.standard_normal([extents[c] for c in text]) for text in operands]
         expected = np.einsum(labels, *arrays, optimize=True)
         np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("labels", "sizes"),
+    [
+        ("aebd,ce->dcba", {"a": 24, "b": 11, "c": 24, "d": 72, "e": 67}),  # each point on a page
+        ("adb,cd->cba", {"a": 24, "b": 312, "c": 24, "d": 118}),  # memory is read as it lies
+        ("aefbd,cfe->dcba", {"a": 16, "b": 9, "c": 17, "d": 80, "e": 5, "f": 13}),
+        ("afecb,efd->bdac", {"a": 16, "b": 9, "c": 24, "d": 2, "e": 9, "f": 24}),  # short runs
+    ],
+)
+def test_long_sums_by_parts(labels: str, sizes: dict[str, int]) -> None:
+    """Summed points on many pages, of one axis or two."""
+    program, module = program_for(labels, sizes, "float64")
+    scheme = contraction_of(module).scheme
+    assert scheme is not None
+    assert scheme.stage
+    random = np.random.default_rng(5)
+    arrays = [
+        random.standard_normal([sizes[c] for c in text])
+        for text in labels.split("->")[0].split(",")
+    ]
+    expected = np.einsum(labels, *arrays, optimize=True)
+    np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)

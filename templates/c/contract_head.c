@@ -42,14 +42,24 @@ $call
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)
 
-/* Where tiles of a stage fetch to what they read next: 3 is the first level of the cache. Intel's waits there for
- * few lines at a time, so that those which come from memory keep others from it: there it is 2, the second level.
+/* How tiles of a stage fetch what they read next. To TC_LEVEL, where 3 is the first level of the cache. Intel's waits
+ * there for few lines at a time, so that those which come from memory keep others from it: there it is 2, the second
+ * level. Memory is busier when lines come from TC_STREAMS pages in turn. A sum is computed in parts that lie on
+ * TC_PAGES, so that the places of these and of the next part's are still known when they are read, and rows of the
+ * operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit. All of that was measured on Intel's
+ * processors; on others the sum is one part, and its points are fetched one after the other.
  */
-#if defined(__x86_64__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
+#if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
     && !defined(__znver4__) && !defined(__znver5__)
 #define TC_LEVEL 2
+#define TC_STREAMS 6
+#define TC_PAGES 24
+#define TC_WHOLE 524288
 #else
 #define TC_LEVEL 3
+#define TC_STREAMS 1
+#define TC_PAGES 1048576
+#define TC_WHOLE 0
 #endif
 
 /* With 16 registers and FMA compilers read a vector from memory once for each column instead of keeping it in

@@ -47,11 +47,12 @@ static void tc_read_packed_$kind(tc_tiles_$kind *t, const $real *packed, int64_t
 {
     t->a = packed;
     t->a_step = apart;
-    t->a_run = t->depth;
+    t->a_run = t->a_bend = t->depth;
+    t->a_start = 0;
     t->copy = 0;
 }
 
-/* The tiles of a block whose rows are read in place, by panels; rows at the end of the operand, or whose
+/* The tiles of a block whose rows are read in place, by parts of the sum and by panels; rows at the end of the operand, or whose
  * points lie far apart, are packed. Meanwhile what comes next is fetched, and the block before this one is
  * turned.
  */
@@ -64,7 +65,8 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t across = (columns + TC_COLUMNS - 1)/TC_COLUMNS;
     const int64_t panels = tc_min(s->together, w->cut.panels - first), tiles = panels*across;
     const int64_t halves = before->left, step = summed > 1 ? a_depth[1] - a_depth[0] : 0;
-    const int64_t pace = (halves*TC_PACE + run*tiles - 1)/(run*tiles);
+    const int64_t parts = (summed + s->part - 1)/s->part, all = run*tiles*parts;
+    const int64_t pace = (halves*TC_PACE + all - 1)/all;
     const tc_origin origin = {0};
     int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
     const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
@@ -75,7 +77,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
      * the first-level cache: in place there is a line more for each point.
      */
     const int far = step*(int64_t)sizeof($real) >= TC_PAGE;
-    const int fits = 3*TC_VECTOR*summed <= TC_FIRST && (3*TC_VECTOR + 64)*summed > TC_FIRST;
+    const int fits = 3*TC_VECTOR*s->part <= TC_FIRST && (3*TC_VECTOR + 64)*s->part > TC_FIRST;
     const int pack = across > 1 && (far || fits);
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->column*s->pitch;
@@ -86,30 +88,40 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
         panel[q].row = row - start;
     }
     const int64_t beyond = tc_stage_source_$kind(w, s, next);
-    tc_look_ahead_$kind(ahead, w, s, first, a_depth, step, across);
+    tc_look_at_$kind(ahead, w, s, first, step);
     tc_tiles_$kind tile = {
-        .tiles = across, .depth = summed, .origin = &origin, .b = right, .c_column = here,
-        .turning = before, .gap = tc_gap_$kind(before, run*tiles, summed),
+        .tiles = across, .origin = &origin, .c_column = here, .turning = before,
+        .gap = tc_gap_$kind(before, all, s->part),
     };
-    for (int64_t f = 0; f < run; ++f) {
-        if (f + 1 == run) {
-            tc_look_ahead_$kind(ahead, w, s, next, a_depth, step, across);
-            tile.fetch_from = (const char *)(following + beyond);
-        } else {
+    for (int64_t f = 0, p = 0, then; f < run; f += then == 0, p = then) {
+        const int64_t *const depth = a_depth + p;
+        then = p + s->part < summed ? p + s->part : 0;
+        tile.depth = tc_min(s->part, summed - p);
+        tile.b = right + p*across*TC_COLUMNS;
+        tile.add = p > 0;
+        if (then > 0) {
+            tile.fetch_from = (const char *)(a + panel[0].source + along[f] + a_depth[then]);
+        } else if (f + 1 < run) {
             tile.fetch_from = (const char *)(a + panel[0].source + along[f + 1]);
+        } else {
+            tc_look_at_$kind(ahead, w, s, next, step);
+            tile.fetch_from = (const char *)(following + beyond);
         }
+        tc_list_ahead_$kind(ahead, a_depth + then, tc_min(s->part, summed - then), across);
         int64_t fetched = 0;
         const int64_t lines = ahead->count, share = (lines + tiles - 1)/tiles;
         for (int64_t q = 0; q < panels; ++q) {
             const int64_t apart = panel[q].height*TC_LANES;
             tile.a = a + panel[q].source + along[f];
-            tile.a_column = a_depth;
+            tile.a_column = depth;
             tile.a_step = step;
             tile.a_run = inner;
+            tile.a_start = depth[0];
+            tile.a_bend = inner - p%inner;
             tile.copy = pack ? left : 0;
             /* Lanes beyond the last row read what lies there, unless the operand ends before. */
             if (panel[q].rows < apart && tile.a - w->a + s->deepest + apart > s->reach) {
-                tc_pack_$kind(left, apart, panel[q].rows, summed, tile.a, each, a_depth, 1);
+                tc_pack_$kind(left, apart, panel[q].rows, tile.depth, tile.a, each, depth, 1);
                 tc_read_packed_$kind(&tile, left, apart);
             }
             tile.c = buffer + f*s->pitch + panel[q].row;
@@ -130,6 +142,14 @@ typedef struct {
     int64_t count;
 } tc_following_$kind;
 
+/* Aim at columns, so many ``lines`` of each: in turn, or one column after the other. */
+static void tc_aim_columns_$kind(
+    tc_fetch_$kind *f, const $real *from, const int64_t *along, int64_t count, int64_t lines)
+{
+    if (TC_STREAMS > 1) tc_aim_$kind(f, from, along, count, f->line_room, lines);
+    else tc_aim_$kind(f, from, f->line_room, lines, along, count);
+}
+
 /* The tiles of a block whose rows are packed: the other operand is read element by element, ``along`` the
  * fastest axes.
  */
@@ -144,7 +164,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const int64_t lines = (summed + line - 1)/line + (s->fast_step != summed);
     const tc_origin origin = {0};
     tc_run_$kind *const *const run_tile = tc_staged_right_$kind[s->way];
-    int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[TC_COLUMNS], done = 0;
+    int64_t places[TC_COLUMNS], here[TC_COLUMNS], steps[2*TC_COLUMNS], done = 0;
     for (int n = 0; n < TC_COLUMNS; ++n) here[n] = n*s->pitch;
     tc_tiles_$kind tile = {
         .tiles = 1, .depth = summed, .origin = &origin, .b = b, .b_column = places, .b_row = b_depth,
@@ -155,11 +175,8 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
         for (int n = 0; n < TC_COLUMNS; ++n) places[n] = along[f + tc_min(n, wide - 1)];
         wide = tc_min(TC_COLUMNS, run - f - TC_COLUMNS);
         for (int n = 0; n < wide; ++n) steps[n] = along[f + TC_COLUMNS + n] - along[f + TC_COLUMNS];
-        if (wide > 0) {
-            tc_aim_$kind(fetch, b + along[f + TC_COLUMNS], fetch->line_room, lines, steps, wide);
-        } else {
-            tc_aim_$kind(fetch, next->from, fetch->line_room, lines, next->along, next->count);
-        }
+        if (wide > 0) tc_aim_columns_$kind(fetch, b + along[f + TC_COLUMNS], steps, wide, lines);
+        else tc_aim_columns_$kind(fetch, next->from, next->along, next->count, lines);
         const int64_t share = fetch->left/w->cut.panels + 1;
         for (int64_t q = 0; q < w->cut.panels; ++q) {
             int height;
@@ -193,7 +210,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     $real *const buffers = s->of_columns ? right : left + slot;
     tc_band_$kind *const bands = (tc_band_$kind *)(buffers + 2*room);
     tc_fetch_$kind fetch;
-    tc_ahead_$kind ahead = {.lines = 0};
+    tc_ahead_$kind ahead = {.lines = 0, .depth = 0};
     tc_ends_$kind lines;
     int64_t along[TC_LONGER*TC_LINE], unused;
     tc_stage_along_$kind(s, 0, tc_min(s->width, s->fast), along);  /* of one axis those of all blocks */
@@ -217,9 +234,13 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             }
         } else {
             tc_places(&w->n, 0, columns, b_column, c_column);
-            for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
-                tc_pack_$kind(right + j*summed, TC_COLUMNS, tc_min(TC_COLUMNS, columns - j), summed,
-                    b, b_column + j, b_depth, w->alpha);
+            const int64_t padded = (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
+            for (int64_t p = 0; p < summed; p += s->part) {
+                const int64_t depth = tc_min(s->part, summed - p);
+                for (int64_t j = 0; j < columns; j += TC_COLUMNS) {
+                    tc_pack_$kind(right + p*padded + j*depth, TC_COLUMNS, tc_min(TC_COLUMNS, columns - j),
+                        depth, b, b_column + j, b_depth + p, w->alpha);
+                }
             }
         }
         tc_turning_$kind before = {.left = 0, .way = s->way};
@@ -241,7 +262,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
             };
             if (s->along.axes > 1) tc_stage_along_$kind(s, element, run, along);
             if (s->of_columns) {
-                int64_t apart[TC_COLUMNS];
+                int64_t apart[2*TC_COLUMNS];
                 const int64_t *const first = s->along.axes > 1 ? apart : along;
                 const tc_following_$kind then = {b + next, first, tc_min(TC_COLUMNS, s->fast - next_element)};
                 if (first == apart) tc_stage_along_$kind(s, next_element, then.count, apart);

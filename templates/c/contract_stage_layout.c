@@ -9,6 +9,7 @@ typedef struct {
     int joined;      /* where the next one goes on in the target */
     int64_t deepest, reach;  /* the operand's last summed point; elements up to its last one, or 0 */
     int of_columns, way;
+    int64_t part;            /* summed points that are added before the next ones */
 } tc_stages_$kind;
 
 /* How the target is stored. Lines are put together where that is not much work beside the sums. */
@@ -48,6 +49,34 @@ static int64_t tc_stage_joined_$kind(const tc_work_$kind *w, int64_t fast, int64
     return most*line;
 }
 
+/* Summed points of a part of the sum: equal parts, on TC_PAGES each. All of them where a panel ends within a vector
+ * and another one follows: it is stored over the next one's first rows, before these are.
+ */
+static int64_t tc_stage_part_$kind(const tc_work_$kind *w)
+{
+    const int64_t summed = tc_points(&w->k), page = TC_PAGE/(int64_t)sizeof($real);
+    const int64_t apart = w->k.axes ? tc_max(1, tc_min(w->k.x[w->k.axes - 1], page)) : page;
+    const int64_t parts = (summed*apart + TC_PAGES*page - 1)/(TC_PAGES*page);
+    if (w->cut.run%TC_LANES && w->cut.panels > w->cut.pieces) return summed;
+    return (summed + parts - 1)/parts;
+}
+
+/* Elements of a row of a block, so that it holds a whole run of rows if summed points follow each other that far
+ * apart, because memory is then read as it lies; and room for the block.
+ */
+static int64_t tc_stage_whole_$kind(const tc_work_$kind *w, int64_t columns, int64_t width, int64_t *room)
+{
+    const int64_t line = 64/(int64_t)sizeof($real), most = tc_min(TC_WHOLE, w->blocks.left*$bytes/2);
+    if (!w->k.axes || w->k.x[w->k.axes - 1] != w->cut.run) return width;
+    if (tc_stage_panels_$kind(*room, columns, width) >= w->cut.pieces) return width;
+    for (int64_t narrow = width; narrow >= line; narrow -= line) {
+        if (tc_stage_panels_$kind(most/$bytes, columns, narrow) < w->cut.pieces) continue;
+        *room = most/$bytes;
+        return narrow;
+    }
+    return width;
+}
+
 /* Blocks of a contraction whose fastest axes are ``along``; none where two buffers do not fit. */
 static tc_stages_$kind tc_stages_of_$kind(
     const tc_work_$kind *w, int of_columns, const tc_walk *along, int way)
@@ -61,6 +90,7 @@ static tc_stages_$kind tc_stages_of_$kind(
     const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
     const int64_t slot = 3*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
+    s.part = of_columns ? summed : tc_stage_part_$kind(w);
     const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
     const int across = way == TC_ACROSS_LINES;
     const int64_t memory = of_columns ? w->blocks.right : w->blocks.left - slot;
@@ -74,9 +104,9 @@ static tc_stages_$kind tc_stages_of_$kind(
         /* Stores that jump to another page take longer, which a long sum hides: then more rows are better. */
         const int64_t lines = summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
         const int64_t width = across ? tc_stage_joined_$kind(w, fast, padded, &room)
-            : tc_min(lines, (fast + line - 1)/line)*line;
+            : tc_stage_whole_$kind(w, padded, tc_min(lines, (fast + line - 1)/line)*line, &room);
         room = tc_min(room, memory*width/(2*width + bands));
-        const int64_t listed = (TC_LISTED/summed - 1)*line/(3*TC_LANES);  /* those whose lines are fetched */
+        const int64_t listed = (TC_LISTED/s.part - 1)*line/(3*TC_LANES);  /* those whose lines are fetched */
         s.together = tc_max(1, tc_min(listed, tc_stage_panels_$kind(room, padded, width)));
         s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
@@ -178,27 +208,45 @@ static int64_t tc_stage_lines_$kind(const tc_work_$kind *w, const tc_stages_$kin
     return lines;
 }
 
-/* Lines of a group of panels for one summed point, and those for all of them in bytes, behind which the last
- * one comes ``spare`` times more.
+/* Lines of a group of panels for one summed point, and those for ``depth`` of them in bytes from the first one,
+ * behind which the last one comes ``spare`` times more.
  */
 typedef struct {
-    int64_t lines, count, line[TC_FETCHES], list[TC_LISTED + TC_FEW];
+    int64_t lines, count, depth, line[TC_FETCHES], offset[TC_DEPTH], list[TC_LISTED + TC_FEW];
 } tc_ahead_$kind;
 
-/* List the lines of a group, unless they lie as those that are listed: most groups do. */
-static void tc_look_ahead_$kind(tc_ahead_$kind *ahead, const tc_work_$kind *w,
-    const tc_stages_$kind *s, int64_t panel, const int64_t *a_depth, int64_t next, int64_t spare)
+/* Look at the lines of another group; most groups' lie as those of the last one. */
+static void tc_look_at_$kind(tc_ahead_$kind *ahead, const tc_work_$kind *w,
+    const tc_stages_$kind *s, int64_t panel, int64_t next)
 {
-    const int64_t summed = tc_points(&w->k);
-    int64_t line[TC_FETCHES], same = 0, count = 0;
+    int64_t line[TC_FETCHES], same = 0;
     const int64_t lines = tc_stage_lines_$kind(w, s, panel, next, line);
     while (same < lines && line[same] == ahead->line[same]) ++same;
     if (same == lines && lines == ahead->lines) return;
     ahead->lines = lines;
+    ahead->depth = 0;
     for (int64_t l = same; l < lines; ++l) ahead->line[l] = line[l];
-    for (int64_t p = 0; p < summed && count + lines <= TC_LISTED; ++p) {
-        for (int64_t l = 0; l < lines; ++l) {
-            ahead->list[count++] = (a_depth[p] + line[l])*(int64_t)sizeof($real);
+}
+
+/* List the group's lines for some summed points, unless those listed lie as far apart. Lines of several pages
+ * take turns.
+ */
+static void tc_list_ahead_$kind(tc_ahead_$kind *ahead, const int64_t *a_depth, int64_t depth, int64_t spare)
+{
+    int64_t same = 0, count = 0;
+    while (same < depth && a_depth[same] - a_depth[0] == ahead->offset[same]) ++same;
+    if (same == depth && depth <= ahead->depth) return;
+    for (int64_t p = same; p < depth; ++p) ahead->offset[p] = a_depth[p] - a_depth[0];
+    ahead->depth = depth;
+    const int64_t points = tc_min(depth, TC_LISTED/tc_max(1, ahead->lines));
+    const int64_t step = depth > 1 ? ahead->offset[1]*(int64_t)sizeof($real) : 0;
+    const int64_t streams = tc_max(1, tc_min(TC_STREAMS, tc_min(step, TC_PAGE)*points/TC_PAGE));
+    const int64_t each = (points + streams - 1)/streams;
+    for (int64_t p = 0; p < each; ++p) {
+        for (int64_t l = 0; l < ahead->lines; ++l) {
+            for (int64_t q = p; q < points; q += each) {
+                ahead->list[count++] = (ahead->offset[q] + ahead->line[l])*(int64_t)sizeof($real);
+            }
         }
     }
     for (int64_t n = 0; count > 0 && n < spare; ++n) ahead->list[count + n] = ahead->list[count - 1];

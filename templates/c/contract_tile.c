@@ -44,7 +44,10 @@ typedef struct {
     int along_panels;
     const $real *a, *b;
     const int64_t *a_column, *b_column, *b_row;
-    int64_t a_step, a_run;  /* beside a block that is turned: runs of so many columns, as far apart each */
+    /* Beside a block that is turned: runs of so many columns, as far apart each, from there on, the first one of
+     * so many.
+     */
+    int64_t a_step, a_run, a_start, a_bend;
     $scalar *c;
     const tc_origin *origin;
     const int64_t *c_column;

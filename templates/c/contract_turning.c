@@ -65,6 +65,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     const int64_t depth = t->depth, gap = t->gap, fetches = t->fetches;
     int64_t a_step = left == TC_PACKED ? height*TC_LANES : t->a_step;
     int64_t a_run = left == TC_PACKED ? depth : t->a_run;
+    int64_t a_start = left == TC_PACKED ? 0 : t->a_start, a_bend = left == TC_PACKED ? depth : t->a_bend;
     const int64_t *c_column = t->c_column, *fetch = t->fetch;
     const $real *panel = t->a, *columns = t->b;
     $real *copy = left != TC_PACKED ? t->copy : 0;
@@ -79,6 +80,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     if (way == TC_ACROSS_LINES) at.band = turned->next.band;
     int64_t half = turned->half;
     const int64_t halves = half + t->halves;
+    const int add = t->add;
     for (int64_t tile = t->tiles; tile > 0; --tile) {
         tc_vec_$kind sum[TC_COLUMNS][3];
         _Pragma("GCC unroll 8")
@@ -86,13 +88,21 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
             _Pragma("GCC unroll 3")
             for (int v = 0; v < height; ++v) sum[j][v] = (tc_vec_$kind){0};
         }
-        const $real *a = panel, *b = columns;
+        if (add) {
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                const $real *const from = ($real *)t->c + c_column[j];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) sum[j][v] = *(const tc_any_$kind *)(from + v*TC_LANES);
+            }
+        }
+        const $real *a = panel + a_start, *b = columns;
         const $real *column[TC_COLUMNS];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) column[j] = right == TC_PACKED ? b : b + t->b_column[j];
         const char *const fetch_from = t->fetch_from;
         const int64_t *const b_row = t->b_row;
-        int64_t p = 0, bend = a_run, due = 0;  /* where another run of columns begins; when halves are due */
+        int64_t p = 0, bend = a_bend, due = 0;  /* where another run of columns begins; when halves are due */
         while (p < depth) {
             if (half < halves && p >= due) {
                 tc_turn_square_half_$kind(turned, &at, half & 1, way);
@@ -136,7 +146,8 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
         if (left != TC_PACKED && copy) {
             panel = t->copy;
             a_step = height*TC_LANES;
-            a_run = depth;
+            a_run = a_bend = depth;
+            a_start = 0;
             copy = 0;
         }
         c_column += TC_COLUMNS;
