@@ -4,7 +4,8 @@
 
 The first table has the time of a tile's step (a rank-1 update of 3 vectors by 8 columns, from the
 first-level cache) alone, with one cache line fetched or stored past the caches at each step, and
-of the lines alone. Lines follow each other in memory, or come in runs as in a contraction that
+of the lines alone. Lines follow each other in memory, from one page or from six in turn, or of each
+two neighbours one comes 64 lines after the other; or they come in runs as in a contraction that
 reads ``A[a,e,b,d]`` (all extents 72, sums over e) for several elements of a at a time.
 
 The second table has the time to read a line that lies in the second-level cache, one in each of so
@@ -31,25 +32,36 @@ LINE, PAGE = 64, 4096
 EXTENT = 72
 PLACE = EXTENT * EXTENT * 8  # bytes from one summed point to the next
 SLAB = EXTENT * PLACE  # and from one element of the target's fastest axis to the next
-PATTERNS = {  # lines of a run, and elements of the fastest axis that are read together
-    "lines in order": (SLAB // LINE, 1),
-    "runs of 12, 1 element": (12, 1),
-    "runs of 12, 8 elements": (12, 8),
-    "runs of 12, 24 elements": (12, 24),
-    "runs of 3, 24 elements": (3, 24),
-}
 WAYS = ("multiply", "fetch", "fetch_beside", "store", "store_beside")
 Lines = npt.NDArray[np.int32]
 
 
 def in_runs(run: int, together: int) -> Lines:
-    """Numbers of the lines of A in the order in which blocks of the target need them."""
-    if run > PLACE // LINE:
-        return np.arange(EXTENT * SLAB // LINE, dtype=np.int32)
+    """Numbers of the lines of A as blocks of the target need them: runs of so many lines, for so many
+    elements of its fastest axis at a time.
+    """
     across = PLACE // LINE // run
     a, block, element, e, line = np.indices((EXTENT // together, across, together, EXTENT, run))
     places = (a * together + element) * (SLAB // LINE) + e * (PLACE // LINE) + block * run + line
     return places.ravel().astype(np.int32)
+
+
+def in_turn(streams: int, lines: int) -> Lines:
+    """Numbers of A's lines, one from each of so many stretches of ``lines`` in turn, then the next."""
+    count = EXTENT * SLAB // LINE // (streams * lines) * (streams * lines)
+    numbers = np.arange(count, dtype=np.int32)
+    return numbers.reshape(-1, streams, lines).transpose(0, 2, 1).ravel()
+
+
+PATTERNS = {
+    "lines in order": lambda: in_turn(1, 1),
+    "lines of 6 pages in turn": lambda: in_turn(6, PAGE // LINE),
+    "lines of 64 pairs in turn": lambda: in_turn(64, 2),
+    "runs of 12, 1 element": lambda: in_runs(12, 1),
+    "runs of 12, 8 elements": lambda: in_runs(12, 8),
+    "runs of 12, 24 elements": lambda: in_runs(12, 24),
+    "runs of 3, 24 elements": lambda: in_runs(3, 24),
+}
 
 
 def aligned(size: int) -> npt.NDArray[np.uint8]:
@@ -71,7 +83,7 @@ def steps(library: ctypes.CDLL, rounds: int) -> list[dict]:
     rows = [{"pattern": name} | dict.fromkeys(WAYS, float("inf")) for name in PATTERNS]
     for _ in range(rounds):
         for row in rows:
-            lines = in_runs(*PATTERNS[row["pattern"]])
+            lines = PATTERNS[row["pattern"]]()
             for way in WAYS:
                 run = getattr(library, way)
                 seconds = timed(lambda: run(memory.ctypes, lines.ctypes, len(lines)))  # noqa: B023

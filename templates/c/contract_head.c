@@ -42,23 +42,33 @@ $call
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)
 
-/* How tiles of a stage fetch what they read next. To TC_LEVEL, where 3 is the first level of the cache. Intel's waits
- * there for few lines at a time, so that those which come from memory keep others from it: there it is 2, the second
- * level. Memory is busier when lines come from TC_STREAMS pages in turn. A sum is computed in parts that lie on
- * TC_PAGES, so that the places of these and of the next part's are still known when they are read, and rows of the
- * operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit. All of that was measured on Intel's
- * processors; on others the sum is one part, and its points are fetched one after the other.
+/* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
+ *
+ * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's waits there for few lines at a time, so that
+ * those which come from memory keep others from it: there it is 2, the second level. Memory is busier when lines come
+ * from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of these and of the
+ * next part's are still known when they are read; in one part on AMD's.
+ *
+ * Staged rows go through a buffer of TC_STAGED bytes, in blocks of TC_ROW lines of a row, or beside long sums of
+ * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
+ * small. Rows of the operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit.
  */
 #if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
     && !defined(__znver4__) && !defined(__znver5__)
 #define TC_LEVEL 2
 #define TC_STREAMS 6
 #define TC_PAGES 24
+#define TC_STAGED 196608
+#define TC_ROW 2
+#define TC_HIDDEN 1
 #define TC_WHOLE 524288
 #else
 #define TC_LEVEL 3
 #define TC_STREAMS 1
 #define TC_PAGES 1048576
+#define TC_STAGED 393216
+#define TC_ROW 3
+#define TC_HIDDEN 2
 #define TC_WHOLE 0
 #endif
 
@@ -158,8 +168,7 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_AXES 64               /* NumPy's most axes */
 #define TC_STREAM_BYTES 4000000  /* a target at least this large passes by the caches */
 #define TC_BUFFER 524288         /* bytes of staged columns on their way through a buffer, */
-#define TC_STAGED 393216         /* of staged rows, */
-#define TC_GOING 172032          /* of those that go on in the next block, at most twice as many, */
+#define TC_GOING 172032          /* of rows that go on in the next block, at most twice as many, */
 #define TC_JOINED 655360         /* and of those whose columns follow each other, too */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
 #define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
@@ -180,8 +189,8 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
-#define TC_LONG 6                /* most lines of a row of a staged block: */
-#define TC_HIDING 40             /* half of them beside fewer summed points, else a third, if rows are many; */
+#define TC_LONG 6                /* most lines of a row of a staged block, */
+#define TC_HIDING 40             /* fewer of staged rows beside a sum that is as long; */
 #define TC_LONGER 12             /* of one that begins and ends within lines, */
 #define TC_CARRIED 4             /* and, at least half of them, of one that goes on in the next block */
 #define TC_LASTING 32            /* lines of a whole row, of which those at its ends are few */

@@ -102,7 +102,7 @@ static tc_stages_$kind tc_stages_of_$kind(
     } else {
         if (columns > TC_FEW || padded > w->blocks.columns || padded*summed > w->blocks.right) return s;
         /* Stores that jump to another page take longer, which a long sum hides: then more rows are better. */
-        const int64_t lines = summed < TC_HIDING ? TC_LONG/2 : TC_LONG/3;
+        const int64_t lines = summed < TC_HIDING ? TC_ROW : TC_HIDDEN;
         const int64_t width = across ? tc_stage_joined_$kind(w, fast, padded, &room)
             : tc_stage_whole_$kind(w, padded, tc_min(lines, (fast + line - 1)/line)*line, &room);
         room = tc_min(room, memory*width/(2*width + bands));
