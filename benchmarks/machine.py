@@ -37,8 +37,8 @@ Lines = npt.NDArray[np.int32]
 
 
 def in_runs(run: int, together: int) -> Lines:
-    """Numbers of the lines of A as blocks of the target need them: runs of so many lines, for so many
-    elements of its fastest axis at a time.
+    """Numbers of the lines of A as blocks of the target need them: runs of so many lines, for so
+    many elements of its fastest axis at a time.
     """
     across = PLACE // LINE // run
     a, block, element, e, line = np.indices((EXTENT // together, across, together, EXTENT, run))
@@ -47,7 +47,7 @@ def in_runs(run: int, together: int) -> Lines:
 
 
 def in_turn(streams: int, lines: int) -> Lines:
-    """Numbers of A's lines, one from each of so many stretches of ``lines`` in turn, then the next."""
+    """Numbers of A's lines, one from each of so many stretches of ``lines`` in turn."""
     count = EXTENT * SLAB // LINE // (streams * lines) * (streams * lines)
     numbers = np.arange(count, dtype=np.int32)
     return numbers.reshape(-1, streams, lines).transpose(0, 2, 1).ravel()
