@@ -6,6 +6,7 @@
  */
 #include <complex.h>
 #include <stdint.h>
+#include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -51,7 +52,8 @@ $call
  *
  * Staged rows go through a buffer of TC_STAGED bytes, in blocks of TC_ROW lines of a row, or beside long sums of
  * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
- * small. Rows of the operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit.
+ * small. Rows of the operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit: as much of the
+ * second-level cache as leaves room for another one and what is fetched.
  */
 #if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
     && !defined(__znver4__) && !defined(__znver5__)
@@ -61,7 +63,7 @@ $call
 #define TC_STAGED 196608
 #define TC_ROW 2
 #define TC_HIDDEN 1
-#define TC_WHOLE 524288
+#define TC_WHOLE (tc_second_level()/4)
 #else
 #define TC_LEVEL 3
 #define TC_STREAMS 1
@@ -71,6 +73,18 @@ $call
 #define TC_HIDDEN 2
 #define TC_WHOLE 0
 #endif
+
+/* Bytes of the second-level cache, or 0 where the system does not say. */
+static inline int64_t tc_second_level(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    static int64_t bytes = -1;
+    if (bytes < 0) bytes = tc_max(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
+    return bytes;
+#else
+    return 0;
+#endif
+}
 
 /* With 16 registers and FMA compilers read a vector from memory once for each column instead of keeping it in
  * a register: more reads than a processor does beside that many products.
