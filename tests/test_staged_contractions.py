@@ -121,3 +121,16 @@ def test_long_sums_by_parts(labels: str, sizes: dict[str, int]) -> None:
     ]
     expected = np.einsum(labels, *arrays, optimize=True)
     np.testing.assert_allclose(program(x0=arrays[0], x1=arrays[1])["y"], expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_rows_of_two_axes_that_begin_on_lines(dtype: str) -> None:
+    """Lines are put together where only the shorter of the row's axes is no whole line."""
+    labels, sizes = "cdeab,ne->bcnad", {"a": 72, "b": 23, "c": 24, "d": 2, "e": 118, "n": 16}
+    program, _ = program_for(labels, sizes, dtype)
+    random = np.random.default_rng(6)
+    arrays = [random.standard_normal([sizes[c] for c in t]).astype(dtype) for t in ("cdeab", "ne")]
+    expected = np.einsum(labels, *arrays, optimize=True)
+    got = program(x0=arrays[0], x1=arrays[1])["y"]
+    assert got.ctypes.data % 64 == 0
+    np.testing.assert_allclose(got, expected, atol=1e-3 if dtype == "float32" else 1e-11)

@@ -129,7 +129,7 @@ static tc_stages_$kind tc_stages_of_$kind(
      */
     const int64_t run = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
     const int64_t stretch = (run + s.pitch - line - 1)/(s.pitch - line);
-    s.near = tc_on_lines_$kind(w) ? s.others*groups : of_columns || across || groups%stretch ? 1 : stretch;
+    s.near = across ? 1 : tc_on_lines_$kind(w) ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
     return s;
 }
 
