@@ -11,16 +11,17 @@ static int64_t tc_tall_$kind(const tc_work_$kind *w, const tc_block_$kind *block
 }
 
 /* Columns that go through the buffer with panels of one run, or runs of one panel, at least those of
- * a tile.
+ * a tile. Each may begin and end within a line.
  */
 static int64_t tc_broad_$kind(const tc_work_$kind *w)
 {
     const tc_cut *const cut = &w->cut;
     const int64_t height = (cut->vectors + cut->pieces - 1)/cut->pieces;
-    const int64_t lines = w->together > 1
-        ? w->together*((w->run + cut->lanes - 1)/cut->lanes + 1)
-        : tc_min(cut->pieces, TC_TALLEST)*height + 1;
-    return tc_min(TC_BROAD/$bytes, (TC_LINES - w->together)/lines/TC_COLUMNS*TC_COLUMNS);
+    const int64_t line = 64/TC_VECTOR, ends = 2*line - 1;
+    const int64_t vectors = w->together > 1
+        ? w->together*((w->run + cut->lanes - 1)/cut->lanes + ends)
+        : tc_min(cut->pieces, TC_TALLEST)*height + ends;
+    return tc_min(TC_BROAD/$bytes, (TC_LINES - w->together*line)/vectors/TC_COLUMNS*TC_COLUMNS);
 }
 
 /* Tiles on their way through the buffer: its rows and columns from those of the block on, pieces where
@@ -77,7 +78,7 @@ static void tc_buffer_$kind(const tc_work_$kind *w, const tc_block_$kind *block,
 static void tc_pass_by_$kind(
     const tc_work_$kind *w, const tc_block_$kind *block, int64_t q0, int64_t q1, int64_t j0, int64_t j1)
 {
-    const int64_t across = w->cut.lanes, row = block->strips[q0].row;
+    const int64_t across = 64/(int64_t)sizeof($scalar), row = block->strips[q0].row;  /* of a line */
     const int64_t all = block->strips[q1 - 1].row + block->strips[q1 - 1].rows - row;
     const int64_t runs = w->together > 1 ? all/w->run : 1, rows = all/runs;
     const int64_t *const c_row = block->c_row + row, *const c_column = block->c_column;
@@ -89,16 +90,15 @@ static void tc_pass_by_$kind(
     int stretches = 0;
     for (int64_t j = j0; j < j1;) {
         end = (end + across - 1)/across*across;
-        end += (int64_t)((uintptr_t)(c + c_column[j])%TC_VECTOR/sizeof($scalar));
+        end += (int64_t)((uintptr_t)(c + c_column[j])%64/sizeof($scalar));
         first[stretches++] = j;
-        const int64_t apart = rows == w->run ? rows : 0;  /* from a run to one that joins it */
-        do {
-            place[j++ - j0] = end;
-            end += rows;
-        } while (j < j1 && apart && c_column[j] == c_column[j - 1] + apart);
+        const int64_t joined = rows == w->run ? tc_run_of(c_column + j, j1 - j, rows) : 1;
+        for (int64_t n = 0; n < joined; ++n) place[j - j0 + n] = end + n*rows;
+        end += joined*rows;
+        j += joined;
     }
     first[stretches] = j1;
-    for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*across;
+    for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*w->cut.lanes;
     const int64_t room = (end + across - 1)/across*across + across;
     int64_t begin[TC_RUNS], here[3*TC_LANES];
     tc_piece_$kind piece[3*TC_LANES];

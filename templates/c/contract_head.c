@@ -54,6 +54,9 @@ $call
  * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
  * small. Rows of the operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit: as much of the
  * second-level cache as leaves room for another one and what is fetched.
+ *
+ * Tiles on their way past the caches wait together with TC_BROAD bytes of a row of their columns; where vectors are
+ * long, Intel's first level should hold them.
  */
 #if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
     && !defined(__znver4__) && !defined(__znver5__)
@@ -64,6 +67,7 @@ $call
 #define TC_ROW 2
 #define TC_HIDDEN 1
 #define TC_WHOLE (tc_second_level()/4)
+#define TC_BROAD (TC_VECTOR == 64 ? 384 : 24*TC_VECTOR)
 #else
 #define TC_LEVEL 3
 #define TC_STREAMS 1
@@ -72,6 +76,7 @@ $call
 #define TC_ROW 3
 #define TC_HIDDEN 2
 #define TC_WHOLE 0
+#define TC_BROAD (24*TC_VECTOR)
 #endif
 
 /* Bytes of the second-level cache, or 0 where the system does not say. */
@@ -192,8 +197,7 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 #define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
 #define TC_PACE 1048576          /* parts of a square */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_BROAD (24*TC_VECTOR)  /* bytes of a row of the columns that wait together, with one panel, */
-#define TC_TALLEST (1024/TC_VECTOR)  /* or panels, with the columns of a tile */
+#define TC_TALLEST (1024/TC_VECTOR)  /* panels that wait together, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FILLED 786432         /* or fill it, beside targets that go through a buffer */
 #define TC_KEPT 16384            /* bytes of packed columns beside which panels go by, */
@@ -418,31 +422,31 @@ static int64_t tc_step(const tc_steps *s, int64_t step, int64_t *x, int64_t *y, 
 
 typedef int64_t tc_places_in_lanes __attribute__((vector_size(TC_VECTOR), aligned(8), may_alias));
 
-/* How many of ``count`` places follow each other from the first one on: most often few, or all. */
-static int64_t tc_run_of(const int64_t *places, int64_t count)
+/* How many of ``count`` places follow each other, ``apart``, from the first one on: most often few, or all. */
+static int64_t tc_run_of(const int64_t *places, int64_t count, int64_t apart)
 {
     enum { LANES = TC_VECTOR/8, TOGETHER = 4*LANES };
     int64_t run = 1;
     while (run + TOGETHER <= count) {
-        tc_places_in_lanes apart = {0};
+        tc_places_in_lanes other = {0};
         int64_t jumps = 0;
         _Pragma("GCC unroll 4")
         for (int n = 0; n < TOGETHER; n += LANES) {
             const int64_t *const here = places + run + n;
-            apart |= *(const tc_places_in_lanes *)here - *(const tc_places_in_lanes *)(here - 1) - 1;
+            other |= *(const tc_places_in_lanes *)here - *(const tc_places_in_lanes *)(here - 1) - apart;
         }
         _Pragma("GCC unroll 8")
-        for (int n = 0; n < LANES; ++n) jumps |= apart[n];
+        for (int n = 0; n < LANES; ++n) jumps |= other[n];
         if (jumps) break;
         run += TOGETHER;
     }
-    while (run < count && places[run] == places[run - 1] + 1) ++run;
+    while (run < count && places[run] == places[run - 1] + apart) ++run;
     return run;
 }
 
 static int tc_consecutive(const int64_t *places, int64_t count)
 {
-    return count <= 1 || tc_run_of(places, count) == count;
+    return count <= 1 || tc_run_of(places, count, 1) == count;
 }
 
 #define TC_BELOW(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))

@@ -87,7 +87,7 @@ static inline __attribute__((always_inline)) void tc_turn_rows_$kind(tc_row_$kin
 /* How many of the first panels of columns are consecutive, up to eight: they are read together. */
 static int64_t tc_together_$kind(const int64_t *place, int64_t columns)
 {
-    return tc_run_of(place, tc_min(columns, 8*TC_COLUMNS))/TC_COLUMNS;
+    return tc_run_of(place, tc_min(columns, 8*TC_COLUMNS), 1)/TC_COLUMNS;
 }
 
 /* Pack whole panels whose columns are consecutive; rows are read from their first to their last. */
@@ -190,17 +190,17 @@ static void tc_pack_$kind($real *restrict to, int64_t width, int64_t rows, int64
         return;
     }
     for (int64_t p = 0, end; p < depth; p = end) {
-        end = p + tc_run_of(column + p, depth - p);
+        end = p + tc_run_of(column + p, depth - p, 1);
         if (end - p >= TC_SIDE && rows >= TC_SIDE) {
             tc_pack_run_$kind(to + p*width, width, rows, end - p, from + column[p], row, alpha);
             continue;
         }
         for (int64_t run; end < depth; end += run) {
-            run = tc_run_of(column + end, depth - end);
+            run = tc_run_of(column + end, depth - end, 1);
             if (run >= TC_SIDE && rows >= TC_SIDE) break;
         }
         for (int64_t n = 0, last; n < rows; n = last) {
-            last = n + tc_run_of(row + n, rows - n);
+            last = n + tc_run_of(row + n, rows - n, 1);
             for (int64_t q = p; q < end; ++q) {
                 const $real *const source = from + row[n] + column[q];
                 $real *const here = to + q*width + n;

@@ -13,25 +13,36 @@ typedef struct {
     tc_line_$kind line;  /* the next one of a stretch */
     tc_stretch_$kind stretch[TC_STRETCHES];
     tc_pending_$kind pending;
-    tc_vec_$kind buffer[2][TC_LINES + 3*TC_TALLEST];
+    tc_vec_$kind buffer[2][TC_LINES + 3*TC_TALLEST] __attribute__((aligned(64)));
 } tc_stream_$kind;
+
+/* Store elements first to last of a line. */
+static inline void tc_line_part_$kind($real *to, const tc_vec_$kind *from, int64_t first, int64_t last)
+{
+    _Pragma("GCC unroll 4")
+    for (int64_t n = 0; n < TC_LINE; n += TC_LANES) {
+        const int64_t here = tc_max(0, first - n), end = tc_min(TC_LANES, last - n);
+        if (here < end) tc_part_$kind(to + n, from[n/TC_LANES], here, end, 0);
+    }
+}
 
 /* Let ``count`` consecutive elements wait; in the buffer they lie on lines as in the target. */
 static void tc_pass_$kind(tc_stream_$kind *stream, $real *to, const $real *from, int64_t count)
 {
-    const int64_t lane = (int64_t)((uintptr_t)to%TC_VECTOR/sizeof($real));
+    const int64_t lane = (int64_t)((uintptr_t)to%64/sizeof($real));
     const tc_vec_$kind *source = (const tc_vec_$kind *)(from - lane);
     int64_t end = lane + count;
     to -= lane;
     if (lane > 0) {
-        tc_part_$kind(to, *source++, lane, tc_min(end, TC_LANES), 0);
-        to += TC_LANES;
-        end -= TC_LANES;
+        tc_line_part_$kind(to, source, lane, tc_min(end, TC_LINE));
+        source += TC_LINE/TC_LANES;
+        to += TC_LINE;
+        end -= TC_LINE;
     }
     if (end <= 0) return;
-    const int64_t whole = end/TC_LANES, rest = end%TC_LANES;
-    if (rest > 0) tc_part_$kind(to + whole*TC_LANES, source[whole], 0, rest, 0);
-    if (whole > 0) stream->stretch[stream->count++] = (tc_stretch_$kind){to, source, whole};
+    const int64_t whole = end/TC_LINE*TC_LINE, rest = end%TC_LINE;
+    if (rest > 0) tc_line_part_$kind(to + whole, source + whole/TC_LANES, 0, rest);
+    if (whole > 0) stream->stretch[stream->count++] = (tc_stretch_$kind){to, source, whole/TC_LANES};
 }
 
 /* Let tiles store up to ``most`` lines each, of one stretch; how many tiles find that many. */
