@@ -296,3 +296,24 @@ def test_rows_in_place_are_not_read_beyond_the_end_of_the_operand() -> None:
     b = np.random.default_rng(1).standard_normal((31, 24))
     found = tcgen.einsum("dabfe,fc->edcba", a, b)
     np.testing.assert_allclose(found, np.einsum("dabfe,fc->edcba", a, b, optimize=True), atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("labels", "summed", "rows"),
+    [
+        ("ae,edcb->cdab", 80, "dcb"),  # as they are read
+        ("ae,edcb->cadb", 80, "cdb"),  # d and b follow each other in the target
+        ("ae,edcb->cdab", 10, "cdb"),  # as they are stored
+    ],
+)
+def test_rows_of_long_sums_are_packed_as_they_lie(labels: str, summed: int, rows: str) -> None:
+    extents = {"a": 100, "b": 2, "c": 5, "d": 7, "e": summed}
+    program, module = program_for(labels, extents, "float64")
+    product = contraction_of(module)
+    names = dict(zip(product.a.variables, "edcb", strict=True))
+    assert "".join(names[v.name] for v in product.m) == rows
+    random = np.random.default_rng(5)
+    one, two = random.standard_normal((100, summed)), random.standard_normal((summed, 7, 5, 2))
+    np.testing.assert_allclose(
+        program(x0=one, x1=two)["y"], np.einsum(labels, one, two), rtol=1e-11, atol=1e-11
+    )

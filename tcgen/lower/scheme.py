@@ -97,6 +97,7 @@ def arranged(
     Staged rows that are read in place end on their stride-1 variable; where columns are, the
     operands are exchanged. Columns whose stride-1 variable is not the last one are packed line by
     line in the order of their operand, if they are long beside what is stored in less good order.
+    Packed rows of long sums follow their operand, too, as far as runs of the target stay together.
     """
     if scheme.stage and scheme.pack_a:
         plain = exchanged(plain)
@@ -107,7 +108,21 @@ def arranged(
         rows, summed = elements(plain.m, extents), elements(plain.k, extents)
         if summed >= max(_STEPS, rows // _REACH):
             plain = replace(plain, n=_ordered(plain.n, plain.b, buffers))
+    if scheme.pack_a and not scheme.stage and elements(plain.k, extents) > _SHORT:
+        run = _run(plain.m, plain.out, buffers)
+        others = _ordered(plain.m[: len(plain.m) - len(run)], plain.a, buffers)
+        plain = replace(plain, m=(*others, *run))
     return replace(plain, scheme=scheme)
+
+
+def _run(rows: Band, out: Access, buffers: Mapping[str, Buffer]) -> Band:
+    """The last ones of a group in the target's order that follow each other in its memory."""
+    order = walked(out, buffers[out.buffer])
+    places = [order.index(v.name) for v in rows]
+    first = len(rows) - 1
+    while first > 0 and places[first - 1] + 1 == places[first]:
+        first -= 1
+    return rows[first:]
 
 
 def exchanged(product: Gemm) -> Gemm:
