@@ -1,6 +1,7 @@
 """Contractions of two arrays with random indices and extents, against other programs.
 
     taskset -c 0 python benchmarks/random_contractions.py --count 200 --seed 1 --json out.json
+    taskset -c 0 python benchmarks/random_contractions.py "abcd,cdab-> a20 b20 c100 d100"
 
 Suites hold what somebody thought of. Here each contraction has up to three indices of each kind
 (of one operand and the result, summed, and, in one case of four, one that all three hold: matrix
@@ -9,7 +10,8 @@ Every program leaves a C-contiguous result; tcgen and NumPy write to an array th
 Rounds of all programs take turns after one that is not counted; medians are compared, and the
 values with NumPy's. On several threads PyTorch's, which wait on the processors, disturb the others:
 leave it out there. The table shows how many times as fast as the fastest peer tcgen is: the
-geometric mean, quantiles, and the contractions with the least.
+geometric mean, quantiles, and the contractions with the least. Contractions that are given, each
+with its extents, take the place of random ones.
 """
 
 from __future__ import annotations
@@ -46,6 +48,15 @@ def contraction(choice: random.Random, least: float, most: float) -> tuple[str, 
                 choice.shuffle(term)
             first, second, result = map("".join, terms)
             return f"{first},{second}->{result}", extents
+
+
+def written(text: str) -> tuple[str, dict[str, int]]:
+    """Labels and extents of ``abc,cb->a a20 b30 c7``."""
+    labels, *sizes = text.split()
+    extents = {size[0]: int(size[1:]) for size in sizes}
+    if "->" not in labels or set(labels) - {*",->"} != set(extents):
+        raise argparse.ArgumentTypeError("an extent for each letter, as in 'ab,bc->ac a20 b30 c7'")
+    return labels, extents
 
 
 def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str, Callable]:
@@ -120,6 +131,8 @@ def table(rows: list[dict], worst: int) -> str:
         times = " | ".join(f"{1e3 * row['seconds'][n]:.3f}" for n in names)
         cells = f"`{row['labels']}` | {extents} | {row['flops'] / 1e6:.1f} | {times}"
         lines.append(f"| {cells} | {factor(row):.2f} |")
+    if len(factors) == 1:
+        return "\n".join(lines)
     tenths = statistics.quantiles(factors, n=10)
     slower = sum(f < 0.8 for f in factors) / len(factors)
     lines.append(
@@ -135,6 +148,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     peers.add_options(parser)
     parser.set_defaults(coretype="")  # the BLAS of NumPy's wheels knows recent processors
+    parser.add_argument(
+        "given", nargs="*", type=written, help="instead: labels and extents, a20 b30"
+    )
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--least", type=float, default=4e6, help="flops")
@@ -149,11 +165,14 @@ def main() -> None:
     os.environ["OPENBLAS_THREAD_TIMEOUT"] = "4"  # its threads rest at once, and disturb nobody
     peers.set_environment(options)
     choice = random.Random(options.seed)
+    chosen = options.given or [
+        contraction(choice, options.least, options.most) for _ in range(options.count)
+    ]
     rows = []
-    for number in range(options.count):
-        rows.append(measure(*contraction(choice, options.least, options.most), options))
-        if number % 20 == 19:
-            print(f"{number + 1} of {options.count}", file=sys.stderr, flush=True)
+    for number, (labels, extents) in enumerate(chosen, 1):
+        rows.append(measure(labels, extents, options))
+        if number % 20 == 0:
+            print(f"{number} of {len(chosen)}", file=sys.stderr, flush=True)
     print(table(rows, options.worst))
     if options.json:
         made = {n: getattr(options, n) for n in ("seed", "dtype", "threads", "least", "most")}

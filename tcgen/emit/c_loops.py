@@ -27,6 +27,7 @@ from .c_runs import joined
 from .scope import Scope, reduces, stored_axes
 
 BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
+LINE = 8  # of them, where more would leave threads without a block
 PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
 INDENT = "    "
 TOTAL = "tc_total_"  # prefix of what is added up in double
@@ -52,6 +53,8 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
         return _shared_sum(stmt, scope, dtype)
     summed = _summed_tail(stmt)
     outer = stmt.band[: len(stmt.band) - summed]
+    if summed and any(v.name in stmt.block for v in outer):
+        return _block_of_sums(stmt, scope, dtype, threads=threads)
     heads = _heads(outer, stmt, scope)
     body = _point(stmt, scope, dtype) if summed else _store(stmt, scope, _value(stmt, scope, dtype))
     if not heads:
@@ -74,7 +77,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
 
 
 def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
-    """Loops that are not summed locally, outermost first, blocked loops before the first of two."""
+    """Loops outermost first, those over blocks before the first of two variables."""
     blocked = _blocked(outer, stmt)
     heads: list[str] = []
     for var in outer:
@@ -82,14 +85,20 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
             heads.append(loop_head(var, scope))
             continue
         if var == blocked[0]:
-            for v in blocked:
-                name = f"tc_{scope.variables[v.name]}"
-                low, high = bounds(v, scope)
-                heads.append(f"for (int64_t {name} = {low}; {name} < {high}; {name} += {BLOCK})")
-        name, (_, high) = scope.variables[var.name], bounds(var, scope)
-        stop = f"tc_min(tc_{name} + {BLOCK}, {high})"
-        heads.append(f"for (int64_t {name} = tc_{name}; {name} < {stop}; ++{name})")
+            heads += [_over_blocks(v, scope) for v in blocked]
+        heads.append(_within_block(var, scope))
     return heads
+
+
+def _over_blocks(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+    name, (low, high) = f"tc_{scope.variables[var.name]}", bounds(var, scope)
+    return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {wide})"
+
+
+def _within_block(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+    name, (_, high) = scope.variables[var.name], bounds(var, scope)
+    stop = f"tc_min(tc_{name} + {wide}, {high})"
+    return f"for (int64_t {name} = tc_{name}; {name} < {stop}; ++{name})"
 
 
 def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
@@ -97,7 +106,7 @@ def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
     pair = tuple(v for v in outer if v.name in stmt.block)
     bounding = {v.below for v in outer}
     if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
-        return ()  # a triangle has no rectangular blocks; a summed variable is walked locally
+        return ()  # a triangle has no rectangular blocks
     return pair
 
 
@@ -221,9 +230,16 @@ def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
 
 
 def _local_sum(
-    stmt: Assign, tail: tuple[BandVar, ...], scope: Scope, dtype: str, pragma: str = ""
+    stmt: Assign,
+    tail: tuple[BandVar, ...],
+    scope: Scope,
+    dtype: str,
+    pragma: str = "",
+    heads: Sequence[str] = (),
 ) -> list[str]:
-    """Declare ``tc_sum`` and add up; the innermost loop is a vector reduction.
+    """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
+
+    The innermost loop is a vector reduction.
 
     A complex sum is two real ones, which every compiler can vectorise.
     """
@@ -244,16 +260,65 @@ def _local_sum(
         finish = []
     lines = body
     pieces = bool(pragma) and len(tail) == 1
-    for number, var in reversed(list(enumerate(tail))):
-        head = _piece_head(var, scope) if pieces else loop_head(var, scope)
+    heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
+    for number, head in reversed(list(enumerate(heads))):
         lines = [f"{head} {{", *indented(lines), "}"]
-        if number == len(tail) - 1:
+        if number == len(heads) - 1:
             lines = [f"#pragma omp simd reduction(+:{names})", *lines]
     if pieces:  # threads share them, and each is left to the vector unit
         low, high = bounds(tail[0], scope)
         loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {PIECE})"
         lines = [f"{loop} {{", *indented(lines), "}"]
     return [*declare, *([pragma] if pragma else []), *lines, *finish]
+
+
+def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Lines inside of loops, outermost first."""
+    for head in reversed(heads):
+        lines = [f"{head} {{", *indented(lines), "}"]
+    return list(lines)
+
+
+def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+    """Sums of a block of points at a time, which read a line of memory for all of them.
+
+    Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a,
+    local sums of its points, to which each c and each block of b adds.
+    """
+    tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
+    outer = stmt.band[: len(stmt.band) - len(tail)]
+    kept = [v for v in outer if v.name in stmt.block]
+    summed = [v for v in tail if v.name in stmt.block]
+    depth = _rectangular(outer, min(stmt.parallel, len(outer))) if threads else 0
+    wide = "tc_wide" if depth and summed else str(BLOCK)
+    names = [scope.variables[v.name] for v in kept]
+    place = f"tc_sums[{f'*{BLOCK} + '.join(f'({n} - tc_{n})' for n in names)}]"
+    kind, within = _sum_type(stmt, scope), [_within_block(v, scope, wide) for v in kept]
+    if summed:
+        heads = [_within_block(v, scope) for v in summed]
+        part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
+        lines = _nested(within, part)
+    else:
+        part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
+        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
+    around = [loop_head(v, scope) for v in tail if v not in summed]
+    lines = _nested([*around, *(_over_blocks(v, scope) for v in summed)], lines)
+    store = _store(stmt, scope, _total(stmt.coeff, dtype))
+    lines = [
+        f"{kind} tc_sums[{'*'.join([str(BLOCK)] * len(kept))}] = {{0}};",
+        *lines,
+        *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
+    ]
+    heads = [_over_blocks(v, scope, wide) if v in kept else loop_head(v, scope) for v in outer]
+    lines = _nested(heads, lines)
+    if not depth:
+        return lines
+    lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
+    if not summed:
+        return lines
+    share = f"({length(kept[0], scope)}/tc_threads + {LINE - 1})/{LINE}*{LINE}"
+    declared = f"const int64_t {wide} = tc_min({BLOCK}, tc_max({LINE}, {share}));"
+    return ["{", *indented([declared, *lines]), "}"]
 
 
 def _piece_head(var: BandVar, scope: Scope) -> str:
@@ -266,6 +331,7 @@ def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     """A sum that threads share: each has its part, added in the order of the threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
+    depth = len(stmt.band) if _blocked(stmt.band, stmt) else depth
     collapse = f" collapse({depth})" if depth > 1 else ""
     share = f"#pragma omp for{collapse} schedule(static) nowait"
     opening = _pragma(stmt, scope, 1, "parallel")

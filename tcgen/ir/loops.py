@@ -140,7 +140,8 @@ class Assign:
             by its number of distinct arrangements; for bases of tiles, by that of the tiles.
         parallel: that many outermost band loops may run at once (all of them in ``out``); where
             ``out`` holds no band variable at all, the band is a parallel reduction.
-        block: two band variables to block against each other (a transposition), or ().
+        block: two band variables to block against each other (a transposition, or operands that lie
+            across each other), or (). Sums of all points of a block are then formed together.
     """
 
     out: Access

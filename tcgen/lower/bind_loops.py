@@ -3,7 +3,8 @@
 Loops follow memory. Where nothing is summed, or sums stand innermost in the operand that has the
 most elements, that is the order of the target. Else that operand is walked as it lies, and its
 points are added to a target that lies the same way: it is read once, in whole lines, however its
-summed variables lie between the others.
+summed variables lie between the others. Large operands that lie across each other are walked in
+blocks.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ..ir.expr import (
 )
 from ..ir.loops import Assign, BandVar, Buffer, Stmt
 from ..ir.tensor import BYTES_OF, Ref
+from .crossing import crossed, crossing_of, largest, touched
 from .layout import Band, Product, elements, fastest, walked
 from .memory import Memory
 from .statements import Statement
@@ -56,6 +58,11 @@ def bind_loops(
         room: bytes that its scratch may take, or None for as many as it needs.
     """
     plain = bind_assign(statement, memory.buffers)
+    crossing = crossing_of(statement, memory.buffers, extents)
+    if crossing is not None:
+        blocks = crossed(crossing, statement, memory.buffers)
+        if blocks is not None:
+            return (replace(plain, band=blocks, block=crossing.pair),)
     band = _streamed(statement, memory.buffers, extents)
     if band is None:
         return (plain,)
@@ -81,7 +88,9 @@ def bind_loops(
     if not statement.accumulate and not _sums_last(band, out):
         before = (*before, Assign(statement.out, Const(Fraction(0)), band=kept))
         statement = replace(statement, accumulate=True)
-    return (*before, replace(bind_assign(statement, memory.buffers), band=band, block=()), *after)
+    block = crossing.pair if crossing is not None else ()
+    bound = replace(bind_assign(statement, memory.buffers), band=band, block=block)
+    return (*before, bound, *after)
 
 
 def _streamed(
@@ -97,7 +106,7 @@ def _streamed(
     held = out.variables
     summed = [v for v in statement.band if v.name not in held]
     triangular = any(v.below is not None for v in statement.band) or bool(statement.orbit)
-    main = _largest(statement, extents)
+    main = largest(statement, extents)
     names = walked(main, buffers[main.buffer])
     if (
         not summed
@@ -148,17 +157,17 @@ def streams_batch(
     if not batch:
         return False
     if not (product.m and product.n):
-        main = _largest(statement, extents)
+        main = largest(statement, extents)
         summed = fastest(main, buffers[main.buffer]) in [v.name for v in product.k]
         small = product.points < (_SINGLE if summed else _SMALL) * elements(batch, extents)
         return small and _streamed(statement, buffers, extents) is not None
-    main = _largest(statement, extents)
+    main = largest(statement, extents)
     inner = fastest(main, buffers[main.buffer])
     along = tuple(v for v in batch if v.name == inner)
     others = tuple(v for v in statement.band if v.name not in main.variables)
     few = elements(others, extents) <= _OTHERS and elements(along, extents) >= _LANES
-    less, more = sorted(_touched(f, statement, extents) for f in statement.factors)
-    small = _REREAD * less <= more and _touched(statement.out, statement, extents) <= more
+    less, more = sorted(touched(f, statement, extents) for f in statement.factors)
+    small = _REREAD * less <= more and touched(statement.out, statement, extents) <= more
     return bool(along) and few and small and _streamed(statement, buffers, extents) is not None
 
 
@@ -166,7 +175,7 @@ def _turned(
     statement: Statement, band: Band, memory: Memory, extents: Mapping[str, int]
 ) -> tuple[Expr, tuple[Stmt, ...]]:
     """The expression with small operands that loops would step through, copied in their order."""
-    main, inner = _largest(statement, extents), band[-1].name
+    main, inner = largest(statement, extents), band[-1].name
     copies: list[Stmt] = []
 
     def turned(leaf: Ref | Access | Delta | Equal) -> Expr:
@@ -186,17 +195,6 @@ def _turned(
         return place
 
     return map_leaves(statement.expr, turned), tuple(copies)
-
-
-def _largest(statement: Statement, extents: Mapping[str, int]) -> Access:
-    """The operand of which the loops touch the most elements."""
-    operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
-    return max(operands, key=lambda x: _touched(x, statement, extents), default=statement.out)
-
-
-def _touched(access: Access, statement: Statement, extents: Mapping[str, int]) -> int:
-    """Elements of an operand that the loops of a statement touch."""
-    return elements(tuple(v for v in statement.band if v.name in access.variables), extents)
 
 
 def _sums_last(band: Band, out: Access) -> bool:

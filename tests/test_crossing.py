@@ -1,0 +1,95 @@
+"""Loops of operands that lie across each other: blocks, whose values are the interpreter's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from unittest import mock
+
+import numpy as np
+import pytest
+from contraction_programs import program_for
+
+import tcgen
+from tcgen.emit import c_loops
+from tcgen.ir.loops import Assign, Module
+from tcgen.lower import bind_loops, crossing
+from tcgen.runtime.program import Program
+
+EXTENTS = dict(zip("abcde", (7, 9, 5, 6, 11), strict=True))
+
+
+@pytest.fixture
+def everything_is_far() -> Iterator[None]:
+    """Small operands count, in blocks that end within them."""
+    with (
+        mock.patch.object(crossing, "_KNOWN", -1),
+        mock.patch.object(bind_loops, "_MANY", 0),
+        mock.patch.object(c_loops, "BLOCK", 4),
+    ):
+        yield
+
+
+def is_blocked(module: Module) -> bool:
+    """True where one of the statements has blocks."""
+    return any(isinstance(s, Assign) and len(s.block) == 2 for s in module.kernels[0].body)
+
+
+def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarray]:
+    """What a program computes, and what NumPy does in double precision."""
+    random = np.random.default_rng(2)
+    arrays = []
+    for text in labels.split("->")[0].split(","):
+        x = random.standard_normal([EXTENTS[c] for c in text])
+        x = x + 1j * random.standard_normal(x.shape) if dtype == "complex128" else x
+        arrays.append(x.astype(dtype))
+    got = program(**{f"x{n}": x for n, x in enumerate(arrays)})["y"]
+    wide = [x.astype(np.result_type(dtype, np.float64)) for x in arrays]
+    return got, np.einsum(labels, *wide, optimize=True)
+
+
+@pytest.mark.usefixtures("everything_is_far")
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        "abcd,cdab->",  # all is summed
+        "abc,cba->",
+        "abc,cba->b",  # of what is blocked all
+        "abc,cba->a",  # or a part
+        "abc,cba->c",
+        "abcd,cdab->ba",
+        "abcd,dcba->ad",  # or nothing
+        "ead,eda->ad",  # sums outside of what is blocked
+        "abcd,dcba->bdca",  # and no sums at all
+    ],
+)
+def test_values(labels: str, dtype: str, threads: int) -> None:
+    program, module = program_for(labels, EXTENTS, dtype)
+    assert is_blocked(module)
+    try:
+        tcgen.set_threads(threads)
+        got, expected = run(program, labels, dtype)
+    finally:
+        tcgen.set_threads(None)
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(got, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(
+    ("labels", "extents", "blocked"),
+    [
+        ("abcd,cdab->", (20, 20, 100, 100), True),  # the same line again after 10,000 others
+        ("abcd,cdab->a", (20, 20, 100, 100), True),
+        ("abcd,abdc->", (20, 20, 100, 100), False),  # after a hundred
+        ("abcd,adcb->", (20, 100, 20, 100), False),  # after 2000 in 390 pages
+        ("ab,ba->ab", (3000, 3000), True),
+        ("ab,ba->ab", (1000, 1000), False),
+        ("ab,ab->", (3000, 3000), False),
+    ],
+)
+def test_what_is_near_is_read_as_it_lies(
+    labels: str, extents: tuple[int, ...], blocked: bool
+) -> None:
+    _, module = program_for(labels, dict(zip("abcd", extents, strict=False)), "float64")
+    assert is_blocked(module) == blocked
