@@ -21,6 +21,9 @@ y[i] += 3/2*a[i,p]*x[p]
 z[i] = -b[p,i]*x[p]
 """
 
+# Rows of a page and more, of which eight are read at a time, by pieces of 8192 elements.
+LONG = [(8, 1024), (19, 1100), (1100, 19), (13, 8200), (8200, 13), (7, 2000)]
+
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_matrix_times_vector(dtype: str) -> None:
@@ -30,7 +33,17 @@ def test_matrix_times_vector(dtype: str) -> None:
     assert "tc_gemm" in program.source
     rng = np.random.default_rng(5)
     tolerance = 1e-5 if dtype == "float32" else 1e-13
-    for m, k in [(1, 1), (1, 300), (300, 1), (257, 17), (31, 521), (513, 512), (3, 0), (0, 3)]:
+    for m, k in [
+        (1, 1),
+        (1, 300),
+        (300, 1),
+        (257, 17),
+        (31, 521),
+        (513, 512),
+        (3, 0),
+        (0, 3),
+        *LONG,
+    ]:
         arrays = {"a": (m, k), "b": (k, m), "x": (k,), "y": (m,)}
         arrays = {n: rng.standard_normal(s) for n, s in arrays.items()}
         if dtype == "complex128":

@@ -53,6 +53,65 @@ static void tc_plain_gemm_$kind(int threads, char flip_a, char flip_b,
 #if $lanes
 typedef $scalar tc_quad_$kind __attribute__((
     vector_size(4*sizeof($scalar)), aligned(sizeof($scalar)), may_alias));
+typedef $scalar tc_wide_$kind __attribute__((vector_size(32), aligned(sizeof($scalar)), may_alias));
+
+/* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
+ * and more again where what comes next is fetched.
+ */
+enum {
+    TC_LINES_$kind = 8,
+    TC_LINE_$kind = 64/sizeof($scalar),
+    TC_NEXT_$kind = 2048/sizeof($scalar),
+    TC_PAGE_$kind = 4096/sizeof($scalar),
+};
+
+/* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
+static inline void tc_long_dots_$kind(
+    int64_t k, const $scalar *a, int64_t row, const $scalar *x, $scalar *sum)
+{
+    enum { LANES = TC_LINE_$kind/2 };
+    tc_wide_$kind part[TC_LINES_$kind];
+    int64_t p = 0;
+    for (int n = 0; n < TC_LINES_$kind; ++n) part[n] = (tc_wide_$kind){0};
+    for (; p + TC_LINE_$kind <= k; p += TC_LINE_$kind) {
+        const tc_wide_$kind f0 = *(const tc_wide_$kind *)(x + p);
+        const tc_wide_$kind f1 = *(const tc_wide_$kind *)(x + p + LANES);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LINES_$kind; ++n) {
+            const $scalar *const line = a + n*row + p;
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, 3);
+            part[n] += *(const tc_wide_$kind *)line*f0;
+            part[n] += *(const tc_wide_$kind *)(line + LANES)*f1;
+        }
+    }
+    for (int n = 0; n < TC_LINES_$kind; ++n) {
+        for (int64_t q = p; q < k; ++q) sum[n] += a[n*row + q]*x[q];
+        for (int lane = 0; lane < LANES; ++lane) sum[n] += part[n][lane];
+    }
+}
+
+/* sum[i] += sum(p) a[p*column + i] f[p] of as many columns. */
+static inline void tc_add_lines_$kind(
+    int64_t rows, const $scalar *a, int64_t column, const $scalar *f, $scalar *restrict sum)
+{
+    enum { LANES = TC_LINE_$kind/2 };
+    int64_t i = 0;
+    for (; i + TC_LINE_$kind <= rows; i += TC_LINE_$kind) {
+        tc_wide_$kind s0 = *(tc_wide_$kind *)(sum + i), s1 = *(tc_wide_$kind *)(sum + i + LANES);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LINES_$kind; ++n) {
+            const $scalar *const line = a + n*column + i;
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, 3);
+            s0 += *(const tc_wide_$kind *)line*f[n];
+            s1 += *(const tc_wide_$kind *)(line + LANES)*f[n];
+        }
+        *(tc_wide_$kind *)(sum + i) = s0;
+        *(tc_wide_$kind *)(sum + i + LANES) = s1;
+    }
+    for (; i < rows; ++i) {
+        for (int n = 0; n < TC_LINES_$kind; ++n) sum[i] += a[n*column + i]*f[n];
+    }
+}
 #endif
 
 /* sum(p) a[p] x[p*step_x]: the partial sums are as many as a compiler puts into vectors without changing
@@ -105,21 +164,21 @@ static inline void tc_dots_$kind(int64_t rows, int64_t k, const $scalar *a, int6
     for (; i < rows; ++i) sum[i] = tc_dot_$kind(k, a + i*row, x, step_x);
 }
 
-/* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: four lines are
- * added at once, so that the sums are read and written a fourth of the times.
+/* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: several are added
+ * at once, so that the sums are read and written few times.
  */
 static inline void tc_lines_$kind(int64_t rows, int64_t k, const $scalar *a, int64_t column,
     const $scalar *x, int64_t step_x, $scalar *restrict sum)
 {
     int64_t p = 0;
     memset(sum, 0, (size_t)rows*sizeof($scalar));
-    for (; p + 4 <= k; p += 4) {
-        const $scalar *const l0 = a + p*column, *const l1 = l0 + column;
-        const $scalar *const l2 = l1 + column, *const l3 = l2 + column;
-        const $scalar f0 = x[p*step_x], f1 = x[(p + 1)*step_x];
-        const $scalar f2 = x[(p + 2)*step_x], f3 = x[(p + 3)*step_x];
-        for (int64_t i = 0; i < rows; ++i) sum[i] += l0[i]*f0 + l1[i]*f1 + l2[i]*f2 + l3[i]*f3;
+#if $lanes
+    for (; p + TC_LINES_$kind <= k; p += TC_LINES_$kind) {
+        $scalar f[TC_LINES_$kind];
+        for (int n = 0; n < TC_LINES_$kind; ++n) f[n] = x[(p + n)*step_x];
+        tc_add_lines_$kind(rows, a + p*column, column, f, sum);
     }
+#endif
     for (; p < k; ++p) {
         const $scalar *const line = a + p*column, factor = x[p*step_x];
         for (int64_t i = 0; i < rows; ++i) sum[i] += line[i]*factor;
@@ -127,13 +186,33 @@ static inline void tc_lines_$kind(int64_t rows, int64_t k, const $scalar *a, int
 }
 
 /* sum[i] = sum(p) a[i,p] x[p] of some rows, by the BLAS where there is one: its product of a matrix
- * and a vector reads a once, as these loops do, but it is slow where dense rows are short.
+ * and a vector reads a once, as these loops do, but it is slow where dense rows are short, and reads long
+ * ones from few pages at a time.
  */
 static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, const $scalar *a,
     int64_t row, int64_t column, const $scalar *x, int64_t step_x, $scalar *sum)
 {
     const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
     const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
+#if $lanes
+    if (dense >= TC_PAGE_$kind && column != 1) {
+        tc_lines_$kind(rows, k, a, column, x, step_x, sum);
+        return;
+    }
+    if (dense >= TC_PAGE_$kind && step_x == 1) {
+        const int64_t whole = rows/TC_LINES_$kind*TC_LINES_$kind;
+        memset(sum, 0, (size_t)whole*sizeof($scalar));
+        for (int64_t p = 0; p < k; p += TC_ROWS) {  /* x from a near cache */
+            for (int64_t i = 0; i < whole; i += TC_LINES_$kind) {
+                tc_long_dots_$kind(tc_min(TC_ROWS, k - p), a + i*row + p, row, x + p, sum + i);
+            }
+        }
+        if (whole == rows) return;
+        a += whole*row;
+        sum += whole;
+        rows -= whole;
+    }
+#endif
     if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT_$kind : 1)) {
         if (column == 1) tc_dots_$kind(rows, k, a, row, x, step_x, sum);
         else tc_lines_$kind(rows, k, a, column, x, step_x, sum);

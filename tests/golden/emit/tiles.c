@@ -145,6 +145,65 @@ static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
 #if 1
 typedef double tc_quad_d __attribute__((
     vector_size(4*sizeof(double)), aligned(sizeof(double)), may_alias));
+typedef double tc_wide_d __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
+
+/* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
+ * and more again where what comes next is fetched.
+ */
+enum {
+    TC_LINES_d = 8,
+    TC_LINE_d = 64/sizeof(double),
+    TC_NEXT_d = 2048/sizeof(double),
+    TC_PAGE_d = 4096/sizeof(double),
+};
+
+/* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
+static inline void tc_long_dots_d(
+    int64_t k, const double *a, int64_t row, const double *x, double *sum)
+{
+    enum { LANES = TC_LINE_d/2 };
+    tc_wide_d part[TC_LINES_d];
+    int64_t p = 0;
+    for (int n = 0; n < TC_LINES_d; ++n) part[n] = (tc_wide_d){0};
+    for (; p + TC_LINE_d <= k; p += TC_LINE_d) {
+        const tc_wide_d f0 = *(const tc_wide_d *)(x + p);
+        const tc_wide_d f1 = *(const tc_wide_d *)(x + p + LANES);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LINES_d; ++n) {
+            const double *const line = a + n*row + p;
+            __builtin_prefetch(line + TC_NEXT_d, 0, 3);
+            part[n] += *(const tc_wide_d *)line*f0;
+            part[n] += *(const tc_wide_d *)(line + LANES)*f1;
+        }
+    }
+    for (int n = 0; n < TC_LINES_d; ++n) {
+        for (int64_t q = p; q < k; ++q) sum[n] += a[n*row + q]*x[q];
+        for (int lane = 0; lane < LANES; ++lane) sum[n] += part[n][lane];
+    }
+}
+
+/* sum[i] += sum(p) a[p*column + i] f[p] of as many columns. */
+static inline void tc_add_lines_d(
+    int64_t rows, const double *a, int64_t column, const double *f, double *restrict sum)
+{
+    enum { LANES = TC_LINE_d/2 };
+    int64_t i = 0;
+    for (; i + TC_LINE_d <= rows; i += TC_LINE_d) {
+        tc_wide_d s0 = *(tc_wide_d *)(sum + i), s1 = *(tc_wide_d *)(sum + i + LANES);
+        _Pragma("GCC unroll 8")
+        for (int n = 0; n < TC_LINES_d; ++n) {
+            const double *const line = a + n*column + i;
+            __builtin_prefetch(line + TC_NEXT_d, 0, 3);
+            s0 += *(const tc_wide_d *)line*f[n];
+            s1 += *(const tc_wide_d *)(line + LANES)*f[n];
+        }
+        *(tc_wide_d *)(sum + i) = s0;
+        *(tc_wide_d *)(sum + i + LANES) = s1;
+    }
+    for (; i < rows; ++i) {
+        for (int n = 0; n < TC_LINES_d; ++n) sum[i] += a[n*column + i]*f[n];
+    }
+}
 #endif
 
 /* sum(p) a[p] x[p*step_x]: the partial sums are as many as a compiler puts into vectors without changing
@@ -197,21 +256,21 @@ static inline void tc_dots_d(int64_t rows, int64_t k, const double *a, int64_t r
     for (; i < rows; ++i) sum[i] = tc_dot_d(k, a + i*row, x, step_x);
 }
 
-/* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: four lines are
- * added at once, so that the sums are read and written a fourth of the times.
+/* sum[i] = sum(p) a[i + p*column] x[p*step_x] of some rows, whose columns lie dense: several are added
+ * at once, so that the sums are read and written few times.
  */
 static inline void tc_lines_d(int64_t rows, int64_t k, const double *a, int64_t column,
     const double *x, int64_t step_x, double *restrict sum)
 {
     int64_t p = 0;
     memset(sum, 0, (size_t)rows*sizeof(double));
-    for (; p + 4 <= k; p += 4) {
-        const double *const l0 = a + p*column, *const l1 = l0 + column;
-        const double *const l2 = l1 + column, *const l3 = l2 + column;
-        const double f0 = x[p*step_x], f1 = x[(p + 1)*step_x];
-        const double f2 = x[(p + 2)*step_x], f3 = x[(p + 3)*step_x];
-        for (int64_t i = 0; i < rows; ++i) sum[i] += l0[i]*f0 + l1[i]*f1 + l2[i]*f2 + l3[i]*f3;
+#if 1
+    for (; p + TC_LINES_d <= k; p += TC_LINES_d) {
+        double f[TC_LINES_d];
+        for (int n = 0; n < TC_LINES_d; ++n) f[n] = x[(p + n)*step_x];
+        tc_add_lines_d(rows, a + p*column, column, f, sum);
     }
+#endif
     for (; p < k; ++p) {
         const double *const line = a + p*column, factor = x[p*step_x];
         for (int64_t i = 0; i < rows; ++i) sum[i] += line[i]*factor;
@@ -219,13 +278,33 @@ static inline void tc_lines_d(int64_t rows, int64_t k, const double *a, int64_t 
 }
 
 /* sum[i] = sum(p) a[i,p] x[p] of some rows, by the BLAS where there is one: its product of a matrix
- * and a vector reads a once, as these loops do, but it is slow where dense rows are short.
+ * and a vector reads a once, as these loops do, but it is slow where dense rows are short, and reads long
+ * ones from few pages at a time.
  */
 static void tc_sums_d(tc_blas_gemv_d *blas, int64_t rows, int64_t k, const double *a,
     int64_t row, int64_t column, const double *x, int64_t step_x, double *sum)
 {
     const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
     const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
+#if 1
+    if (dense >= TC_PAGE_d && column != 1) {
+        tc_lines_d(rows, k, a, column, x, step_x, sum);
+        return;
+    }
+    if (dense >= TC_PAGE_d && step_x == 1) {
+        const int64_t whole = rows/TC_LINES_d*TC_LINES_d;
+        memset(sum, 0, (size_t)whole*sizeof(double));
+        for (int64_t p = 0; p < k; p += TC_ROWS) {  /* x from a near cache */
+            for (int64_t i = 0; i < whole; i += TC_LINES_d) {
+                tc_long_dots_d(tc_min(TC_ROWS, k - p), a + i*row + p, row, x + p, sum + i);
+            }
+        }
+        if (whole == rows) return;
+        a += whole*row;
+        sum += whole;
+        rows -= whole;
+    }
+#endif
     if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT_d : 1)) {
         if (column == 1) tc_dots_d(rows, k, a, row, x, step_x, sum);
         else tc_lines_d(rows, k, a, column, x, step_x, sum);
