@@ -7,6 +7,7 @@ import pytest
 
 import tcgen
 from tcgen.api import default_target
+from tcgen.lower import scheme
 from tcgen.testing import assert_same_values
 
 SPEC = """
@@ -159,3 +160,35 @@ def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> Non
         arrays = [a.astype(dtype) for a in arrays]
         found = program(**{f"x{n}": a for n, a in enumerate(arrays)})["y"]
         assert_same_values(found, np.einsum(text, *arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("text", ["mk,kv->mv", "mk,vk->vm", "km,vk->mv", "vk,km->vm"])
+def test_a_few_vectors(
+    text: str, threads: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long lines and a rest, longer than the pieces that are read together."""
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    monkeypatch.setattr(scheme, "_FAR", 1)
+    monkeypatch.setattr(scheme, "_LINE", 1)
+    rng = np.random.default_rng(7)
+    for m, k, v in [(523, 1037, 3), (60, 8300, 7), (4100, 70, 2)]:
+        extents = {"m": m, "k": k, "v": v}
+        arrays = [rng.standard_normal([extents[c] for c in term]) for term in text[:5].split(",")]
+        if dtype == "complex128":
+            arrays = [x + 1j * rng.standard_normal(x.shape) for x in arrays]
+        arrays = [x.astype(dtype) for x in arrays]
+        room = np.full(m * v + 8, 7, dtype)
+        out = room[3:-5].reshape([extents[c] for c in text[-2:]])
+        try:
+            tcgen.set_threads(threads)
+            tcgen.einsum(text, *arrays, out=out)
+        finally:
+            tcgen.set_threads(None)
+        expected = np.einsum(text, *arrays, optimize=True)
+        tolerance = 1e-4 if dtype == "float32" else 1e-11
+        np.testing.assert_allclose(out, expected, rtol=tolerance, atol=tolerance * np.sqrt(k))
+        assert (room[:3] == 7).all()
+        assert (room[-5:] == 7).all()

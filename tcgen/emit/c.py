@@ -68,7 +68,13 @@ def _products(kind: str) -> str:
     matrix, vector = str("sdz".index(kind)), str(3 + "sdz".index(kind))
     lanes = str(int(kind != "z"))  # no compiler has vectors of complex numbers
     return fill(
-        "c/gemm.c", kind=kind, scalar=_SCALAR[kind], matrix=matrix, vector=vector, lanes=lanes
+        "c/gemv.c",
+        "c/gemm.c",
+        kind=kind,
+        scalar=_SCALAR[kind],
+        matrix=matrix,
+        vector=vector,
+        lanes=lanes,
     )
 
 

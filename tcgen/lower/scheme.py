@@ -32,6 +32,8 @@ _STEPS = 8  # summed points beside which columns may be stored in any order
 _REACH = 32  # rows to a summed point that still do
 _TILE = 8  # rows and columns that fill registers,
 _PAIR = 2  # and so few that the BLAS is slower still where it adds up doubles
+_VECTORS = 7  # rows or columns that are no tile,
+_LINE, _FAR = 512, 2**20  # beside a matrix with lines of a page that is in no near cache
 _BEYOND = 32  # summed points beyond storing what they add up to
 DEEP = 384  # summed points of a staged tile, which the kernel takes at once
 
@@ -41,9 +43,13 @@ def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
 
     The BLAS packs all of both operands; where one side of the product is short, that is much of
     the work, and the generated kernel is faster. Where rows or columns are fewer than those of a
-    tile, the kernel leaves registers empty: it is faster then for doubles and sums of some length.
+    tile, the kernel leaves registers empty: it is faster then for doubles and sums of some length,
+    but for a large matrix with lines of a page, which meets a few vectors (``gemv.c``).
     """
     sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
+    few, many = sorted(sides[:2])
+    if few <= _VECTORS and min(many, sides[2]) >= _LINE and many * sides[2] >= _FAR:
+        return False
     least = _PAIR if product.dtype == "float64" and sides[2] >= _BEYOND else _TILE
     enough = prod(sides) >= _WORTH and min(sides[:2]) >= least
     return product.dtype != "complex128" and enough and min(sides) <= _THIN

@@ -90,54 +90,10 @@ static inline void tc_zero(void *start, int64_t bytes, int threads)
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
 
-/* C = alpha op(A) op(B) + beta C, stored by columns, beta 0 or 1. op is A ('N') or its transpose
- * ('T'). The BLAS does it where there is one and its 32-bit arguments can hold the dimensions.
- */
-typedef void tc_blas_gemm_d(const char *, const char *, const int *, const int *, const int *,
-    const double *, const double *, const int *, const double *, const int *,
-    const double *, double *, const int *);
+/* A matrix times one vector, or a few. */
 typedef void tc_blas_gemv_d(const char *, const int *, const int *, const double *,
     const double *, const int *, const double *, const int *, const double *, double *,
     const int *);
-
-/* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
-static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
-    int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
-    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
-{
-    enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
-    const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
-    const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
-    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 4e6)
-    for (int64_t first = 0; first < n; first += COLUMNS) {
-        const int64_t last = tc_min(first + COLUMNS, n);
-        for (int64_t i0 = 0; i0 < m; i0 += ROWS) {
-            const int64_t rows = tc_min(ROWS, m - i0);
-            if (beta == 0) {
-                for (int64_t j = first; j < last; ++j) {
-                    memset(c + i0 + j*ldc, 0, (size_t)rows*sizeof(double));
-                }
-            }
-            for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
-                const int64_t depth = tc_min(DEPTH, k - p0);
-                double block[DEPTH][ROWS];
-                for (int64_t p = 0; p < depth; ++p) {
-                    for (int64_t i = 0; i < rows; ++i) {
-                        block[p][i] = alpha*a[(i0 + i)*row_a + (p0 + p)*column_a];
-                    }
-                }
-                for (int64_t j = first; j < last; ++j) {
-                    double *restrict target = c + i0 + j*ldc;
-                    for (int64_t p = 0; p < depth; ++p) {
-                        const double factor = b[(p0 + p)*row_b + j*column_b];
-                        for (int64_t i = 0; i < rows; ++i) target[i] += block[p][i]*factor;
-                    }
-                }
-            }
-        }
-    }
-    (void)threads;
-}
 
 /* Elements of a row beside which it costs the BLAS more to begin its sum than to add it up. */
 #define TC_SHORT_d (1 ? 64 : 16)
@@ -370,6 +326,126 @@ static void tc_vector_d(tc_blas_gemv_d *blas, int threads, int64_t m, int64_t k,
     }
 }
 
+#if 1
+/* A few vectors at once, each ``apart`` from the one before: pieces of lines that the first one has read are in
+ * the first-level cache for the others.
+ */
+enum { TC_FEW_d = 7, TC_PIECE_d = 2048/sizeof(double), TC_HIGH_d = TC_ROWS/8 };
+
+/* y[v][i] = alpha sum(p) a[i,p] x[v][p] + beta y[v][i] of at most TC_HIGH rows, beta 0 or 1. */
+static void tc_few_part_d(int64_t rows, int64_t k, int vectors, double alpha, const double *a,
+    int64_t row, int64_t column, const double *x, int64_t step_x, int64_t apart_x, double beta,
+    double *y, int64_t step_y, int64_t apart_y)
+{
+    double sum[TC_FEW_d][TC_HIGH_d], part[TC_FEW_d][TC_HIGH_d];
+    const int64_t across = column == 1 ? rows : k, whole = across/TC_LINES_d*TC_LINES_d;
+    memset(sum, 0, sizeof(sum));
+    for (int64_t p0 = 0; p0 < k; p0 += TC_HIGH_d) {
+        const int64_t depth = tc_min(TC_HIGH_d, k - p0);
+        for (int v = 0; v < vectors; ++v) {
+            for (int64_t p = 0; p < depth; ++p) part[v][p] = x[v*apart_x + (p0 + p)*step_x];
+        }
+        for (int64_t i = 0; column == 1 && i < whole; i += TC_LINES_d) {
+            for (int64_t p = 0; p < depth; p += TC_PIECE_d) {
+                const int64_t length = tc_min(TC_PIECE_d, depth - p);
+                const double *const from = a + i*row + p0 + p;
+                for (int v = 0; v < vectors; ++v) {
+                    tc_long_dots_d(length, from, row, part[v] + p, sum[v] + i);
+                }
+            }
+        }
+        for (int64_t i = whole; column == 1 && i < rows; ++i) {
+            for (int v = 0; v < vectors; ++v) sum[v][i] += tc_dot_d(depth, a + i*row + p0, part[v], 1);
+        }
+        for (int64_t p = p0; column != 1 && p < tc_min(whole, p0 + depth); p += TC_LINES_d) {
+            for (int64_t i = 0; i < rows; i += TC_PIECE_d) {
+                const int64_t length = tc_min(TC_PIECE_d, rows - i);
+                const double *const from = a + p*column + i;
+                for (int v = 0; v < vectors; ++v) {
+                    tc_add_lines_d(length, from, column, part[v] + (p - p0), sum[v] + i);
+                }
+            }
+        }
+    }
+    for (int64_t p = whole; column != 1 && p < k; ++p) {
+        for (int v = 0; v < vectors; ++v) {
+            const double factor = x[v*apart_x + p*step_x];
+            for (int64_t i = 0; i < rows; ++i) sum[v][i] += a[p*column + i]*factor;
+        }
+    }
+    for (int v = 0; v < vectors; ++v) {
+        for (int64_t i = 0; i < rows; ++i) {
+            double *const target = y + v*apart_y + i*step_y;
+            *target = alpha*sum[v][i] + (beta == 0 ? 0 : *target);
+        }
+    }
+}
+
+/* The same of a whole matrix, if it is one of long lines that no near cache holds: else 0, and nothing is done. */
+static int tc_few_d(int threads, int64_t m, int64_t k, int64_t vectors, double alpha, const double *a,
+    int64_t row, int64_t column, const double *x, int64_t step_x, int64_t apart_x, double beta,
+    double *y, int64_t step_y, int64_t apart_y)
+{
+    enum { LEAST = 16, LARGE = 1 << 18 };
+    const int64_t dense = column == 1 ? k : m, across = column == 1 ? m : k;
+    if (vectors > TC_FEW_d || dense < TC_PAGE_d || across < TC_LINES_d || (double)m*k < LARGE) return 0;
+    if (threads > 1 && m < LEAST*threads) return 0;
+    const int64_t rows = tc_max(LEAST, tc_min(TC_HIGH_d, (m + threads - 1)/threads));
+    #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t first = 0; first < m; first += rows) {
+        tc_few_part_d(tc_min(rows, m - first), k, (int)vectors, alpha, a + first*row, row, column, x,
+            step_x, apart_x, beta, y + first*step_y, step_y, apart_y);
+    }
+    return 1;
+}
+#endif
+
+/* C = alpha op(A) op(B) + beta C, stored by columns, beta 0 or 1. op is A ('N') or its transpose
+ * ('T'). The BLAS does it where there is one and its 32-bit arguments can hold the dimensions.
+ */
+typedef void tc_blas_gemm_d(const char *, const char *, const int *, const int *, const int *,
+    const double *, const double *, const int *, const double *, const int *,
+    const double *, double *, const int *);
+
+/* The plain product: blocks of A are copied to the stack, columns of C are walked in order. */
+static void tc_plain_gemm_d(int threads, char flip_a, char flip_b,
+    int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
+    const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
+{
+    enum { ROWS = 64, DEPTH = 64, COLUMNS = 16 };
+    const int64_t row_a = flip_a == 'N' ? 1 : lda, column_a = flip_a == 'N' ? lda : 1;
+    const int64_t row_b = flip_b == 'N' ? 1 : ldb, column_b = flip_b == 'N' ? ldb : 1;
+    #pragma omp parallel for schedule(static) num_threads(threads) if ((double)m*n*k > 4e6)
+    for (int64_t first = 0; first < n; first += COLUMNS) {
+        const int64_t last = tc_min(first + COLUMNS, n);
+        for (int64_t i0 = 0; i0 < m; i0 += ROWS) {
+            const int64_t rows = tc_min(ROWS, m - i0);
+            if (beta == 0) {
+                for (int64_t j = first; j < last; ++j) {
+                    memset(c + i0 + j*ldc, 0, (size_t)rows*sizeof(double));
+                }
+            }
+            for (int64_t p0 = 0; p0 < k; p0 += DEPTH) {
+                const int64_t depth = tc_min(DEPTH, k - p0);
+                double block[DEPTH][ROWS];
+                for (int64_t p = 0; p < depth; ++p) {
+                    for (int64_t i = 0; i < rows; ++i) {
+                        block[p][i] = alpha*a[(i0 + i)*row_a + (p0 + p)*column_a];
+                    }
+                }
+                for (int64_t j = first; j < last; ++j) {
+                    double *restrict target = c + i0 + j*ldc;
+                    for (int64_t p = 0; p < depth; ++p) {
+                        const double factor = b[(p0 + p)*row_b + j*column_b];
+                        for (int64_t i = 0; i < rows; ++i) target[i] += block[p][i]*factor;
+                    }
+                }
+            }
+        }
+    }
+    (void)threads;
+}
+
 static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
     int64_t m, int64_t n, int64_t k, double alpha, const double *a, int64_t lda,
     const double *b, int64_t ldb, double beta, double *c, int64_t ldc)
@@ -390,6 +466,12 @@ static void tc_gemm_d(void *const *table, int threads, char flip_a, char flip_b,
             a, flip_a == 'N' ? lda : 1, beta, c, ldc);
         return;
     }
+#if 1
+    if (tc_few_d(threads, m, k, n, alpha, a, flip_a == 'N' ? 1 : lda, flip_a == 'N' ? lda : 1, b,
+            flip_b == 'N' ? 1 : ldb, flip_b == 'N' ? ldb : 1, beta, c, 1, ldc)) return;
+    if (tc_few_d(threads, n, k, m, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb, a,
+            flip_a == 'N' ? lda : 1, flip_a == 'N' ? 1 : lda, beta, c, ldc, 1)) return;
+#endif
     const int64_t most = INT32_MAX;
     if (!blas || k == 0 || m > most || n > most || k > most || lda > most || ldb > most
         || ldc > most) {
