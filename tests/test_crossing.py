@@ -93,3 +93,23 @@ def test_what_is_near_is_read_as_it_lies(
 ) -> None:
     _, module = program_for(labels, dict(zip("abcd", extents, strict=False)), "float64")
     assert is_blocked(module) == blocked
+
+
+@pytest.mark.usefixtures("everything_is_far")
+@pytest.mark.parametrize("names", [("wide", "sums"), ("sum", "threads"), ("re", "parts")])
+@pytest.mark.parametrize("extents", [(9, 7), (1, 1), (5, 0), (0, 5), (4, 33)])
+def test_names_of_indices_are_not_those_of_the_generated_code(
+    names: tuple[str, str], extents: tuple[int, int]
+) -> None:
+    a, b = names
+    program = tcgen.compile(
+        f"space m = 40\nspace k = 37\nindex {a} : m\nindex {b} : k\ninput x[m,k], z[k,m]\n"
+        f"output y, e\ny[{a}] = x[{a},{b}]*z[{b},{a}]\ne = x[{a},{b}]*z[{b},{a}]\n",
+        target="cpu",
+    )
+    assert "tc_sums" in program.source
+    random = np.random.default_rng(4)
+    x, z = random.standard_normal(extents), random.standard_normal(extents[::-1])
+    out = program(x=x, z=z)
+    np.testing.assert_allclose(out["y"], (x * z.T).sum(axis=1), rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(out["e"], (x * z.T).sum(), rtol=1e-12, atol=1e-13)

@@ -30,6 +30,7 @@ BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the 
 LINE = 8  # of them, where more would leave threads without a block
 PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
 INDENT = "    "
+START = "tc_from_"  # prefix of where a block of a variable begins
 TOTAL = "tc_total_"  # prefix of what is added up in double
 
 
@@ -91,14 +92,14 @@ def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
 
 
 def _over_blocks(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
-    name, (low, high) = f"tc_{scope.variables[var.name]}", bounds(var, scope)
+    name, (low, high) = f"{START}{scope.variables[var.name]}", bounds(var, scope)
     return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {wide})"
 
 
 def _within_block(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
     name, (_, high) = scope.variables[var.name], bounds(var, scope)
-    stop = f"tc_min(tc_{name} + {wide}, {high})"
-    return f"for (int64_t {name} = tc_{name}; {name} < {stop}; ++{name})"
+    stop = f"tc_min({START}{name} + {wide}, {high})"
+    return f"for (int64_t {name} = {START}{name}; {name} < {stop}; ++{name})"
 
 
 def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
@@ -292,7 +293,8 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     depth = _rectangular(outer, min(stmt.parallel, len(outer))) if threads else 0
     wide = "tc_wide" if depth and summed else str(BLOCK)
     names = [scope.variables[v.name] for v in kept]
-    place = f"tc_sums[{f'*{BLOCK} + '.join(f'({n} - tc_{n})' for n in names)}]"
+    points = [f"({n} - {START}{n})" for n in names]
+    place = f"tc_sums[{f'*{BLOCK} + '.join(points)}]"
     kind, within = _sum_type(stmt, scope), [_within_block(v, scope, wide) for v in kept]
     if summed:
         heads = [_within_block(v, scope) for v in summed]
