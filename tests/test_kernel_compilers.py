@@ -17,6 +17,11 @@ TESTS = "random_contractions or pass_by or staged_rows or several_blocks or turn
 SHORTER = ("-mno-avx512f", "-mno-avx")
 AMD = [f"__znver{n}__" for n in range(1, 6)]
 OTHERS = " ".join(f"-U{name}" for name in AMD)  # as on a processor that is not AMD's
+PROCESSORS = {
+    "Zen 4": f"{OTHERS} -D__znver4__=1 -U__GFNI__ -D__GFNI__=1 -U__AVXVNNI__",
+    "Zen 5": f"{OTHERS} -D__znver5__=1 -U__AVXVNNI__ -D__AVXVNNI__=1",
+    "another": OTHERS,
+}
 BUILDS = [*(("cc", flag) for flag in SHORTER), *(("clang", flag) for flag in ("", *SHORTER))]
 
 
@@ -40,35 +45,36 @@ def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> N
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-STAGES = """\
+PRODUCTS = """\
 import hashlib, numpy as np, tcgen
 random = np.random.default_rng(0)
 for labels, *shapes in (
     ("adb,cd->cba", (24, 118, 312), (24, 118)),
     ("aebd,ce->dcba", (24, 67, 11, 72), (24, 67)),
     ("acd,db->cba", (72, 40, 330), (330, 24)),
+    ("aged,cbfg->fedcba", (24, 10, 8, 8), (8, 8, 8, 10)),
 ):
     y = tcgen.einsum(labels, *(random.standard_normal(shape) for shape in shapes))
     print(hashlib.sha256(np.ascontiguousarray(y)).hexdigest())
 """
 
 
-def test_stages_of_all_processors_give_the_same_bits(tmp_path: Path) -> None:
-    """Whether a sum is computed in parts, and what is fetched when, depends on the processor."""
+def test_kernels_of_all_processors_give_the_same_bits(tmp_path: Path) -> None:
+    """How a sum is cut, and when lines are fetched and stored, depends on the processor."""
     if platform.machine() not in ("x86_64", "AMD64"):
         pytest.skip("which processor a compiler is told decides on x86 alone")
     printed = {
         subprocess.run(
-            [sys.executable, "-c", STAGES],
+            [sys.executable, "-c", PRODUCTS],
             env=os.environ | {"TCGEN_CC": f"cc {flags}", "TCGEN_CACHE_DIR": str(tmp_path)},
             capture_output=True,
             text=True,
             check=True,
         ).stdout
-        for flags in (f"-D{AMD[-1]}=1", OTHERS)
+        for flags in PROCESSORS.values()
     }
     (hashes,) = printed
-    assert len(set(hashes.split())) == 3
+    assert len(set(hashes.split())) == 4
 
 
 WITHOUT_TILES = """\

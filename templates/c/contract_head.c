@@ -43,10 +43,17 @@ $call
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)
 
+/* AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5: each can do something that the one before cannot. */
+#if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
+#define TC_ZEN4 1
+#else
+#define TC_ZEN4 0
+#endif
+
 /* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
  *
- * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's waits there for few lines at a time, so that
- * those which come from memory keep others from it: there it is 2, the second level. Memory is busier when lines come
+ * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's and Zen 4's waits there for few lines at a
+ * time, so that those which come from memory keep others from it: there it is 2, the second level. Memory is busier when lines come
  * from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of these and of the
  * next part's are still known when they are read; in one part on AMD's.
  *
@@ -69,7 +76,7 @@ $call
 #define TC_WHOLE (tc_second_level()/4)
 #define TC_BROAD (TC_VECTOR == 64 ? 384 : 24*TC_VECTOR)
 #else
-#define TC_LEVEL 3
+#define TC_LEVEL (TC_ZEN4 ? 2 : 3)
 #define TC_STREAMS 1
 #define TC_PAGES 1048576
 #define TC_STAGED 393216
@@ -78,6 +85,11 @@ $call
 #define TC_WHOLE 0
 #define TC_BROAD (24*TC_VECTOR)
 #endif
+
+/* Lines that go past the caches are stored as a tile ends, and do not wait for the next tile's products, where these take
+ * two cycles a vector: meanwhile such a tile's stores are over.
+ */
+#define TC_AT_ONCE TC_ZEN4
 
 /* Bytes of the second-level cache, or 0 where the system does not say. */
 static inline int64_t tc_second_level(void)

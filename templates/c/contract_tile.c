@@ -1,5 +1,6 @@
 /* Lines of the target on their way past the caches. Stores past the caches come to a halt when many
- * follow each other, so that tiles leave their lines here and the next tile stores one at each step.
+ * follow each other, so that tiles leave their lines here and the next tile stores one at each step, unless
+ * the processor takes them at once (TC_AT_ONCE).
  */
 typedef struct {
     $real *to;
@@ -162,7 +163,15 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         for (int64_t n = depth; n < fetches; ++n) __builtin_prefetch(fetch_from + fetch[n], 0, 2);
         fetch += fetches;
         tc_pending_$kind *const leave = t->leave;
-        if (leave) {
+        if (leave && TC_AT_ONCE) {
+            _Pragma("GCC unroll 8")
+            for (int j = 0; j < TC_COLUMNS; ++j) {
+                $real *const to = c + $parts*c_column[j];
+                _Pragma("GCC unroll 3")
+                for (int v = 0; v < height; ++v) TC_STREAM_$kind((tc_vec_$kind *)(to + v*TC_LANES), sum[j][v]);
+            }
+            stores = 0;
+        } else if (leave) {
             _Pragma("GCC unroll 8")
             for (int j = 0; j < TC_COLUMNS; ++j) {
                 $real *const to = c + $parts*c_column[j];
