@@ -53,9 +53,9 @@ $call
 /* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
  *
  * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's and Zen 4's waits there for few lines at a
- * time, so that those which come from memory keep others from it: there it is 2, the second level. Memory is busier when lines come
- * from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of these and of the
- * next part's are still known when they are read; in one part on AMD's.
+ * time, so that those which come from memory keep others from it: there it is 2, the second level. Memory is busier
+ * when lines come from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of
+ * these and of the next part's are still known when they are read; in one part on AMD's.
  *
  * Staged rows go through a buffer of TC_STAGED bytes, in blocks of TC_ROW lines of a row, or beside long sums of
  * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
