@@ -2,6 +2,7 @@
 
     taskset -c 0 python benchmarks/random_contractions.py --count 200 --seed 1 --json out.json
     taskset -c 0 python benchmarks/random_contractions.py "abcd,cdab-> a20 b20 c100 d100"
+    taskset -c 0 python benchmarks/random_contractions.py --beside 10 "abcd,cd->ab a90 b90 c90 d90"
 
 Suites hold what somebody thought of. Here each contraction has up to three indices of each kind
 (of one operand and the result, summed, and, in one case of four, one that all three hold: matrix
@@ -11,7 +12,7 @@ Rounds of all programs take turns after one that is not counted; medians are com
 values with NumPy's. On several threads PyTorch's, which wait on the processors, disturb the others:
 leave it out there. The table shows how many times as fast as the fastest peer tcgen is: the
 geometric mean, quantiles, and the contractions with the least. Contractions that are given, each
-with its extents, take the place of random ones.
+with its extents, take the place of random ones. With ``--beside`` arrays are slices of larger ones.
 """
 
 from __future__ import annotations
@@ -82,6 +83,18 @@ def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str
     return found
 
 
+def sliced(array, beside: int):
+    """The array, or a copy behind so many elements of a larger array on each axis."""
+    import numpy as np
+
+    if not beside:
+        return array
+    whole = np.zeros([n + beside for n in array.shape], array.dtype)
+    part = whole[(..., *(slice(beside, None) for _ in array.shape))]
+    part[...] = array
+    return part
+
+
 def measure(labels: str, extents: dict[str, int], options: argparse.Namespace) -> dict:
     """One row: seconds of each program."""
     import numpy as np
@@ -92,8 +105,8 @@ def measure(labels: str, extents: dict[str, int], options: argparse.Namespace) -
     a, b = (rng.standard_normal(s) for s in shapes[:2])
     if options.dtype.startswith("complex"):
         a, b = (x + 1j * rng.standard_normal(x.shape) for x in (a, b))
-    a, b = (x.astype(options.dtype) for x in (a, b))
-    out = np.zeros(shapes[2], options.dtype)
+    out = np.zeros(shapes[2])
+    a, b, out = (sliced(x.astype(options.dtype), options.beside) for x in (a, b, out))
     timed = programs(options.peers, labels, a, b, out, options.threads)
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     expected = np.einsum(labels, a, b, optimize=True)
@@ -157,6 +170,7 @@ def main() -> None:
     parser.add_argument("--most", type=float, default=2e9, help="flops")
     parser.add_argument("--dtype", default="float64")
     parser.add_argument("--peers", default="numpy,torch", help=f"of {', '.join(NAMES)}")
+    parser.add_argument("--beside", type=int, default=0, help="elements of the larger arrays")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--worst", type=int, default=10, help="rows to show")
     parser.add_argument("--json", type=Path)

@@ -184,9 +184,11 @@ def kernel_program(wanted: Request, target: str) -> Execution:
             _programs.move_to_end(key)
     if program is None:
         system = einsum_system(kernel, path)
-        names = [space.name for space in system.spaces]
-        # At run time an extent of 0 is legal, in planning it is not.
-        planning = {name: max(1, n) for name, n in zip(names, wanted.extents, strict=True)}
+        # At run time an extent of 0 is legal, in planning it is not. What lies beside parts of
+        # arrays changes no plan.
+        bases = [space.name for space in system.spaces if not space.parts]
+        planning = dict.fromkeys(bases, 1)
+        planning |= {name: max(1, n) for name, n in zip(bases, wanted.extents, strict=False)}
         options = Options(
             extents=tuple(sorted(planning.items())),
             target=target,
@@ -241,7 +243,7 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
     """The cheapest order at these extents, as nested pairs of operand positions."""
     from .algebra.order import best_order  # noqa: PLC0415  (opt_einsum is loaded when it is used)
 
-    system = einsum_system(kernel)
+    system = einsum_system(replace(kernel, gaps=()))
     (equation,) = system.equations
     (term,) = equation.terms
     widths = {Index(s.name, s): max(1, n) for s, n in zip(system.spaces, extents, strict=True)}

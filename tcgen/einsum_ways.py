@@ -25,10 +25,13 @@ from .einsum_kernels import (
 from .errors import DtypeError, EinsumError
 from .frontend.einsum import Kernel, Path
 from .frontend.subscripts import LETTERS, Expression
+from .runtime.parts import left_out
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]
 Dtype = np.dtype[Any]
+
+_LARGE = 2**17  # elements of an array that is not copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +311,10 @@ def _generated(call: Call) -> _Generated:
     layout = _layout(call)
     output = tuple(call.expression.output[k] for k in layout)
     numbers: dict[int, int] = {}
-    inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in axes) for _, axes in turned)
-    kernel = Kernel(inputs, tuple(numbers[n] for n in output))
+    inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in turned)
+    written_gaps = _gaps(call.out.transpose(layout)) if call.out is not None and call.direct else ()
+    gaps = (*(t[2] for t in turned), written_gaps)
+    kernel = Kernel(inputs, tuple(numbers[n] for n in output), gaps if any(gaps) else ())
     dtype = call.dtype.name
     in_order = layout == tuple(range(len(layout)))
     return _Generated(
@@ -317,7 +322,7 @@ def _generated(call: Call) -> _Generated:
         request(
             kernel, tuple(call.extents[n] for n in numbers), dtype, call.path, call.memory_limit
         ),
-        tuple((f"x{n}", turn) for n, (turn, _) in enumerate(turned)),
+        tuple((f"x{n}", turn) for n, (turn, _, _) in enumerate(turned)),
         None if in_order else layout,
         None if in_order else tuple(int(k) for k in np.argsort(layout)),
         call.direct,
@@ -327,8 +332,11 @@ def _generated(call: Call) -> _Generated:
 
 def _turn(
     array: Array, labels: tuple[int, ...], extents: tuple[int, ...], dtype: Dtype
-) -> tuple[_Turn | None, tuple[int, ...]]:
-    """How an operand comes to a kernel, and its labels there: its axes in memory order."""
+) -> tuple[_Turn | None, tuple[int, ...], tuple[int, ...]]:
+    """How an operand comes to a kernel, its labels there, and axes that are parts of longer ones.
+
+    Its axes come in memory order. What cannot be read where it is comes as it is, to be copied.
+    """
     wide = [k for k, n in enumerate(labels) if array.shape[k] == extents[n]]
     shape = None
     if len(wide) != array.ndim:
@@ -336,14 +344,27 @@ def _turn(
         array = array.reshape(shape)
         labels = tuple(labels[k] for k in wide)
     cast = None if array.dtype == dtype else dtype
-    axes = None
+    axes: tuple[int, ...] | None = None
+    gaps: tuple[int, ...] = ()
     if not array.flags.c_contiguous:
         order = _by_stride(array)
+        turned = array.transpose(order)
+        gaps = _gaps(turned) if cast is None else ()
         # A cast leaves gaps behind and keeps the order.
-        if cast is not None or array.transpose(order).flags.c_contiguous:
-            axes, labels = order, tuple(labels[k] for k in order)
+        if cast is not None or gaps or turned.flags.c_contiguous:
+            axes = None if order == tuple(range(array.ndim)) else order
+            labels = tuple(labels[k] for k in order)
     as_it_is = shape is None and cast is None and axes is None
-    return None if as_it_is else _Turn(shape, cast, axes), labels
+    return None if as_it_is else _Turn(shape, cast, axes), labels, gaps
+
+
+def _gaps(array: Array) -> tuple[int, ...]:
+    """Axes along which a large array is a part of another one, which is not copied.
+
+    A copy of a small one takes less time than compiling a program for its strides.
+    """
+    found = left_out(array) if array.size >= _LARGE else None
+    return tuple(axis for axis, elements in enumerate(found or ()) if elements)
 
 
 def _layout(call: Call) -> tuple[int, ...]:

@@ -46,7 +46,9 @@ class TensorEntry:
     """An argument or a result: role is ``input``, ``generated`` or ``output``.
 
     ``order`` lists the logical axes as the caller's array has them; ``default`` is an exact number
-    as text, for scalars that may be left out.
+    as text, for scalars that may be left out. The array of a tensor with ``gaps`` may be a part of
+    a larger one: they name for each logical axis the base space of what lies behind its own part
+    there, or None; () for arrays by themselves.
     """
 
     name: str
@@ -54,6 +56,7 @@ class TensorEntry:
     spaces: tuple[str, ...]
     order: tuple[int, ...]
     packed: tuple[PackingEntry, ...]
+    gaps: tuple[str | None, ...]
     dtype: str
     real: bool
     default: str | None

@@ -93,8 +93,9 @@ def _touched(scope: Scope, name: str) -> Poly:
     for number, axis in enumerate(buffer.axes):
         if number in second:
             continue
+        space = axis.space if buffer.tensor is None else buffer.tensor.spaces[number]
         if number in first or not found:
-            total = total * _length(axis.length, Poly.of(1, (axis.space,)))
+            total = total * _length(axis.length, Poly.of(1, (space,)))
             continue
         variables = {a.subscripts[number].variable for a in found}
         if axis.length is None and all(v in host for v in variables):
@@ -102,7 +103,7 @@ def _touched(scope: Scope, name: str) -> Poly:
         if axis.length is None and len(variables) == 1 and variables <= set(tiles):
             total = total * Poly.of(tiles[variables.pop() or ""] or 1)
             continue
-        total = total * _length(axis.length, Poly.of(1, (axis.space,)))
+        total = total * _length(axis.length, Poly.of(1, (space,)))
     return total
 
 

@@ -80,6 +80,7 @@ def _tensor(tensor: Tensor, dtype: str) -> TensorEntry:
         spaces=tuple(s.name for s in tensor.spaces),
         order=tensor.stored_order,
         packed=_packed(tensor.storage.packed),
+        gaps=_gaps(tensor),
         dtype=element_type(tensor, dtype),
         real=tensor.real,
         default=None if tensor.default is None else str(tensor.default),
@@ -87,6 +88,15 @@ def _tensor(tensor: Tensor, dtype: str) -> TensorEntry:
         volatile=tensor.volatile,
         symmetry=tuple(SymmetryEntry(s.perm, s.sign, s.conj) for s in tensor.symmetry),
     )
+
+
+def _gaps(tensor: Tensor) -> tuple[str | None, ...]:
+    """What is left of each axis behind a tensor's own part of it."""
+    if not tensor.storage.within:
+        return ()
+    pairs = zip(tensor.spaces, tensor.storage.within, strict=True)
+    left = (whole.bases[len(own.bases) :] for own, whole in pairs)
+    return tuple(bases[0].name if bases else None for bases in left)
 
 
 def _buffer(buffer: Buffer) -> BufferEntry:

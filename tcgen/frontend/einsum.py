@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ..errors import EinsumError, PathError, ShapeError
 from ..ir.system import Equation, System, Term
-from ..ir.tensor import Index, Ref, Role, Space, Tensor
+from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from .subscripts import Expression, express
 
 Path = tuple[tuple[int, ...], ...]
@@ -58,10 +58,13 @@ class Kernel:
     Attributes:
         inputs: labels of each operand, numbered as they first occur.
         output: labels of the result.
+        gaps: for each operand, and for the result, the axes that are parts of longer ones in its
+            array; () where there are none.
     """
 
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
+    gaps: tuple[tuple[int, ...], ...] = ()
 
     def __str__(self) -> str:
         text = ",".join("".join(label_names(labels)) for labels in self.inputs)
@@ -81,6 +84,8 @@ def label_names(labels: Sequence[int]) -> tuple[str, ...]:
 def einsum_system(kernel: Kernel, path: Path | None = None) -> System:
     """The equation ``y[..] = x0[..]*x1[..]``; with a path, an intermediate for each of its steps.
 
+    The first spaces are those of the labels.
+
     Args:
         kernel: labels of operands and result.
         path: a path that :func:`check_path` accepts.
@@ -90,7 +95,7 @@ def einsum_system(kernel: Kernel, path: Path | None = None) -> System:
         y[i,k] = sum(j) x0[i,j]*x1[j,k]
     """
     count = 1 + max((n for labels in kernel.inputs for n in labels), default=-1)
-    return _system("einsum", kernel.inputs, kernel.output, label_names(range(count)), path)
+    return _system(kernel, label_names(range(count)), path)
 
 
 def check_path(path: Path, count: int) -> None:
@@ -133,7 +138,7 @@ def subscripts_system(text: str) -> System:
     parts = text.partition("->")[0].replace(" ", "").split(",")
     expression = express(text, tuple(len(part) for part in parts))
     names = tuple(n if n.isascii() else f"u{ord(n):x}" for n in expression.names)
-    return _system("einsum", expression.inputs, expression.output, names, None)
+    return _system(Kernel(expression.inputs, expression.output), names, None)
 
 
 def is_subscripts(text: str) -> bool:
@@ -147,36 +152,42 @@ def is_subscripts(text: str) -> bool:
     return ("->" in text or "," in text) and not any(c in plain for c in "./\\\n=[")
 
 
-def _system(
-    name: str,
-    inputs: tuple[tuple[int, ...], ...],
-    output: tuple[int, ...],
-    names: tuple[str, ...],
-    path: Path | None,
-) -> System:
+def _system(kernel: Kernel, names: tuple[str, ...], path: Path | None) -> System:
     spaces = tuple(Space(n) for n in names)
     indices = tuple(Index(n, s) for n, s in zip(names, spaces, strict=True))
+    more: list[Space] = []
 
-    def tensor(name: str, labels: tuple[int, ...], role: Role) -> Tensor:
-        return Tensor(name, tuple(spaces[n] for n in labels), role)
+    def tensor(name: str, labels: tuple[int, ...], role: Role, gaps: tuple[int, ...]) -> Tensor:
+        own = tuple(spaces[n] for n in labels)
+        within = list(own)
+        for axis in gaps:
+            gap = Space(f"{name}_gap{axis}")
+            within[axis] = Space(f"{name}_axis{axis}", parts=(own[axis], gap))
+            more.extend((gap, within[axis]))
+        return Tensor(name, own, role, storage=Storage(within=tuple(within) if gaps else ()))
 
-    tensors = [tensor(f"x{n}", labels, Role.INPUT) for n, labels in enumerate(inputs)]
-    waiting = list(zip(tensors, inputs, strict=True))
+    gaps = kernel.gaps or ((),) * (len(kernel.inputs) + 1)
+    tensors = [
+        tensor(f"x{n}", labels, Role.INPUT, gaps[n]) for n, labels in enumerate(kernel.inputs)
+    ]
+    waiting = list(zip(tensors, kernel.inputs, strict=True))
     equations = []
-    steps = (tuple(range(len(inputs))),) if path is None else path
+    steps = (tuple(range(len(kernel.inputs))),) if path is None else path
     for number, step in enumerate(steps):
         taken = [waiting[p] for p in sorted(set(step))]
         waiting = [w for p, w in enumerate(waiting) if p not in step]
         left = list(dict.fromkeys(n for _, labels in taken for n in labels))
         last = number == len(steps) - 1
-        needed = {*output, *(n for _, labels in waiting for n in labels)}
-        kept = output if last else tuple(n for n in left if n in needed)
-        role = Role.OUTPUT if last else Role.TEMP
-        made = tensor("y" if last else f"t{number}", kept, role)
+        needed = {*kernel.output, *(n for _, labels in waiting for n in labels)}
+        kept = kernel.output if last else tuple(n for n in left if n in needed)
+        if last:
+            made = tensor("y", kept, Role.OUTPUT, gaps[-1])
+        else:
+            made = tensor(f"t{number}", kept, Role.TEMP, ())
         factors = tuple(Ref(t, tuple(indices[n] for n in labels)) for t, labels in taken)
         sums = tuple(indices[n] for n in left if n not in kept)
         term = Term(Fraction(1), factors, sums)
         equations.append(Equation(Ref(made, tuple(indices[n] for n in kept)), (term,)))
         tensors.append(made)
         waiting.append((made, kept))
-    return System(name, spaces, tuple(tensors), tuple(equations))
+    return System("einsum", (*spaces, *more), tuple(tensors), tuple(equations))

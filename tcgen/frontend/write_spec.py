@@ -61,6 +61,10 @@ def spec_text(system: System) -> str:
                 f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
                 f"its tiles come in declared order"
             )
+        if tensor.storage.within:
+            raise TcgenError(
+                f"a .spec cannot say that the array of {tensor.name} is a part of a larger one"
+            )
     system = _with_own_letters(system)
     letters: dict[Space, list[str]] = {}
     for index in _indices(system):

@@ -111,10 +111,14 @@ class Storage:
     Attributes:
         order: logical axes in the order of the array's axes; () is the declared order.
         packed: pairs stored as triangles; a pair's axes are adjacent in ``order`` too.
+        within: for each logical axis its own space, or, where the array may be a part of a larger
+            one, a space that joins it and one that no other axis has: what lies behind the part
+            there, seen from the array's strides. () for an array by itself.
     """
 
     order: tuple[int, ...] = ()
     packed: tuple[Packing, ...] = ()
+    within: tuple[Space, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +158,11 @@ class Tensor:
     def stored_order(self) -> tuple[int, ...]:
         """Logical axes in the order of the caller's array."""
         return self.storage.order or tuple(range(len(self.spaces)))
+
+    @property
+    def array_spaces(self) -> tuple[Space, ...]:
+        """Spaces of the axes that set the strides of the caller's array."""
+        return self.storage.within or self.spaces
 
     @property
     def is_input(self) -> bool:

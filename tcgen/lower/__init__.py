@@ -133,7 +133,7 @@ def _lower(
         if array.tensor.name in memory.dense:
             write = bind_packing(array.tensor.name, memory)
             packing[position] = (Leaf(position, (write,), computes=False),)
-    nest = build_nest(plan, leaves, zero_leaves(starts), packing)
+    nest = build_nest(plan, leaves, zero_leaves(starts, memory.buffers), packing)
 
     on_host = host_loops(plan)
     splitter = Splitter(plan, loops, on_host, [])

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from ..ir.expr import Equal, Subscript, leaves
+from ..ir.expr import Const, Equal, Subscript, leaves
 from ..ir.loops import (
     Assign,
     Fetch,
@@ -117,7 +117,7 @@ class Splitter:
         name = self.group_name(items[0])
         comment = _comment(self.plan, computing)
         if not computing:
-            zeroes = any(isinstance(stmt, Zero) for stmt in body)
+            zeroes = any(_zeroes(stmt) for stmt in body)
             name += "_start" if zeroes else "_finish"
             targets = ", ".join(written for stmt in body for written in written_buffers(stmt))
             comment = (f"zero {targets}" if zeroes else f"pack {targets}",)
@@ -142,6 +142,11 @@ class Splitter:
             yield Loop(self.loops[item.loop], body)
         else:
             yield from (stmt for stmt in item.body if not isinstance(stmt, Fetch))
+
+
+def _zeroes(stmt: Stmt) -> bool:
+    """True for zeroes in a whole buffer, or in the part of a larger array that is an output."""
+    return isinstance(stmt, Zero) or (isinstance(stmt, Assign) and isinstance(stmt.expr, Const))
 
 
 def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kernel]) -> None:

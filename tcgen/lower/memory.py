@@ -72,7 +72,7 @@ class Memory:
         return buffer
 
     def _add_caller(self, tensor: Tensor) -> None:
-        axes = tuple(Axis(space) for space in tensor.spaces)
+        axes = tuple(Axis(space) for space in tensor.array_spaces)
         dtype = element_type(tensor, self.dtype)
         packed = tensor.storage.packed
         order = tensor.stored_order

@@ -8,9 +8,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.loops import Fetch, Stmt, Zero
+from ..ir.expr import Access, Const, Subscript
+from ..ir.loops import Assign, BandVar, Buffer, Fetch, Stmt, Zero
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.tensor import Role
 from .memory import Memory
@@ -116,15 +118,27 @@ def build_nest(
     return tuple(level(range(len(plan.visits)), 0))
 
 
-def zero_leaves(starts: tuple[Start, ...]) -> dict[tuple[int, int], tuple[Leaf, ...]]:
+def zero_leaves(
+    starts: tuple[Start, ...], buffers: Mapping[str, Buffer]
+) -> dict[tuple[int, int], tuple[Leaf, ...]]:
     """Zeroes by (first visit, depth), as ``build_nest`` wants them."""
     found: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for start in starts:
         if start.zero is not None:
             key = (start.first, start.depth)
-            leaf = Leaf(start.first, (Zero(start.zero),), computes=False)
+            leaf = Leaf(start.first, (_zero(buffers[start.zero]),), computes=False)
             found[key] = (*found.get(key, ()), leaf)
     return found
+
+
+def _zero(buffer: Buffer) -> Stmt:
+    """Zeroes in a whole buffer, or in the part of a larger array that is the tensor."""
+    if buffer.tensor is None or not buffer.tensor.storage.within:
+        return Zero(buffer.name)
+    spaces = buffer.tensor.spaces  # one array for the whole program: no loop is around it
+    band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
+    place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
+    return Assign(place, Const(Fraction(0)), band=band)
 
 
 def positions_of(item: Item) -> Iterator[int]:

@@ -26,6 +26,7 @@ from .kept import Kept
 from .locks import Lock
 from .memory import check_limit
 from .numpy_ import NumpyBackend
+from .parts import gap_extents
 from .results import Results
 from .setting import Setting, settle
 from .symmetry import SAMPLES, check_symmetry, packed_generators
@@ -50,6 +51,7 @@ class Execution:
         self.inputs = tuple(t for t in artifact.manifest.tensors if t.role != "output")
         self.allocated_bytes = 0
         self._bases = artifact.manifest.bases
+        self._parts = tuple(t for t in artifact.manifest.tensors if t.gaps)
         self._lock = Lock()
         self._backend: Backend | GpuBackend | None = None
         # The caches are their own locks, and hold values that nobody changes.
@@ -90,7 +92,15 @@ class Execution:
         Raises:
             ShapeError, ExtentError: the shapes do not fit each other.
         """
-        return self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
+        found = self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
+        if not self._parts:
+            return found
+        # New arrays and copies lie by themselves, and so does all that is sent to a GPU.
+        gaps = {base: 0 for t in self._parts for base in t.gaps if base is not None}
+        for tensor in self._parts if self.manifest.target != "cuda" else ():
+            if tensor.name in sources:
+                gaps |= gap_extents(tensor, sources[tensor.name]) or {}
+        return {**found, **gaps}
 
     def setting(self, extents: Mapping[str, int]) -> Setting:
         """What a call at these extents, with as many threads as there are, shares with others."""
@@ -176,8 +186,13 @@ class Execution:
             return found
         inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
         apart = [n for n, a in inputs.items() if not in_place(a)]
+        for tensor in self._parts:
+            if tensor.name in apart and gap_extents(tensor, inputs[tensor.name]) is not None:
+                apart.remove(tensor.name)
         setting = self.setting(extents)
         results = Results(setting.outputs, inputs.values(), out)
+        if results.gaps:
+            setting = self.setting({**extents, **results.gaps})
         held = 0 if kept is None else kept.held_bytes
         beside = results.needed + held
         for name in apart:

@@ -12,6 +12,7 @@ from ..errors import ArgumentError, ReadOnlyError, ShapeError
 from ..manifest import TensorEntry
 from .allocation import Ledger
 from .arguments import check_dtype, describe, in_place
+from .parts import gap_extents
 from .setting import Output
 
 Array = npt.NDArray[Any]
@@ -23,10 +24,12 @@ class Results:
     Attributes:
         needed: bytes of the arrays that must be made.
         copied: outputs whose array in ``out`` cannot be written directly.
-        working: C-contiguous array for each output that kernels write to, once allocated.
+        gaps: extents of what lies between the elements of arrays in ``out`` that kernels write to.
+        working: array for each output that kernels write to, once allocated; C-contiguous where its
+            tensor has no gaps.
     """
 
-    __slots__ = ("_given", "_outputs", "copied", "needed", "working")
+    __slots__ = ("_given", "_outputs", "copied", "gaps", "needed", "working")
 
     def __init__(
         self, outputs: tuple[Output, ...], inputs: Iterable[Array], out: dict[str, Any] | None
@@ -36,13 +39,16 @@ class Results:
         self.working: dict[str, Array] = {}
         self.copied: list[str] = []
         self.needed = 0
+        self.gaps: dict[str, int] = {}
         for output in outputs:
             name = output.tensor.name
             if name in self._given:
                 target = self._given[name]
                 _check_target(output, target)
                 # Kernels assume that nothing they write to is also an input.
-                if in_place(target) and _apart(target, inputs):
+                gaps = gap_extents(output.tensor, target) if output.tensor.gaps else None
+                if (in_place(target) or gaps is not None) and _apart(target, inputs):
+                    self.gaps |= gaps or {}
                     self.working[name] = target.view(np.ndarray)
                     continue
                 self.copied.append(name)
