@@ -75,6 +75,11 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
         /* Tiles of half lines had better be joined, too. */
         if (lines && w.together == 1 && (TC_VECTOR == 64 || !joined)) w.stream = TC_DIRECT;
         else if (joined) w.stream = TC_BUFFERED;
+#ifdef TC_MERGE_$kind
+        /* Rows of several panels begin and end with lines of which there had better be few. */
+        const int64_t least = w.cut.pieces == 1 ? TC_LANES : TC_LASTING*TC_LINE;
+        if (TC_JOINS && w.stream == TC_BUFFERED && w.together == 1 && run*$parts >= least) w.stream = TC_JOINED_LINES;
+#endif
     }
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;
     const int up = w.m.axes - 1;

@@ -33,6 +33,7 @@ static inline __attribute__((always_inline)) tc_run_$kind *tc_operands_$kind(
     const tc_strip_$kind strip = block->strips[q];
     t->tiles = tiles;
     t->depth = block->depth*$parts;
+    t->join = 0;
     t->slot = block->slot;
     t->origin = block->origins + q;
     t->a = block->packed_a + q*block->slot;

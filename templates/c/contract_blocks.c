@@ -1,7 +1,72 @@
+#ifdef TC_MERGE_$kind
+/* Tiles that are put together, from panel q and column j on; how many. */
+static int64_t tc_join_some_$kind(const tc_work_$kind *w, const tc_block_$kind *block, int64_t q, int64_t j,
+    int along_panels, int64_t last, tc_joining_$kind *joining)
+{
+    const int64_t tiles = tc_alike_$kind(block, q, j, along_panels, last);
+    tc_tiles_$kind t;
+    tc_run_$kind *const run = tc_operands_$kind(w, block, q, j, tiles, &t);
+    joining->rows = block->strips[q].rows*$parts;
+    t.along_panels = along_panels;
+    t.c = block->c;
+    t.c_column = block->c_column + j;
+    t.add = t.far = 0;
+    t.leave = 0;
+    t.stores = 0;
+    t.join = joining;
+    run(&t);
+    return tiles;
+}
+
+/* A panel that is all of its run, along the columns of a block. */
+static void tc_join_panel_$kind(const tc_work_$kind *w, const tc_block_$kind *block, int64_t q)
+{
+    const int64_t columns = block->columns, *const c_column = block->c_column;
+    const int64_t padded = (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS, rows = block->strips[q].rows*$parts;
+    $real *const c = ($real *)(block->c + block->origins[q].c);
+    tc_joining_$kind joining = {.left = columns};
+    __builtin_prefetch(c + $parts*c_column[0], 1, 3);
+    for (int64_t j = 1; j < tc_min(columns, TC_SOON); ++j) {
+        tc_fetch_ends_$kind(c + $parts*c_column[j], c + $parts*c_column[j - 1], rows);
+    }
+    for (int64_t j = 0; j < columns;) {
+        j += TC_COLUMNS*tc_join_some_$kind(w, block, q, j, 0, padded, &joining);
+    }
+    tc_end_stretch_$kind(joining.rest[0].end, joining.rest[0].carry);
+}
+
+/* Panels q0 to q1 of one run, with the columns of a tile from j on; meanwhile those that come next are fetched. */
+static void tc_join_run_$kind(const tc_work_$kind *w, const tc_block_$kind *block, int64_t q0, int64_t q1, int64_t j)
+{
+    const int64_t columns = tc_min(TC_COLUMNS, block->columns - j);
+    const int64_t rows = block->strips[q1 - 1].row + block->strips[q1 - 1].rows - block->strips[q0].row;
+    $scalar *const c = block->c + block->origins[q0].c;
+    tc_joining_$kind joining = {.left = columns};
+    for (int64_t n = j > 0 ? columns : 0; n < tc_min(2*columns, block->columns - j); ++n) {
+        __builtin_prefetch(c + block->c_column[j + n], 1, 3);
+        __builtin_prefetch(c + block->c_column[j + n] + rows - 1, 1, 3);
+    }
+    for (int64_t q = q0; q < q1;) q += tc_join_some_$kind(w, block, q, j, 1, q1, &joining);
+    for (int64_t n = 0; n < columns; ++n) tc_end_stretch_$kind(joining.rest[n].end, joining.rest[n].carry);
+}
+#endif
+
 /* All tiles of a block: groups of columns, and within a group one panel, or a chunk's, after another. */
 static void tc_compute_$kind(const tc_work_$kind *w, const tc_block_$kind *block)
 {
     const int64_t panels = block->panels, columns = block->columns, here = 0;
+#ifdef TC_MERGE_$kind
+    if (w->stream == TC_JOINED_LINES) {
+        for (int64_t q = 0, next; q < panels; q = next) {
+            next = tc_tall_$kind(w, block, q);
+            if (w->cut.pieces == 1) tc_join_panel_$kind(w, block, q);
+            for (int64_t j = 0; w->cut.pieces > 1 && j < columns; j += TC_COLUMNS) {
+                tc_join_run_$kind(w, block, q, next, j);
+            }
+        }
+        return;
+    }
+#endif
     const int64_t broad = w->stream == TC_BUFFERED ? tc_broad_$kind(w) : TC_COLUMNS;
     const int64_t group = w->stream != TC_BUFFERED ? block->group
         : w->inner_columns ? tc_max(1, block->group/broad)*broad : broad;

@@ -91,6 +91,11 @@ $call
  */
 #define TC_AT_ONCE TC_ZEN4
 
+/* Columns that follow each other and begin within lines are put together to lines in registers, as a tile ends; elsewhere
+ * by way of a buffer.
+ */
+#define TC_JOINS (TC_ZEN4 && TC_VECTOR == 64)
+
 /* Bytes of the second-level cache, or 0 where the system does not say. */
 static inline int64_t tc_second_level(void)
 {
@@ -235,8 +240,10 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR/2), aligned(4), may_
 /* How a tile reads an operand. */
 enum { TC_IN_PLACE = 0, TC_PACKED = 1 };
 
-/* How a target passes by the caches: not at all, in tiles of whole lines, by way of a buffer. */
-enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2 };
+/* How a target passes by the caches: not at all, in tiles of whole lines, by way of a buffer, by lines that are put
+ * together of columns that follow each other.
+ */
+enum { TC_CACHED = 0, TC_DIRECT = 1, TC_BUFFERED = 2, TC_JOINED_LINES = 3 };
 
 /* How a target that is turned is stored: past the caches by whole lines; by squares, to lines that are in the
  * caches; past them by lines that are put together, where its rows begin and end within lines.
