@@ -12,7 +12,8 @@ Rounds of all programs take turns after one that is not counted; medians are com
 values with NumPy's. On several threads PyTorch's, which wait on the processors, disturb the others:
 leave it out there. The table shows how many times as fast as the fastest peer tcgen is: the
 geometric mean, quantiles, and the contractions with the least. Contractions that are given, each
-with its extents, take the place of random ones. With ``--beside`` arrays are slices of larger ones.
+with its extents, take the place of random ones. With ``--beside`` arrays are slices of larger ones;
+with ``--add`` results are added to what is there.
 """
 
 from __future__ import annotations
@@ -60,26 +61,37 @@ def written(text: str) -> tuple[str, dict[str, int]]:
     return labels, extents
 
 
-def programs(names: list[str], labels: str, a, b, out, threads: int) -> dict[str, Callable]:
+def programs(
+    names: list[str], labels: str, a, b, out, threads: int, add: bool
+) -> dict[str, Callable]:
     """What is timed."""
     import numpy as np
 
     import tcgen
 
-    found: dict[str, Callable] = {"tcgen": lambda: tcgen.einsum(labels, a, b, out=out)}
+    beta = int(add)
+    found: dict[str, Callable] = {
+        "tcgen": lambda: (
+            tcgen.contract(labels, a, b, 1, beta, out)
+            if add
+            else tcgen.einsum(labels, a, b, out=out)
+        )
+    }
     if "numpy" in names:
-        found["numpy"] = lambda: np.copyto(out, np.einsum(labels, a, b, optimize=True))
+        store = np.add if add else lambda _, made, out: np.copyto(out, made)
+        found["numpy"] = lambda: store(out, np.einsum(labels, a, b, optimize=True), out=out)
     if "torch" in names:
         import torch
 
         torch.set_num_threads(threads)
-        x, y = torch.from_numpy(a), torch.from_numpy(b)
-        found["torch"] = lambda: torch.einsum(labels, x, y).contiguous()
+        x, y, z = (torch.from_numpy(array) for array in (a, b, out))
+        finish = z.add_ if add else torch.Tensor.contiguous
+        found["torch"] = lambda: finish(torch.einsum(labels, x, y))
     if "pytblis" in names:
         import pytblis
 
         pytblis.set_num_threads(threads)
-        found["pytblis"] = lambda: pytblis.contract(labels, a, b, out=out)
+        found["pytblis"] = lambda: pytblis.contract(labels, a, b, beta=beta, out=out)
     return found
 
 
@@ -107,7 +119,7 @@ def measure(labels: str, extents: dict[str, int], options: argparse.Namespace) -
         a, b = (x + 1j * rng.standard_normal(x.shape) for x in (a, b))
     out = np.zeros(shapes[2])
     a, b, out = (sliced(x.astype(options.dtype), options.beside) for x in (a, b, out))
-    timed = programs(options.peers, labels, a, b, out, options.threads)
+    timed = programs(options.peers, labels, a, b, out, options.threads, options.add)
     seconds: dict[str, list[float]] = {name: [] for name in timed}
     expected = np.einsum(labels, a, b, optimize=True)
     timed["tcgen"]()
@@ -171,6 +183,7 @@ def main() -> None:
     parser.add_argument("--dtype", default="float64")
     parser.add_argument("--peers", default="numpy,torch", help=f"of {', '.join(NAMES)}")
     parser.add_argument("--beside", type=int, default=0, help="elements of the larger arrays")
+    parser.add_argument("--add", action="store_true", help="to the result's array")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--worst", type=int, default=10, help="rows to show")
     parser.add_argument("--json", type=Path)

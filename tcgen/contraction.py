@@ -8,6 +8,7 @@ tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from numbers import Number
 from operator import index
 from typing import Any, SupportsIndex
@@ -20,6 +21,8 @@ from .einsum_ways import Array
 from .errors import ArgumentError, DtypeError, EinsumError, PathNameError, ShapeError
 from .frontend.einsum import Path, check_path
 from .frontend.subscripts import LETTERS, Expression, interleaved
+
+_SMALL = 64  # numerators and denominators of factors for which a program of their own is worth it
 
 
 def einsum(
@@ -97,7 +100,8 @@ def contract(
         subscripts: of two operands.
         a: first operand.
         b: second operand.
-        alpha: factor of the product.
+        alpha: factor of the product; where it is a fraction of integers up to 64, and ``beta`` is 0
+            or 1, a kernel applies it and writes to ``out`` itself.
         beta: factor of what ``out`` holds; 0 overwrites it, whatever it holds.
         out: array for the result; without it a new one.
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
@@ -121,10 +125,21 @@ def contract(
         check_out(out)
     if out is None and beta != 0:
         raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
-    if out is None or (alpha == 1 and beta == 0):
-        product = einsum(subscripts, a, b, out=out, optimize=optimize, casting="same_kind")
-        return product if alpha == 1 else product * alpha
-    product = einsum(subscripts, a, b, optimize=optimize)
+    if alpha == 1 and beta == 0:
+        return einsum(subscripts, a, b, out=out, optimize=optimize, casting="same_kind")
+    arrays, exact = (_array(0, a), _array(1, b)), _exact(alpha)
+    types = [x.dtype for x in arrays]
+    computed = np.result_type(*types)
+    same = np.result_type(*types, alpha) == computed == (computed if out is None else out.dtype)
+    if exact is not None and beta in (0, 1) and same:
+        path = None if optimize is True else _path(optimize, 2)
+        update = (*exact, bool(beta == 1))
+        made = run_einsum(subscripts, arrays, out, path, None, "K", "safe", None, update)
+        if made is not NotImplemented:
+            return made
+    product = einsum(subscripts, *arrays, optimize=optimize)
+    if out is None:
+        return product * alpha
     if np.shape(product) != out.shape:
         raise ShapeError(
             f'contract("{subscripts}"): out has shape {out.shape}, the result {np.shape(product)}'
@@ -189,6 +204,16 @@ def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
         return np.transpose(array, axes)
     except (TypeError, ValueError) as error:
         raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
+
+
+def _exact(alpha: Any) -> tuple[int, int] | None:
+    """Numerator and denominator of a factor that a kernel may have in its text; None of others."""
+    number = np.asarray(alpha)
+    if number.dtype.kind not in "iuf" or not np.isfinite(number) or number == 0:
+        return None
+    found = Fraction(float(number))
+    small = max(abs(found.numerator), found.denominator) <= _SMALL
+    return (found.numerator, found.denominator) if small else None
 
 
 def _array(number: int, given: Any) -> Array:

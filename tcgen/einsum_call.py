@@ -18,15 +18,16 @@ from numpy import einsum as numpy_einsum
 from .config import einsum_min_flops, parse_bytes
 from .einsum_ways import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 from .errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from .frontend.einsum import Path, extents_of
+from .frontend.einsum import Path, Update, extents_of
 from .frontend.subscripts import Expression, express
 from .runtime.locks import Lock
 
 _PLAIN_KINDS = "biufc"
+_UNKNOWN: Any = object()
 _REMEMBERED = 4096  # prepared calls: a few kilobytes each
 
 _lock = Lock()
-_prepared: dict[tuple[Any, ...], Prepared] = {}
+_prepared: dict[tuple[Any, ...], Prepared | None] = {}
 
 
 def run_einsum(
@@ -38,6 +39,7 @@ def run_einsum(
     order: str | None,
     casting: str,
     memory_limit: str | int | None,
+    update: Update | None = None,
 ) -> Any:
     """The result of a call.
 
@@ -50,6 +52,11 @@ def run_einsum(
         order: "C", "F", "A", "K", or None.
         casting: as the caller gave it.
         memory_limit: bytes or text.
+        update: a factor of the result, and whether it is added to ``out``.
+
+    Returns:
+        The result; with an update NotImplemented where NumPy or a cast would come between a kernel
+        and ``out``: then nothing was done.
 
     Raises:
         ShapeError, DtypeError, EinsumError, ArgumentError: something does not fit.
@@ -66,15 +73,15 @@ def run_einsum(
     kinds = tuple([(a.shape, a.strides, a.dtype) for a in arrays])
     kind = None if out is None else (out.shape, out.strides, out.dtype, type(out))
     least = einsum_min_flops()
-    key = (subscripts, kinds, kind, path, asked, order, casting, limit, least)
-    prepared = _prepared.get(key)
-    if prepared is None:
+    key = (subscripts, kinds, kind, path, asked, order, casting, limit, least, update)
+    prepared = _prepared.get(key, _UNKNOWN)
+    if prepared is _UNKNOWN:
         expression = _expression(subscripts, arrays)
         extents = extents_of(expression, tuple(a.shape for a in arrays))
         layout = "K" if order is None else order.upper()
         if layout not in ("C", "F", "A", "K"):
             raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
-        if out is not None:
+        if out is not None and update is None:
             _check_shape(out, tuple(extents[n] for n in expression.output))
         computed = None
         if not makes_view(expression, out):
@@ -93,13 +100,14 @@ def run_einsum(
                 path=path,
                 memory_limit=limit,
                 least=least,
+                update=update,
             )
         )
         with _lock:
             _prepared[key] = prepared
             while len(_prepared) > _REMEMBERED:
                 del _prepared[next(iter(_prepared))]
-    return prepared.run(arrays, out)
+    return NotImplemented if prepared is None else prepared.run(arrays, out)
 
 
 def _expression(subscripts: str | Expression, arrays: Arrays) -> Expression:

@@ -23,7 +23,7 @@ from .einsum_kernels import (
     written,
 )
 from .errors import DtypeError, EinsumError
-from .frontend.einsum import Kernel, Path
+from .frontend.einsum import Kernel, Path, Update
 from .frontend.subscripts import LETTERS, Expression
 from .runtime.parts import left_out
 
@@ -50,6 +50,7 @@ class Call:
         path: order of contraction, or None for the cheapest.
         memory_limit: in bytes, or None.
         least: flops below which a call is small.
+        update: a factor of the product, and whether it is added to ``out``; None for neither.
     """
 
     expression: Expression
@@ -63,6 +64,7 @@ class Call:
     path: Path | None
     memory_limit: int | None
     least: int
+    update: Update | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -235,9 +237,14 @@ class _Generated:
 Prepared: TypeAlias = _Delegated | _Generated
 
 
-def prepare(call: Call) -> Prepared:
-    """What is to be done in a call, and in all that are like it."""
+def prepare(call: Call) -> Prepared | None:
+    """What is to be done in a call, and in all that are like it.
+
+    None where no kernel writes to ``out`` itself, as an update asks for.
+    """
     reason = "a view of the operand" if call.view else _why_numpy(call)
+    if call.update is not None:
+        return _generated(call) if reason is None and (call.out is None or call.direct) else None
     if reason is None:
         return _generated(call)
     if call.memory_limit is not None and reason.startswith("no kernels"):
@@ -314,7 +321,12 @@ def _generated(call: Call) -> _Generated:
     inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in turned)
     written_gaps = _gaps(call.out.transpose(layout)) if call.out is not None and call.direct else ()
     gaps = (*(t[2] for t in turned), written_gaps)
-    kernel = Kernel(inputs, tuple(numbers[n] for n in output), gaps if any(gaps) else ())
+    kernel = Kernel(
+        inputs,
+        tuple(numbers[n] for n in output),
+        gaps if any(gaps) else (),
+        call.update,
+    )
     dtype = call.dtype.name
     in_order = layout == tuple(range(len(layout)))
     return _Generated(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
+import tcgen.api
 from tcgen.einsum_kernels import _default_target
 from tcgen.errors import (
     ArgumentError,
@@ -282,6 +284,51 @@ def test_contract(alpha: float, beta: float) -> None:
     np.testing.assert_allclose(out, expected)
     if beta == 0:
         np.testing.assert_allclose(tcgen.contract("ij,jk->ik", A, B, alpha=alpha), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("alpha", [1, -1.0, 0.5, np.float32(2), 1 / 3, 0.0, 1j])
+@pytest.mark.parametrize("beta", [0, 1.0, -2])
+def test_contract_by_kernels(alpha: complex, beta: complex, dtype: str) -> None:
+    """Some factors are in the text of a kernel, which adds to ``out``; others come afterwards."""
+    if isinstance(alpha, complex) and dtype != "complex128":
+        pytest.skip("out cannot hold it")
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-3, 4, shape).astype(dtype) for shape in ((150, 90), (90, 160)))
+    start = rng.integers(-3, 4, (150, 200)).astype(dtype)
+    whole = start.copy()
+    expected = alpha * (a @ b) + beta * start[:, 20:180]
+    assert tcgen.contract("ij,jk->ik", a, b, alpha, beta, whole[:, 20:180]).base is whole
+    np.testing.assert_allclose(whole[:, 20:180], expected, rtol=1e-5)
+    whole[:, 20:180] = start[:, 20:180]
+    np.testing.assert_array_equal(whole, start)
+    found = tcgen.contract("ij,jk->ik", a, b, alpha)
+    np.testing.assert_allclose(found, alpha * (a @ b), rtol=1e-5)
+    assert found.dtype == (alpha * (a @ b)).dtype
+
+
+def test_contract_may_write_over_an_operand() -> None:
+    a, b = (np.random.default_rng(n).random((200, 200)) for n in range(2))
+    expected = 2 * (a @ b) + a
+    tcgen.contract("ij,jk->ik", a, b, 2.0, 1.0, out=a)
+    np.testing.assert_allclose(a, expected)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_contract_adds_in_place(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if tcgen.api.default_target() != "cpu":
+        pytest.skip("NumPy makes arrays of its own")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    a, b = np.ones((100, 300), dtype), np.ones((300, 5000), dtype)
+    out = np.zeros((102, 5003), dtype)[1:-1, 2:-1]
+    tcgen.contract("ij,jk->ik", a, b, -2.0, 1.0, out=out)
+    tracemalloc.start()
+    tcgen.contract("ij,jk->ik", a, b, -2.0, 1.0, out=out)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < out.nbytes / 2
+    assert (out == -1200).all()
+    assert np.count_nonzero(out.base) == out.size
 
 
 def test_contract_of_complex_numbers() -> None:

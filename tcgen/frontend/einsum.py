@@ -6,7 +6,7 @@ Every label becomes a space of its own, so that its extent stays a run-time argu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..errors import EinsumError, PathError, ShapeError
@@ -15,6 +15,7 @@ from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from .subscripts import Expression, express
 
 Path = tuple[tuple[int, ...], ...]
+Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
 Shapes = tuple[tuple[int, ...], ...]
 _NAMES = "ijklmnabcdefghopqrstuvwxyz"
 
@@ -60,11 +61,13 @@ class Kernel:
         output: labels of the result.
         gaps: for each operand, and for the result, the axes that are parts of longer ones in its
             array; () where there are none.
+        update: a factor of the product, and whether it is added to what the result's array holds.
     """
 
     inputs: tuple[tuple[int, ...], ...]
     output: tuple[int, ...]
     gaps: tuple[tuple[int, ...], ...] = ()
+    update: Update | None = None
 
     def __str__(self) -> str:
         text = ",".join("".join(label_names(labels)) for labels in self.inputs)
@@ -166,6 +169,7 @@ def _system(kernel: Kernel, names: tuple[str, ...], path: Path | None) -> System
             more.extend((gap, within[axis]))
         return Tensor(name, own, role, storage=Storage(within=tuple(within) if gaps else ()))
 
+    *factor, accumulate = kernel.update or (1, 1, False)
     gaps = kernel.gaps or ((),) * (len(kernel.inputs) + 1)
     tensors = [
         tensor(f"x{n}", labels, Role.INPUT, gaps[n]) for n, labels in enumerate(kernel.inputs)
@@ -182,11 +186,12 @@ def _system(kernel: Kernel, names: tuple[str, ...], path: Path | None) -> System
         kept = kernel.output if last else tuple(n for n in left if n in needed)
         if last:
             made = tensor("y", kept, Role.OUTPUT, gaps[-1])
+            made = replace(made, accumulate=accumulate)
         else:
             made = tensor(f"t{number}", kept, Role.TEMP, ())
         factors = tuple(Ref(t, tuple(indices[n] for n in labels)) for t, labels in taken)
         sums = tuple(indices[n] for n in left if n not in kept)
-        term = Term(Fraction(1), factors, sums)
+        term = Term(Fraction(*factor) if last else Fraction(1), factors, sums)
         equations.append(Equation(Ref(made, tuple(indices[n] for n in kept)), (term,)))
         tensors.append(made)
         waiting.append((made, kept))
