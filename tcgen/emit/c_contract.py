@@ -11,11 +11,19 @@ from .scope import Scope, contractions, stored_axes
 from .text import fill
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
+_HEAD = (
+    "c/contract_head.c",
+    "c/contract_machine.c",
+    "c/contract_vectors.c",
+    "c/contract_sizes.c",
+    "c/contract_groups.c",
+)
 _TILE = (
     "c/contract_pack.c",
     "c/contract_fetch.c",
     "c/contract_turn.c",
     "c/contract_band.c",
+    "c/contract_join.c",
     "c/contract_tile.c",
     "c/contract_turning.c",
 )
@@ -37,7 +45,7 @@ _CALLERS = {
     ),
 }
 _CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has
-# How tiles read their operands: the constants of contract_head.c.
+# How tiles read their operands: the constants of contract_sizes.c.
 _READ = {
     "packed": ("TC_PACKED", "TC_PACKED"),
     "left": ("TC_IN_PLACE", "TC_PACKED"),
@@ -98,7 +106,7 @@ def contraction_library(part: str, dtype: str, version: str) -> str:
     """Source of one part of the kernel."""
     kind = _KINDS[dtype]
     head = fill(
-        "c/contract_head.c",
+        *_HEAD,
         scalar=_REAL[kind]["scalar"],
         version=version,
         call=contraction_call(),

@@ -1,5 +1,5 @@
 /* The library's one object: tiles by their height, of operands that lie as it says. Where squares are turned
- * meanwhile, there is a library for each way of storing them (contract_head.c); the others have but one.
+ * meanwhile, there is a library for each way of storing them (contract_sizes.c); the others have but one.
  */
 #ifndef TC_WAY
 #define TC_WAY 0

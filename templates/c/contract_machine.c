@@ -1,0 +1,92 @@
+/* Vectors and register tiles of this machine: 3 vectors of rows by TC_COLUMNS columns fill its
+ * registers, with room for one column of the left operand and one element of the right one.
+ */
+#if defined(__AVX512F__)
+#define TC_VECTOR 64
+#define TC_COLUMNS 8
+#elif defined(__AVX__)
+#define TC_VECTOR 32
+#define TC_COLUMNS 4
+#elif defined(__aarch64__)
+#define TC_VECTOR 16
+#define TC_COLUMNS 8
+#else
+#define TC_VECTOR 16
+#define TC_COLUMNS 4
+#endif
+
+/* Steps of a tile's sum that are written one behind the other: beside what goes on meanwhile, and alone. */
+#if TC_VECTOR == 64
+#define TC_TOGETHER 2
+#define TC_ALONE 2
+#else
+#define TC_TOGETHER 1
+#define TC_ALONE 4
+#endif
+#define TC_DO(what) _Pragma(#what)
+#define TC_UNROLL(times) TC_DO(GCC unroll times)
+
+/* AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5: each can do something that the one before cannot. */
+#if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
+#define TC_ZEN4 1
+#else
+#define TC_ZEN4 0
+#endif
+
+/* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
+ *
+ * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's and Zen 4's waits there for few lines at a
+ * time, so that those which come from memory keep others from it: there it is 2, the second level. Memory is busier
+ * when lines come from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of
+ * these and of the next part's are still known when they are read; in one part on AMD's.
+ *
+ * Staged rows go through a buffer of TC_STAGED bytes, in blocks of TC_ROW lines of a row, or beside long sums of
+ * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
+ * small. Rows of the operand that lie one behind the other are a block of TC_WHOLE bytes, if they fit: as much of the
+ * second-level cache as leaves room for another one and what is fetched.
+ *
+ * Tiles on their way past the caches wait together with TC_BROAD bytes of a row of their columns; where vectors are
+ * long, Intel's first level should hold them.
+ */
+#if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
+    && !defined(__znver4__) && !defined(__znver5__)
+#define TC_LEVEL 2
+#define TC_STREAMS 6
+#define TC_PAGES 24
+#define TC_STAGED 196608
+#define TC_ROW 2
+#define TC_HIDDEN 1
+#define TC_WHOLE (tc_second_level()/4)
+#define TC_BROAD (TC_VECTOR == 64 ? 384 : 24*TC_VECTOR)
+#else
+#define TC_LEVEL (TC_ZEN4 ? 2 : 3)
+#define TC_STREAMS 1
+#define TC_PAGES 1048576
+#define TC_STAGED 393216
+#define TC_ROW 3
+#define TC_HIDDEN 2
+#define TC_WHOLE 0
+#define TC_BROAD (24*TC_VECTOR)
+#endif
+
+/* Lines that go past the caches are stored as a tile ends, and do not wait for the next tile's products, where these take
+ * two cycles a vector: meanwhile such a tile's stores are over.
+ */
+#define TC_AT_ONCE TC_ZEN4
+
+/* Columns that follow each other and begin within lines are put together to lines in registers, as a tile ends; elsewhere
+ * by way of a buffer.
+ */
+#define TC_JOINS (TC_ZEN4 && TC_VECTOR == 64)
+
+/* Bytes of the second-level cache, or 0 where the system does not say. */
+static inline int64_t tc_second_level(void)
+{
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    static int64_t bytes = -1;
+    if (bytes < 0) bytes = tc_max(0, sysconf(_SC_LEVEL2_CACHE_SIZE));
+    return bytes;
+#else
+    return 0;
+#endif
+}
