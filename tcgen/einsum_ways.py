@@ -167,19 +167,19 @@ class _Turn:
     """How an operand comes to a kernel.
 
     Attributes:
-        shape: without axes that broadcast; None where there are none.
+        kept: index that leaves out axes that broadcast; None where there are none.
         dtype: to cast it to; None where it is of the kernel's.
         axes: in the order of memory; None where they are in it, or in no order.
     """
 
-    shape: tuple[int, ...] | None
+    kept: tuple[Any, ...] | None
     dtype: Dtype | None
     axes: tuple[int, ...] | None
 
     def of(self, array: Array) -> Array:
         """The operand as the kernel gets it."""
-        if self.shape is not None:
-            array = array.reshape(self.shape)
+        if self.kept is not None:
+            array = array[self.kept]
         if self.dtype is not None:
             array = array.astype(self.dtype)
         return array if self.axes is None else array.transpose(self.axes)
@@ -311,10 +311,9 @@ def _pays_in_pairs(call: Call) -> bool:
 
 def _generated(call: Call) -> _Generated:
     assert call.dtype is not None
-    turned = [
-        _turn(array, labels, call.extents, call.dtype)
-        for array, labels in zip(call.arrays, call.expression.inputs, strict=True)
-    ]
+    pairs = list(zip(call.arrays, call.expression.inputs, strict=True))
+    lying = {n for x, labels in pairs for k, n in enumerate(labels) if _lies(x, k, call.extents[n])}
+    turned = [_turn(x, labels, lying, call.extents, call.dtype) for x, labels in pairs]
     layout = _layout(call)
     output = tuple(call.expression.output[k] for k in layout)
     numbers: dict[int, int] = {}
@@ -342,18 +341,35 @@ def _generated(call: Call) -> _Generated:
     )
 
 
+def _lies(array: Array, axis: int, extent: int) -> bool:
+    """The axis is as long as its label and has elements of its own."""
+    return array.shape[axis] == extent and (
+        extent == 1 or array.strides[axis] != 0 or not array.size
+    )
+
+
 def _turn(
-    array: Array, labels: tuple[int, ...], extents: tuple[int, ...], dtype: Dtype
+    array: Array,
+    labels: tuple[int, ...],
+    lying: set[int],
+    extents: tuple[int, ...],
+    dtype: Dtype,
 ) -> tuple[_Turn | None, tuple[int, ...], tuple[int, ...]]:
     """How an operand comes to a kernel, its labels there, and axes that are parts of longer ones.
 
-    Its axes come in memory order. What cannot be read where it is comes as it is, to be copied.
+    Its axes come in memory order. What cannot be read where it is comes as it is, to be copied. An
+    axis on which the same elements lie at every place broadcasts, if the label is ``lying`` in
+    another operand.
     """
-    wide = [k for k, n in enumerate(labels) if array.shape[k] == extents[n]]
-    shape = None
+    wide = [
+        k
+        for k, n in enumerate(labels)
+        if _lies(array, k, extents[n]) or (array.shape[k] == extents[n] and n not in lying)
+    ]
+    kept = None
     if len(wide) != array.ndim:
-        shape = tuple(array.shape[k] for k in wide)
-        array = array.reshape(shape)
+        kept = (..., *(slice(None) if k in wide else 0 for k in range(array.ndim)))
+        array = array[kept]
         labels = tuple(labels[k] for k in wide)
     cast = None if array.dtype == dtype else dtype
     axes: tuple[int, ...] | None = None
@@ -366,8 +382,8 @@ def _turn(
         if cast is not None or gaps or turned.flags.c_contiguous:
             axes = None if order == tuple(range(array.ndim)) else order
             labels = tuple(labels[k] for k in order)
-    as_it_is = shape is None and cast is None and axes is None
-    return None if as_it_is else _Turn(shape, cast, axes), labels, gaps
+    as_it_is = kept is None and cast is None and axes is None
+    return None if as_it_is else _Turn(kept, cast, axes), labels, gaps
 
 
 def _gaps(array: Array) -> tuple[int, ...]:

@@ -166,6 +166,32 @@ def test_slices_are_not_copied(
     np.testing.assert_allclose(r2, np.einsum("abcd,ijcd->ijab", x, t2))
 
 
+@pytest.mark.parametrize(
+    ("text", "repeated"),
+    [
+        ("ij,jk->ik", (0,)),
+        ("ij,jk->ik", (1,)),
+        ("ij,ij->i", (0, 1)),
+        ("ijk,kj->ik", (0, 2)),
+        ("ij,ji->", (1,)),
+        ("ii,ij->ji", (0,)),
+        ("ij->i", (1,)),
+        ("ij,jk->k", (0, 1)),
+    ],
+)
+def test_repeated_elements(text: str, repeated: tuple[int, ...], copied: list[str]) -> None:
+    """Along some axes the same elements lie at every place: those are not made first."""
+    terms = text.split("->")[0].split(",")
+    rng = np.random.default_rng(5)
+    x, *others = (rng.integers(-3, 4, (6,) * len(term)).astype(float) for term in terms)
+    few = x[tuple(slice(0, 1) if k in repeated else slice(None) for k in range(x.ndim))]
+    repeats = np.broadcast_to(few, x.shape)
+    expected = np.einsum(text, repeats.copy(), *others)
+    np.testing.assert_array_equal(tcgen.einsum(text, repeats, *others), expected)
+    alone = {"ij,jk->ik": (0,), "ij->i": (1,)}  # no other operand has the axis
+    assert (f"operand {x.shape}" in copied) == (alone.get(text) == repeated)
+
+
 def test_results_over_operands_are_copied(copied: list[str]) -> None:
     """Blocks of one array lie between each other's elements: the result is made beside them."""
     x = np.arange(144.0).reshape(12, 12)
