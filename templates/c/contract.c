@@ -76,8 +76,8 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
         if (lines && w.together == 1 && (TC_VECTOR == 64 || !joined)) w.stream = TC_DIRECT;
         else if (joined) w.stream = TC_BUFFERED;
 #ifdef TC_MERGE_$kind
-        /* Rows of several panels begin and end with lines of which there had better be few. */
-        const int64_t least = w.cut.pieces == 1 ? TC_LANES : TC_LASTING*TC_LINE;
+        /* Rows of several panels begin and end with lines of which there had better be few. Panels have two vectors or three. */
+        const int64_t least = w.cut.pieces == 1 ? TC_LANES + 1 : TC_LASTING*TC_LINE;
         if (TC_JOINS && w.stream == TC_BUFFERED && w.together == 1 && run*$parts >= least) w.stream = TC_JOINED_LINES;
 #endif
     }

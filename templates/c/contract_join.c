@@ -32,8 +32,16 @@ static __attribute__((noinline)) void tc_end_stretch_$kind($real *end, tc_vec_$k
     tc_part_$kind(end - rest, TC_MERGE_$kind(carry, carry, lanes + ($number)(TC_LANES - rest)), 0, rest, 0);
 }
 
-/* Store the columns of a tile by whole lines: each holds the last elements of one vector and the first ones of the
- * next. A stretch begins with at least a vector.
+/* Store the rest of a stretch, and the first line of another one, from that lane on. */
+static __attribute__((noinline)) void tc_begin_stretch_$kind(
+    $real *end, tc_vec_$kind carry, $real *line, tc_vec_$kind first, int64_t lane)
+{
+    tc_end_stretch_$kind(end, carry);
+    tc_part_$kind(line, first, lane, TC_LANES, 0);
+}
+
+/* Store the columns of a tile of two vectors or three by whole lines: each holds the last elements of one vector and the
+ * first ones of the next.
  */
 static inline __attribute__((always_inline)) void tc_join_columns_$kind(tc_joining_$kind *g,
     tc_vec_$kind sum[TC_COLUMNS][3], $real *c, const int64_t *c_column, const int height, const int along_panels)
@@ -60,9 +68,8 @@ static inline __attribute__((always_inline)) void tc_join_columns_$kind(tc_joini
         $real *const line = to - lane;
         const tc_vec_$kind first = TC_MERGE_$kind(carry, sum[j][0], from);
         if (to != end) {
-            tc_end_stretch_$kind(end, carry);
-            tc_part_$kind(line, first, lane, TC_LANES, 0);
-        } else if (height > 1 || full) {
+            tc_begin_stretch_$kind(end, carry, line, first, lane);
+        } else {
             TC_STREAM_$kind((tc_vec_$kind *)line, first);
         }
         _Pragma("GCC unroll 3")
@@ -70,7 +77,7 @@ static inline __attribute__((always_inline)) void tc_join_columns_$kind(tc_joini
             const tc_vec_$kind x = TC_MERGE_$kind(sum[j][v - 1], sum[j][v], from);
             if (v < height - 1 || full) TC_STREAM_$kind((tc_vec_$kind *)(line + v*TC_LANES), x);
         }
-        carry = TC_MERGE_$kind(height > 1 ? sum[j][height - 2] : carry, sum[j][height - 1], kept);
+        carry = TC_MERGE_$kind(sum[j][height > 1 ? height - 2 : 0], sum[j][height - 1], kept);
         end = to + rows;
         if (along_panels) {
             g->rest[j].end = end;

@@ -165,9 +165,8 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
         fetch += fetches;
         tc_pending_$kind *const leave = t->leave;
 #ifdef TC_MERGE_$kind
-        if (TC_JOINS && t->join) {
-            if (t->along_panels) tc_join_columns_$kind(t->join, sum, c, c_column, height, 1);
-            else tc_join_columns_$kind(t->join, sum, c, c_column, height, 0);
+        if (TC_JOINS && height > 1 && t->join) {
+            tc_join_columns_$kind(t->join, sum, c, c_column, height, t->along_panels);
         } else
 #endif
         if (leave && TC_AT_ONCE) {
