@@ -36,7 +36,7 @@ OPTIONAL = (
     "-fcx-fortran-rules",
     "-fopenmp",
 )
-# Passes that gain nothing where code is written in vectors, and take a third of the time.
+# Passes that gain nothing where code is written in vectors, and take a fifth of the time or more.
 SKIPPED = (
     "-fno-tree-vrp",
     "-fno-tree-dominator-opts",
