@@ -110,6 +110,7 @@ def contraction_library(part: str, dtype: str, version: str) -> str:
         scalar=_REAL[kind]["scalar"],
         version=version,
         call=contraction_call(),
+        staged=str(int(part in ("staged", *packing.TURNING))),
     )
     if part in _CALLERS:
         return f"{head}\n{fill(*_TILE, *_CALLERS[part], kind=kind, **_REAL[kind])}"

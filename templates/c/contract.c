@@ -69,11 +69,12 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     if (w.left == 0 && w.right == 0) w.right = 1;
     w.cut = tc_cut_rows(rows, w.together*run, lanes);
     w.steps = tc_steps_of(&w.k, w.blocks.depth);
-    const int lines = run%lanes == 0 && tc_on_lines_$kind(&w);
     w.stream = TC_CACHED;
     if (past && w.regular) {
-        /* Tiles of half lines had better be joined, too. */
-        if (lines && w.together == 1 && (TC_VECTOR == 64 || !joined)) w.stream = TC_DIRECT;
+        /* Long stretches had better be stored by whole lines, which go through a buffer where tiles do not hold them. */
+        const int64_t unit = joined ? 64 : TC_VECTOR;
+        const int holds = TC_HEIGHT*TC_VECTOR%unit == 0 && run%(unit/(int64_t)sizeof($scalar)) == 0;
+        if (w.together == 1 && holds && tc_on_lines_$kind(&w, unit)) w.stream = TC_DIRECT;
         else if (joined) w.stream = TC_BUFFERED;
 #ifdef TC_MERGE_$kind
         /* Rows of several panels begin and end with lines of which there had better be few. Panels have two vectors or three. */
@@ -83,7 +84,7 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
     }
     const int64_t next = w.n.axes ? w.n.y[w.n.axes - 1] : INT64_MAX;
     const int up = w.m.axes - 1;
-    int64_t beyond = run > 3*lanes ? 3*lanes : INT64_MAX;  /* to the next panel */
+    int64_t beyond = run > TC_HEIGHT*lanes ? TC_HEIGHT*lanes : INT64_MAX;  /* to the next panel */
     for (int d = 0; d <= up; ++d) {
         if (w.m.y[d] >= run) beyond = tc_min(beyond, w.m.y[d]);
     }

@@ -119,10 +119,10 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     tc_await_$kind(&stream.pending);
     const tc_steps *const steps = &w->steps;
     const int64_t summed = tc_points(&w->k), most_depth = steps->depth;
-    const int64_t slot = 3*TC_LANES*$parts*most_depth;  /* reals of a panel */
+    const int64_t slot = TC_HEIGHT*TC_LANES*$parts*most_depth;  /* reals of a panel */
     int64_t wide = tc_min(w->blocks.columns, w->blocks.right/most_depth)/TC_COLUMNS*TC_COLUMNS;
     int64_t high = tc_max(1, tc_min(TC_STRIPS, tc_min(w->blocks.left*$parts*$parts/slot,
-        w->blocks.rows/(3*w->cut.lanes))));
+        w->blocks.rows/(TC_HEIGHT*w->cut.lanes))));
     /* Where one operand is small, blocks of the other one need not be large. */
     const int once = summed <= most_depth && last_panel - first_panel <= high;
     const int64_t small = w->stream == TC_BUFFERED ? TC_FILLED : TC_NEAR;
@@ -145,7 +145,7 @@ static void tc_share_$kind(const tc_work_$kind *w, int64_t first_batch, int64_t 
     const int large_a = length*tc_points(&w->m) >= TC_STREAM_BYTES
         && last_column - first_column <= TC_SEVERAL;
     const int large_b = length*tc_points(&w->n) >= TC_STREAM_BYTES && (once || w->right)
-        && last_panel - first_panel <= (once ? TC_FEW : TC_SEVERAL)/(3*w->cut.lanes);
+        && last_panel - first_panel <= (once ? TC_FEW : TC_SEVERAL)/(TC_HEIGHT*w->cut.lanes);
     for (int64_t batch = first_batch; batch < last_batch; ++batch) {
         int64_t a_start, b_start, c_start;
         tc_places(&w->batch, batch, 1, &a_start, &b_start);

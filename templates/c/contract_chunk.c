@@ -100,8 +100,8 @@ static void tc_pass_by_$kind(
     first[stretches] = j1;
     for (int64_t j = j1; j < j1 + TC_COLUMNS; ++j) place[j - j0] = TC_LINES*w->cut.lanes;
     const int64_t room = (end + across - 1)/across*across + across;
-    int64_t begin[TC_RUNS], here[3*TC_LANES];
-    tc_piece_$kind piece[3*TC_LANES];
+    int64_t begin[TC_RUNS], here[TC_HEIGHT*TC_LANES];
+    tc_piece_$kind piece[TC_HEIGHT*TC_LANES];
     for (int64_t r = 0; r < runs; ++r) {
         begin[r] = r*room + ((c_row[r*rows] - c_row[0])%across + across)%across;
         for (int64_t n = 0; n < stretches; ++n) {  /* the ends are not whole lines */

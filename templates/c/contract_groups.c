@@ -94,7 +94,7 @@ typedef struct {
 static tc_cut tc_cut_rows(int64_t rows, int64_t run, int lanes)
 {
     tc_cut cut = {rows, run, (run + lanes - 1)/lanes, 0, 0, lanes};
-    cut.pieces = (cut.vectors + 2)/3;
+    cut.pieces = (cut.vectors + TC_HEIGHT - 1)/TC_HEIGHT;
     cut.panels = (rows + run - 1)/run*cut.pieces;
     return cut;
 }
@@ -104,7 +104,7 @@ static tc_cut tc_cut_rows(int64_t rows, int64_t run, int lanes)
  */
 static int64_t tc_runs_together(int64_t rows, int64_t run, int64_t depth, int lanes)
 {
-    const int64_t runs = tc_min(tc_min(3*lanes/run, rows/run), TC_RUNS);
+    const int64_t runs = tc_min(tc_min(TC_HEIGHT*lanes/run, rows/run), TC_RUNS);
     if (runs < 2) return 1;
     const int64_t vectors = (runs*run + lanes - 1)/lanes, pieces = runs + vectors - 1;
     const int64_t alone = runs*((run + lanes - 1)/lanes*depth + 12);

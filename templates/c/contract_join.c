@@ -44,7 +44,7 @@ static __attribute__((noinline)) void tc_begin_stretch_$kind(
  * first ones of the next.
  */
 static inline __attribute__((always_inline)) void tc_join_columns_$kind(tc_joining_$kind *g,
-    tc_vec_$kind sum[TC_COLUMNS][3], $real *c, const int64_t *c_column, const int height, const int along_panels)
+    tc_vec_$kind sum[TC_COLUMNS][TC_HEIGHT], $real *c, const int64_t *c_column, const int height, const int along_panels)
 {
     const tc_pick_$kind lanes = {TC_EACH(TC_NUMBER, 0, 0)};
     const int64_t rows = g->rows, left = g->left, last = rows - (height - 1)*TC_LANES;

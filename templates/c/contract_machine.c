@@ -1,19 +1,30 @@
-/* Vectors and register tiles of this machine: 3 vectors of rows by TC_COLUMNS columns fill its
- * registers, with room for one column of the left operand and one element of the right one.
+/* Vectors and register tiles of this machine: TC_HEIGHT vectors of rows by TC_COLUMNS columns fill its registers, with
+ * room for one column of the left operand and one element of the right one. Where a vector is half a cache line, tiles
+ * have lines of rows, so that they store whole lines past the caches; but in stages, whose blocks are as wide as lines.
+ * TC_WAITING bytes of what does not lie on lines wait in a buffer: some tiles of each panel.
  */
 #if defined(__AVX512F__)
 #define TC_VECTOR 64
+#define TC_HEIGHT 3
 #define TC_COLUMNS 8
+#elif defined(__AVX__) && !$staged
+#define TC_VECTOR 32
+#define TC_HEIGHT 2
+#define TC_COLUMNS 6
 #elif defined(__AVX__)
 #define TC_VECTOR 32
+#define TC_HEIGHT 3
 #define TC_COLUMNS 4
 #elif defined(__aarch64__)
 #define TC_VECTOR 16
+#define TC_HEIGHT 3
 #define TC_COLUMNS 8
 #else
 #define TC_VECTOR 16
+#define TC_HEIGHT 3
 #define TC_COLUMNS 4
 #endif
+#define TC_WAITING (TC_HEIGHT == 2 ? 71680 : 51200)
 
 /* Steps of a tile's sum that are written one behind the other: beside what goes on meanwhile, and alone. */
 #if TC_VECTOR == 64
@@ -25,6 +36,11 @@
 #endif
 #define TC_DO(what) _Pragma(#what)
 #define TC_UNROLL(times) TC_DO(GCC unroll times)
+
+/* Registers hold the sums of a tile and half of a square beside them, so that squares are turned between its steps;
+ * elsewhere before the first one.
+ */
+#define TC_BESIDE (TC_VECTOR == 64)
 
 /* AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5: each can do something that the one before cannot. */
 #if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)

@@ -99,7 +99,8 @@ static void tc_copy_$kind($real *restrict to, int64_t panels, int64_t depth,
         $real *target = to;
         for (int64_t q = 0; q < panels; ++q, target += depth*TC_COLUMNS, source += TC_COLUMNS) {
             for (int n = 0; n < TC_COLUMNS; n += TC_SIDE) {
-                *(tc_any_row_$kind *)(target + n) = alpha**(const tc_any_row_$kind *)(source + n);
+                const int j = (int)tc_min(n, TC_COLUMNS - TC_SIDE);
+                *(tc_any_row_$kind *)(target + j) = alpha**(const tc_any_row_$kind *)(source + j);
             }
         }
     }
@@ -163,8 +164,8 @@ static inline __attribute__((always_inline)) void tc_pack_columns_$kind($real *r
 #define TC_BY_WIDTH(pack, ...)                               \
     if (rows == TC_COLUMNS && width == TC_COLUMNS) {         \
         pack(to, TC_COLUMNS, TC_COLUMNS, __VA_ARGS__);       \
-    } else if (rows == 3*TC_LANES && width == 3*TC_LANES) {  \
-        pack(to, 3*TC_LANES, 3*TC_LANES, __VA_ARGS__);       \
+    } else if (rows == TC_HEIGHT*TC_LANES && width == TC_HEIGHT*TC_LANES) {  \
+        pack(to, TC_HEIGHT*TC_LANES, TC_HEIGHT*TC_LANES, __VA_ARGS__);       \
     } else {                                                 \
         pack(to, width, rows, __VA_ARGS__);                  \
     }
@@ -224,7 +225,8 @@ static void tc_pack_leaping_$kind($real *restrict to, int64_t depth, const $real
     const int64_t run = depth/leap, whole = run/TC_SIDE*TC_SIDE;
     for (int64_t p = 0; p < leap; ++p) {
         for (int64_t q = 0; q < whole; q += TC_SIDE) {
-            for (int j = 0; j < TC_COLUMNS; j += TC_SIDE) {
+            for (int n = 0; n < TC_COLUMNS; n += TC_SIDE) {
+                const int j = (int)tc_min(n, TC_COLUMNS - TC_SIDE);
                 tc_pack_square_$kind(to + (p + q*leap)*TC_COLUMNS + j, leap*TC_COLUMNS,
                     from + row[p + q*leap], column + j, alpha);
             }

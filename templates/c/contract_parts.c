@@ -33,7 +33,7 @@ static tc_parts tc_parts_of_$kind(const tc_work_$kind *w, int threads, char *mem
             const int groups = threads/sums/strips;
             const int64_t high = (panels + strips - 1)/strips, across = (wide + groups - 1)/groups;
             const double steps = (double)((w->steps.count + sums - 1)/sums)*w->steps.depth*batches;
-            const double time = steps*(3*high*across + 3*high + across)
+            const double time = steps*(TC_HEIGHT*high*across + TC_HEIGHT*high + across)
                 + (sums > 1 ? TC_ADDING + (double)sums*rows*columns*batches/threads : 0);
             if (least == 0 || time < least) {
                 least = time;

@@ -4,14 +4,14 @@
 #define TC_GOING 172032          /* of rows that go on in the next block, at most twice as many, */
 #define TC_JOINED 655360         /* and of those whose columns follow each other, too */
 #define TC_PENDING (4096/TC_VECTOR)  /* vectors that wait for the next tiles to store them, */
-#define TC_LINES (51200/TC_VECTOR)   /* or, in a buffer, for those of the next chunk, */
+#define TC_LINES (TC_WAITING/TC_VECTOR)  /* or, in a buffer, for those of the next chunk, */
 #define TC_STRETCHES TC_LINES        /* and the stretches that they form */
 #define TC_FIRST 32768           /* bytes of a first-level cache */
 #define TC_PAGE 4096             /* bytes from one summed point to the next that are far */
 #define TC_LISTED 4096           /* most lines of a staged group of panels that are fetched */
 #define TC_PACE 1048576          /* parts of a square */
 #define TC_RUNS 16               /* most runs of the target in a panel */
-#define TC_TALLEST (1024/TC_VECTOR)  /* panels that wait together, with the columns of a tile */
+#define TC_TALLEST (3072/TC_VECTOR/TC_HEIGHT)  /* panels that wait together, with the columns of a tile */
 #define TC_NEAR 262144           /* bytes of blocks that leave room in the second-level cache */
 #define TC_FILLED 786432         /* or fill it, beside targets that go through a buffer */
 #define TC_KEPT 16384            /* bytes of packed columns beside which panels go by, */

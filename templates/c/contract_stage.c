@@ -68,7 +68,7 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
     const int64_t parts = (summed + s->part - 1)/s->part, all = run*tiles*parts;
     const int64_t pace = (halves*TC_PACE + all - 1)/all;
     const tc_origin origin = {0};
-    int64_t here[TC_FEW + TC_COLUMNS], each[3*TC_LANES];
+    int64_t here[TC_FEW + TC_COLUMNS], each[TC_HEIGHT*TC_LANES];
     const int64_t inner = w->k.axes ? w->k.length[w->k.axes - 1] : 1;
     tc_run_$kind *const *const run_tile = tc_staged_left_$kind[s->way];
     int64_t done = 0, rows, unused;
@@ -77,11 +77,11 @@ static void tc_stage_rows_$kind(const tc_work_$kind *w, const tc_stages_$kind *s
      * the first-level cache: in place there is a line more for each point.
      */
     const int far = step*(int64_t)sizeof($real) >= TC_PAGE;
-    const int fits = 3*TC_VECTOR*s->part <= TC_FIRST && (3*TC_VECTOR + 64)*s->part > TC_FIRST;
+    const int fits = TC_HEIGHT*TC_VECTOR*s->part <= TC_FIRST && (TC_HEIGHT*TC_VECTOR + 64)*s->part > TC_FIRST;
     const int pack = across > 1 && (far || fits);
     const int64_t start = tc_stage_first_$kind(w, s, first, &rows);
     for (int64_t n = 0; n < across*TC_COLUMNS; ++n) here[n] = n*s->column*s->pitch;
-    for (int n = 0; n < 3*TC_LANES; ++n) each[n] = n;
+    for (int n = 0; n < TC_HEIGHT*TC_LANES; ++n) each[n] = n;
     for (int64_t q = 0; q < panels; ++q) {
         const int64_t row = tc_panel(&w->cut, first + q, &panel[q].height, &panel[q].rows);
         tc_places(&w->m, row, 1, &panel[q].source, &unused);
@@ -157,7 +157,7 @@ static void tc_stage_columns_$kind(const tc_work_$kind *w, const tc_stages_$kind
     const int64_t *along, const $real *b, const tc_following_$kind *next, const $real *left,
     const int64_t *b_depth, $real *buffer, tc_turning_$kind *before, tc_fetch_$kind *fetch)
 {
-    const int64_t summed = tc_points(&w->k), slot = 3*TC_LANES*summed;
+    const int64_t summed = tc_points(&w->k), slot = TC_HEIGHT*TC_LANES*summed;
     const int64_t tiles = (run + TC_COLUMNS - 1)/TC_COLUMNS*w->cut.panels, halves = before->left;
     const int64_t line = 64/(int64_t)sizeof($real);
     /* Columns start within a line, so that there is one more, unless they follow each other. */
@@ -196,7 +196,7 @@ static void tc_stage_$kind(const tc_work_$kind *w, const tc_stages_$kind *s, int
     int64_t shares, char *memory)
 {
     const int64_t summed = tc_points(&w->k), batches = tc_points(&w->batch);
-    const int64_t slot = 3*TC_LANES*summed, columns = tc_points(&w->n);
+    const int64_t slot = TC_HEIGHT*TC_LANES*summed, columns = tc_points(&w->n);
     $real *const left = ($real *)memory;
     memory += tc_aligned(w->blocks.left*(int64_t)sizeof($scalar));
     $real *const right = ($real *)memory;

@@ -15,7 +15,7 @@ typedef struct {
 /* How the target is stored. Lines are put together where that is not much work beside the sums. */
 static int tc_way_$kind(const tc_work_$kind *w)
 {
-    if (!w->add && tc_on_lines_$kind(w)) return TC_BY_LINES;
+    if (!w->add && tc_on_lines_$kind(w, TC_VECTOR)) return TC_BY_LINES;
 #ifdef TC_MERGE_$kind
     const int close = tc_points(&w->k) >= TC_DEEP;
     if (!w->add && !close && (uintptr_t)w->c%sizeof($real) == 0) return TC_ACROSS_LINES;
@@ -26,7 +26,7 @@ static int tc_way_$kind(const tc_work_$kind *w)
 /* Panels of which a block of so many columns and elements of a row fits ``room``. */
 static int64_t tc_stage_panels_$kind(int64_t room, int64_t columns, int64_t width)
 {
-    return (room/(columns*width) - 64/(int64_t)sizeof($real))/(3*TC_LANES);
+    return (room/(columns*width) - 64/(int64_t)sizeof($real))/(TC_HEIGHT*TC_LANES);
 }
 
 /* Elements of a row of a block where lines of the target are put together, and room for the block. Rows whose
@@ -88,7 +88,7 @@ static tc_stages_$kind tc_stages_of_$kind(
     s.reach = 1 + s.deepest + tc_reach(along) + tc_reach(&w->m) + tc_reach(&w->batch);
     const int64_t summed = tc_points(&w->k), columns = tc_points(&w->n);
     const int64_t line = 64/(int64_t)sizeof($real), step = tc_max(line, TC_COLUMNS);
-    const int64_t slot = 3*TC_LANES*summed;
+    const int64_t slot = TC_HEIGHT*TC_LANES*summed;
     if (summed == 0 || summed > w->blocks.depth) return s;
     s.part = of_columns ? summed : tc_stage_part_$kind(w);
     const int64_t padded = of_columns ? 1 : (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS;
@@ -106,12 +106,12 @@ static tc_stages_$kind tc_stages_of_$kind(
         const int64_t width = across ? tc_stage_joined_$kind(w, fast, padded, &room)
             : tc_stage_whole_$kind(w, padded, tc_min(lines, (fast + line - 1)/line)*line, &room);
         room = tc_min(room, memory*width/(2*width + bands));
-        const int64_t listed = (TC_LISTED/s.part - 1)*line/(3*TC_LANES);  /* those whose lines are fetched */
+        const int64_t listed = (TC_LISTED/s.part - 1)*line/(TC_HEIGHT*TC_LANES);  /* those whose lines are fetched */
         s.together = tc_max(1, tc_min(listed, tc_stage_panels_$kind(room, padded, width)));
         s.together = tc_min(tc_min(s.together, TC_STRIPS/2), w->cut.panels);
         if (s.together > w->cut.pieces) s.together -= s.together%w->cut.pieces;
     }
-    s.pitch = s.together*3*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
+    s.pitch = s.together*TC_HEIGHT*TC_LANES + line;  /* so that not all columns lie in the same places of a cache */
     const int64_t row = padded*s.pitch, most_lines = across ? TC_LONGER : TC_LONG;
     const int64_t fits = tc_min(room/row, (memory/row - bands)/2);
     const int64_t most = tc_min(fits/step*step, most_lines*line/step*step);
@@ -129,7 +129,7 @@ static tc_stages_$kind tc_stages_of_$kind(
      */
     const int64_t run = tc_min(w->m.length[w->m.axes - 1], w->cut.run);
     const int64_t stretch = (run + s.pitch - line - 1)/(s.pitch - line);
-    s.near = across ? 1 : tc_on_lines_$kind(w) ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
+    s.near = across ? 1 : tc_on_lines_$kind(w, TC_VECTOR) ? s.others*groups : of_columns || groups%stretch ? 1 : stretch;
     return s;
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     tc_line_$kind line;  /* the next one of a stretch */
     tc_stretch_$kind stretch[TC_STRETCHES];
     tc_pending_$kind pending;
-    tc_vec_$kind buffer[2][TC_LINES + 3*TC_TALLEST] __attribute__((aligned(64)));
+    tc_vec_$kind buffer[2][TC_LINES + TC_HEIGHT*TC_TALLEST] __attribute__((aligned(64)));
 } tc_stream_$kind;
 
 /* Store elements first to last of a line. */

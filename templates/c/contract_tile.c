@@ -81,7 +81,7 @@ static inline void tc_give_$kind(tc_tiles_$kind *t, tc_pending_$kind *pending)
 
 /* Products of one step: a column of the left operand from there on, by a row of the right one. */
 #define TC_PRODUCTS(from)                                                        \
-    tc_vec_$kind x[3];                                                           \
+    tc_vec_$kind x[TC_HEIGHT];                                                           \
     _Pragma("GCC unroll 3")                                                      \
     for (int v = 0; v < height; ++v) {                                           \
         x[v] = *(const tc_any_$kind *)((from) + v*TC_LANES);                     \
@@ -123,7 +123,7 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
     const tc_line_$kind *store = t->store;
     int64_t stores = t->stores, next_line = t->next_line, next_along = t->next_along, along = 0;
     for (int64_t tile = t->tiles; tile > 0; --tile) {
-        tc_vec_$kind sum[TC_COLUMNS][3];
+        tc_vec_$kind sum[TC_COLUMNS][TC_HEIGHT];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
             _Pragma("GCC unroll 3")
@@ -246,12 +246,12 @@ static int tc_pieces_$kind(const int64_t *c_row, int64_t rows, tc_piece_$kind *p
 static __attribute__((noinline)) void tc_pieced_$kind(tc_run_$kind *run, tc_tiles_$kind *tile,
     const tc_piece_$kind *piece, int pieces, int64_t columns)
 {
-    tc_vec_$kind whole[TC_COLUMNS][3];
+    tc_vec_$kind whole[TC_COLUMNS][TC_HEIGHT];
     const tc_origin here = {tile->origin->a, 0};
     $scalar *const c = tile->c + tile->origin->c;
     int64_t places[TC_COLUMNS];
     $real *to[TC_COLUMNS];
-    for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(3*TC_LANES/$parts);
+    for (int64_t j = 0; j < TC_COLUMNS; ++j) places[j] = j*(TC_HEIGHT*TC_LANES/$parts);
     for (int64_t j = 0; j < columns; ++j) to[j] = ($real *)(c + tile->c_column[j]);
     const int add = tile->add;
     tile->origin = &here;
@@ -272,7 +272,7 @@ static __attribute__((noinline)) void tc_pieced_$kind(tc_run_$kind *run, tc_tile
 static __attribute__((noinline)) void tc_edge_$kind(tc_run_$kind *run,
     tc_tiles_$kind *tile, int64_t rows, int64_t columns, const int64_t *c_row)
 {
-    tc_piece_$kind piece[3*TC_LANES];
+    tc_piece_$kind piece[TC_HEIGHT*TC_LANES];
     const int pieces = tc_pieces_$kind(c_row, rows, piece);
     for (int64_t j = 0; j < columns; ++j) {
         const $real *const to = ($real *)(tile->c + tile->origin->c + tile->c_column[j]);

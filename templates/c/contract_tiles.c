@@ -13,8 +13,12 @@
 #if TC_WAY < 2 || defined(TC_MERGE_$kind)
 TC_TILE(1)
 TC_TILE(2)
+#if TC_HEIGHT > 2
 TC_TILE(3)
 const tc_heights_$kind tc_made_$kind = {0, tc_tile_${kind}_1, tc_tile_${kind}_2, tc_tile_${kind}_3};
+#else
+const tc_heights_$kind tc_made_$kind = {0, tc_tile_${kind}_1, tc_tile_${kind}_2};
+#endif
 #else
 const tc_heights_$kind tc_made_$kind = {0};  /* lines are not put together here */
 #endif

@@ -41,6 +41,27 @@ static inline __attribute__((always_inline)) void tc_turn_square_half_$kind(
     if (band_ends && half && at->element + TC_LINE == t->all_run) tc_end_band_$kind(t, at);
 }
 
+/* Turn the next half of a square. */
+static inline __attribute__((always_inline)) void tc_turn_next_$kind(
+    const tc_turning_$kind *t, tc_square_$kind *at, int64_t *half, const int way)
+{
+    tc_turn_square_half_$kind(t, at, *half & 1, way);
+    if (*half & 1) tc_next_square_$kind(t, at, way);
+    ++*half;
+}
+
+/* Turn the next half and, where squares are stored to lines in the caches, the other one, whose lines are there now;
+ * how many halves.
+ */
+static inline __attribute__((always_inline)) int64_t tc_turn_some_$kind(
+    const tc_turning_$kind *t, tc_square_$kind *at, int64_t *half, int64_t halves, const int way)
+{
+    tc_turn_next_$kind(t, at, half, way);
+    if (way != TC_BY_SQUARES || !(*half & 1) || *half == halves) return 1;
+    tc_turn_next_$kind(t, at, half, way);
+    return 2;
+}
+
 /* Steps of a tile from p up to stop, so many ``together``: ``fetching`` a line at each of them, ``copying`` the
  * panel that is read in place. What does not change within them is not asked at each.
  */
@@ -82,7 +103,10 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
     const int64_t halves = half + t->halves;
     const int add = t->add;
     for (int64_t tile = t->tiles; tile > 0; --tile) {
-        tc_vec_$kind sum[TC_COLUMNS][3];
+        for (int64_t due = 0; !TC_BESIDE && half < halves && due < depth;) {
+            due += gap*tc_turn_some_$kind(turned, &at, &half, halves, way);
+        }
+        tc_vec_$kind sum[TC_COLUMNS][TC_HEIGHT];
         _Pragma("GCC unroll 8")
         for (int j = 0; j < TC_COLUMNS; ++j) {
             _Pragma("GCC unroll 3")
@@ -104,20 +128,9 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
         const int64_t *const b_row = t->b_row;
         int64_t p = 0, bend = a_bend, due = 0;  /* where another run of columns begins; when halves are due */
         while (p < depth) {
-            if (half < halves && p >= due) {
-                tc_turn_square_half_$kind(turned, &at, half & 1, way);
-                if (half & 1) tc_next_square_$kind(turned, &at, way);
-                ++half;
-                due += gap;
-                if (way == TC_BY_SQUARES && (half & 1) && half < halves) {  /* its lines are in the cache */
-                    tc_turn_square_half_$kind(turned, &at, 1, way);
-                    tc_next_square_$kind(turned, &at, way);
-                    ++half;
-                    due += gap;
-                }
-            }
+            if (TC_BESIDE && half < halves && p >= due) due += gap*tc_turn_some_$kind(turned, &at, &half, halves, way);
             const int fetching = p < fetches;
-            const int64_t end = half < halves ? tc_min(depth, due) : depth;
+            const int64_t end = TC_BESIDE && half < halves ? tc_min(depth, due) : depth;
             const int64_t stop = tc_min(tc_min(end, bend), fetching ? fetches : depth);
             if (right != TC_PACKED) {  /* addresses fill the registers */
                 TC_STEPS(1, fetching, 0)
@@ -153,10 +166,7 @@ static inline __attribute__((always_inline)) void tc_multiply_turning_$kind(
         c_column += TC_COLUMNS;
         columns += right == TC_PACKED ? depth*TC_COLUMNS : 0;
     }
-    for (; half < halves; ++half) {
-        tc_turn_square_half_$kind(turned, &at, half & 1, way);
-        if (half & 1) tc_next_square_$kind(turned, &at, way);
-    }
+    while (half < halves) tc_turn_next_$kind(turned, &at, &half, way);
     turned->next.from = at.from;
     turned->next.to = at.to;
     turned->next.c_row = at.c_row;

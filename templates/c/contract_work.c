@@ -21,14 +21,14 @@ typedef struct {
     tc_blocks blocks;
 } tc_work_$kind;
 
-/* True if the target and all its strides but the fastest are whole vectors. */
-static int tc_on_lines_$kind(const tc_work_$kind *w)
+/* True if the target and all its strides but the fastest are whole vectors, or lines, of so many bytes. */
+static int tc_on_lines_$kind(const tc_work_$kind *w, int64_t bytes)
 {
     int64_t steps = 0;
     for (int d = 0; d < w->m.axes; ++d) steps |= w->m.y[d] == 1 ? 0 : w->m.y[d];
     for (int d = 0; d < w->n.axes; ++d) steps |= w->n.y[d] == 1 ? 0 : w->n.y[d];
     for (int d = 0; d < w->target.axes; ++d) steps |= w->target.x[d];
-    return (uintptr_t)w->c%TC_VECTOR == 0 && steps%(TC_LANES/$parts) == 0;
+    return (uintptr_t)w->c%bytes == 0 && steps%(bytes/(int64_t)sizeof($scalar)) == 0;
 }
 
 /* The groups as the kernel's callers give them, and what each thread packs in; the number of
