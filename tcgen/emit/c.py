@@ -54,6 +54,7 @@ def c_source(module: Module, version: str) -> str:
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
+        fill("c/processor.c") if products else "",
         *(_products(kind) for kind in products),
         contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
         *(_kernel(kernel, module) for kernel in module.kernels),

@@ -13,6 +13,7 @@ from .text import fill
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _HEAD = (
     "c/contract_head.c",
+    "c/processor.c",
     "c/contract_machine.c",
     "c/contract_vectors.c",
     "c/contract_sizes.c",

@@ -42,13 +42,6 @@
  */
 #define TC_BESIDE (TC_VECTOR == 64)
 
-/* AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5: each can do something that the one before cannot. */
-#if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
-#define TC_ZEN4 1
-#else
-#define TC_ZEN4 0
-#endif
-
 /* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
  *
  * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's and Zen 4's waits there for few lines at a
@@ -64,8 +57,7 @@
  * Tiles on their way past the caches wait together with TC_BROAD bytes of a row of their columns; where vectors are
  * long, Intel's first level should hold them.
  */
-#if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
-    && !defined(__znver4__) && !defined(__znver5__)
+#if TC_INTEL
 #define TC_LEVEL 2
 #define TC_STREAMS 6
 #define TC_PAGES 24

@@ -12,13 +12,15 @@ typedef $scalar tc_quad_$kind __attribute__((
 typedef $scalar tc_wide_$kind __attribute__((vector_size(32), aligned(sizeof($scalar)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched.
+ * and more again where what comes next is fetched, on AMD's processors to the second level: the first one waits for
+ * few lines at a time.
  */
 enum {
     TC_LINES_$kind = 8,
     TC_LINE_$kind = 64/sizeof($scalar),
     TC_NEXT_$kind = 2048/sizeof($scalar),
     TC_PAGE_$kind = 4096/sizeof($scalar),
+    TC_FETCH_$kind = TC_INTEL ? 3 : 2,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
@@ -35,7 +37,7 @@ static inline void tc_long_dots_$kind(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_$kind; ++n) {
             const $scalar *const line = a + n*row + p;
-            __builtin_prefetch(line + TC_NEXT_$kind, 0, 3);
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_FETCH_$kind);
             part[n] += *(const tc_wide_$kind *)line*f0;
             part[n] += *(const tc_wide_$kind *)(line + LANES)*f1;
         }
@@ -57,7 +59,7 @@ static inline void tc_add_lines_$kind(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_$kind; ++n) {
             const $scalar *const line = a + n*column + i;
-            __builtin_prefetch(line + TC_NEXT_$kind, 0, 3);
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_FETCH_$kind);
             s0 += *(const tc_wide_$kind *)line*f[n];
             s1 += *(const tc_wide_$kind *)(line + LANES)*f[n];
         }

@@ -90,6 +90,21 @@ static inline void tc_zero(void *start, int64_t bytes, int threads)
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
 
+/* Processors that differ in what suits them: Intel's, and AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5;
+ * each of these can do something that the one before cannot.
+ */
+#if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
+    && !defined(__znver4__) && !defined(__znver5__)
+#define TC_INTEL 1
+#else
+#define TC_INTEL 0
+#endif
+#if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
+#define TC_ZEN4 1
+#else
+#define TC_ZEN4 0
+#endif
+
 /* A matrix times one vector, or a few. */
 typedef void tc_blas_gemv_d(const char *, const int *, const int *, const double *,
     const double *, const int *, const double *, const int *, const double *, double *,
@@ -104,13 +119,15 @@ typedef double tc_quad_d __attribute__((
 typedef double tc_wide_d __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched.
+ * and more again where what comes next is fetched, on AMD's processors to the second level: the first one waits for
+ * few lines at a time.
  */
 enum {
     TC_LINES_d = 8,
     TC_LINE_d = 64/sizeof(double),
     TC_NEXT_d = 2048/sizeof(double),
     TC_PAGE_d = 4096/sizeof(double),
+    TC_FETCH_d = TC_INTEL ? 3 : 2,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
@@ -127,7 +144,7 @@ static inline void tc_long_dots_d(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_d; ++n) {
             const double *const line = a + n*row + p;
-            __builtin_prefetch(line + TC_NEXT_d, 0, 3);
+            __builtin_prefetch(line + TC_NEXT_d, 0, TC_FETCH_d);
             part[n] += *(const tc_wide_d *)line*f0;
             part[n] += *(const tc_wide_d *)(line + LANES)*f1;
         }
@@ -149,7 +166,7 @@ static inline void tc_add_lines_d(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_d; ++n) {
             const double *const line = a + n*column + i;
-            __builtin_prefetch(line + TC_NEXT_d, 0, 3);
+            __builtin_prefetch(line + TC_NEXT_d, 0, TC_FETCH_d);
             s0 += *(const tc_wide_d *)line*f[n];
             s1 += *(const tc_wide_d *)(line + LANES)*f[n];
         }
