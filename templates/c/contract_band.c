@@ -35,8 +35,8 @@ static __attribute__((noinline)) void tc_begin_band_$kind(
     for (int64_t n = 0; n < rows; ++n) {
         $real *const start = at->to + at->c_row[n];
         const int64_t begin = (int64_t)((uintptr_t)start%64/sizeof($real));
-        if (t->begins && begin > 0) __builtin_prefetch(start, 1, 3);
-        if (t->ends && (begin + t->run)%TC_LINE > 0) __builtin_prefetch(start + t->run - 1, 1, 3);
+        if (t->begins && begin > 0) TC_FETCH_TARGET(start);
+        if (t->ends && (begin + t->run)%TC_LINE > 0) TC_FETCH_TARGET(start + t->run - 1);
         band->begin[n] = begin;
         band->place[n] = at->c_row[n] - begin;
     }

@@ -25,7 +25,7 @@ static void tc_join_panel_$kind(const tc_work_$kind *w, const tc_block_$kind *bl
     const int64_t padded = (columns + TC_COLUMNS - 1)/TC_COLUMNS*TC_COLUMNS, rows = block->strips[q].rows*$parts;
     $real *const c = ($real *)(block->c + block->origins[q].c);
     tc_joining_$kind joining = {.left = columns};
-    __builtin_prefetch(c + $parts*c_column[0], 1, 3);
+    TC_FETCH_TARGET(c + $parts*c_column[0]);
     for (int64_t j = 1; j < tc_min(columns, TC_SOON); ++j) {
         tc_fetch_ends_$kind(c + $parts*c_column[j], c + $parts*c_column[j - 1], rows);
     }
@@ -43,8 +43,8 @@ static void tc_join_run_$kind(const tc_work_$kind *w, const tc_block_$kind *bloc
     $scalar *const c = block->c + block->origins[q0].c;
     tc_joining_$kind joining = {.left = columns};
     for (int64_t n = j > 0 ? columns : 0; n < tc_min(2*columns, block->columns - j); ++n) {
-        __builtin_prefetch(c + block->c_column[j + n], 1, 3);
-        __builtin_prefetch(c + block->c_column[j + n] + rows - 1, 1, 3);
+        TC_FETCH_TARGET(c + block->c_column[j + n]);
+        TC_FETCH_TARGET(c + block->c_column[j + n] + rows - 1);
     }
     for (int64_t q = q0; q < q1;) q += tc_join_some_$kind(w, block, q, j, 1, q1, &joining);
     for (int64_t n = 0; n < columns; ++n) tc_end_stretch_$kind(joining.rest[n].end, joining.rest[n].carry);

@@ -106,8 +106,8 @@ static void tc_pass_by_$kind(
         begin[r] = r*room + ((c_row[r*rows] - c_row[0])%across + across)%across;
         for (int64_t n = 0; n < stretches; ++n) {  /* the ends are not whole lines */
             const $scalar *const to = c + (c_row[r*rows] - c_row[0]);
-            __builtin_prefetch(to + c_column[first[n]], 1, 3);
-            __builtin_prefetch(to + c_column[first[n + 1] - 1] + rows - 1, 1, 3);
+            TC_FETCH_TARGET(to + c_column[first[n]]);
+            TC_FETCH_TARGET(to + c_column[first[n + 1] - 1] + rows - 1);
         }
         for (int64_t n = 0; runs > 1 && n < rows; ++n) here[r*rows + n] = begin[r] + n;
     }

@@ -19,8 +19,8 @@ typedef struct {
 static inline void tc_fetch_ends_$kind($real *column, $real *before, int64_t rows)
 {
     if (column == before + rows) return;
-    __builtin_prefetch(column, 1, 3);
-    __builtin_prefetch(before + rows - 1, 1, 3);
+    TC_FETCH_TARGET(column);
+    TC_FETCH_TARGET(before + rows - 1);
 }
 
 /* Store the rest of a stretch. */

@@ -77,6 +77,15 @@
 #define TC_BROAD (24*TC_VECTOR)
 #endif
 
+/* Lines of the target that are added to, or written in part, are fetched a little before: for writing, or, where the
+ * first level waits for few lines, as what is read later.
+ */
+#if TC_ZEN4
+#define TC_FETCH_TARGET(place) __builtin_prefetch(place, 0, 2)
+#else
+#define TC_FETCH_TARGET(place) __builtin_prefetch(place, 1, 3)
+#endif
+
 /* Lines that go past the caches are stored as a tile ends, and do not wait for the next tile's products, where these take
  * two cycles a vector: meanwhile such a tile's stores are over.
  */

@@ -134,8 +134,8 @@ static inline __attribute__((always_inline)) void tc_multiply_$kind(
             for (int j = 0; j < TC_COLUMNS; ++j) {
                 const $real *const to = c + $parts*c_column[j];
                 _Pragma("GCC unroll 3")
-                for (int v = 0; v < height; ++v) __builtin_prefetch(to + v*TC_LANES, 1, 3);
-                __builtin_prefetch(to + height*TC_LANES - 1, 1, 3);
+                for (int v = 0; v < height; ++v) TC_FETCH_TARGET(to + v*TC_LANES);
+                TC_FETCH_TARGET(to + height*TC_LANES - 1);
             }
         }
         const int64_t fetches = t->fetches;
@@ -277,8 +277,8 @@ static __attribute__((noinline)) void tc_edge_$kind(tc_run_$kind *run,
     for (int64_t j = 0; j < columns; ++j) {
         const $real *const to = ($real *)(tile->c + tile->origin->c + tile->c_column[j]);
         for (int n = 0; n < pieces; ++n) {
-            __builtin_prefetch(to + piece[n].shift + piece[n].first, 1, 3);
-            __builtin_prefetch(to + piece[n].shift + piece[n].last - 1, 1, 3);
+            TC_FETCH_TARGET(to + piece[n].shift + piece[n].first);
+            TC_FETCH_TARGET(to + piece[n].shift + piece[n].last - 1);
         }
     }
     tc_pieced_$kind(run, tile, piece, pieces, columns);

@@ -104,7 +104,7 @@ static inline void tc_fetch_square_$kind(const tc_turning_$kind *t, const tc_squ
     if (column >= t->columns) return;
     const $real *const c = t->c + t->c_column[column] + tc_min(f + TC_LINE, t->run) - 1;
     const int64_t rows = tc_min(TC_LANES, t->rows - i);
-    for (int64_t n = 0; n < rows; ++n) __builtin_prefetch(c + t->c_row[i + n], 1, 3);
+    for (int64_t n = 0; n < rows; ++n) TC_FETCH_TARGET(c + t->c_row[i + n]);
 }
 
 /* Lanes first to last of a vector to memory, or added to it; the first lane of all is for ``to``. */
