@@ -40,7 +40,11 @@
 /* Registers hold the sums of a tile and half of a square beside them, so that squares are turned between its steps;
  * elsewhere before the first one.
  */
-#define TC_BESIDE (TC_VECTOR == 64)
+#if TC_VECTOR == 64 || defined(__aarch64__)
+#define TC_BESIDE 1
+#else
+#define TC_BESIDE 0
+#endif
 
 /* How stages fetch what they read next, and blocks that suit it; measured on AMD's processors and on Intel's.
  *
