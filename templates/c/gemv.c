@@ -12,8 +12,8 @@ typedef $scalar tc_quad_$kind __attribute__((
 typedef $scalar tc_wide_$kind __attribute__((vector_size(32), aligned(sizeof($scalar)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched, on AMD's processors to the second level: the first one waits for
- * few lines at a time.
+ * and more again where what comes next is fetched, on Intel's processors to the first level. That of others may wait
+ * for few lines at a time (Zen 4): there it is the second.
  */
 enum {
     TC_LINES_$kind = 8,
