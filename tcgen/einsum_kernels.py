@@ -42,6 +42,9 @@ class EinsumRow:
         route: "kernel" for generated code, "numpy" for a delegated call.
         reason: why the call was delegated; for a kernel the target.
         calls: how many.
+        copied: bytes of operands and results that these calls to kernels copied: arrays of another
+            element type, or of a layout that no kernel was made for. What NumPy copies is not
+            counted.
     """
 
     expression: str
@@ -49,6 +52,7 @@ class EinsumRow:
     route: str
     reason: str
     calls: int
+    copied: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +86,8 @@ class EinsumReport:
         ]
         for row in self.rows:
             way = f"{row.route} ({row.reason})"
+            if row.copied:
+                way += f", {row.copied:,} bytes copied"
             lines.append(f"{row.calls:8d}  {row.expression:32s} {row.dtype:12s} {way}")
         return "\n".join(lines)
 
@@ -92,6 +98,7 @@ _lock = Lock()
 _programs: OrderedDict[tuple[Any, ...], Execution] = OrderedDict()
 _compiled = 0
 _calls: Counter[tuple[str, str, str, str]] = Counter()
+_copied: Counter[tuple[str, str, str, str]] = Counter()  # bytes
 
 
 def einsum_report(*, reset: bool = False) -> EinsumReport:
@@ -111,17 +118,20 @@ def einsum_report(*, reset: bool = False) -> EinsumReport:
     """
     with _lock:
         counted = sorted(_calls.items(), key=lambda item: item[0][2])  # kernels before NumPy
-        rows = tuple(EinsumRow(*key, calls) for key, calls in counted)
+        rows = tuple(EinsumRow(*key, calls, _copied[key]) for key, calls in counted)
         compiled, kept = _compiled, _count()
         if reset:
             _calls.clear()
+            _copied.clear()
     return EinsumReport(rows, compiled, kept)
 
 
-def count_call(row: tuple[str, str, str, str]) -> None:
-    """Note one call for the report: expression, element type, route, reason."""
+def count_call(row: tuple[str, str, str, str], copied: int = 0) -> None:
+    """Note one call for the report: expression, element type, route, reason; bytes it copied."""
     with _lock:
         _calls[row] += 1
+        if copied:
+            _copied[row] += copied
 
 
 def kernel_target() -> str:

@@ -215,22 +215,29 @@ class _Generated:
         """
         target = kernel_target()
         program = kernel_program(self.request, target)
-        count_call((*self.row, "kernel", target))
         operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
+        copied = 0
         for (name, turn), array in zip(self.turns, arrays, strict=True):
-            operands[name] = array if turn is None else turn.of(array)
+            operands[name] = operand = array if turn is None else turn.of(array)
+            if turn is not None and turn.dtype is not None:
+                copied += operand.nbytes
         if out is not None and self.direct:
             y = out if type(out) is np.ndarray else out.view(np.ndarray)
             program.call(operands, {"y": y if self.layout is None else y.transpose(self.layout)})
-            return out
-        made = program.call(operands, None)["y"]
-        if self.back is not None:
-            made = made.transpose(self.back)
+            made = out
+        else:
+            made = program.call(operands, None)["y"]
+            if self.back is not None:
+                made = made.transpose(self.back)
+            if out is not None:
+                np.copyto(out, made, casting="unsafe")  # the cast was checked before
+                copied += made.nbytes
+            elif self.swapped is not None:
+                made = made.astype(self.swapped)
+                copied += made.nbytes
+        count_call((*self.row, "kernel", target), copied + program.copied_bytes)
         if out is not None:
-            np.copyto(out, made, casting="unsafe")  # the cast was checked before
             return out
-        if self.swapped is not None:
-            made = made.astype(self.swapped)
         return made if made.ndim else made[()]
 
 

@@ -102,6 +102,27 @@ def test_tiny_calls_are_delegated_and_the_report_says_so(monkeypatch: pytest.Mon
     assert "ij,jk->ik" in str(report)
 
 
+def test_the_report_counts_bytes_that_are_copied() -> None:
+    x, z, out = np.ones((6, 6)), np.ones((6, 6), complex), np.empty((6, 12))
+    calls = [
+        ((x, x), {}, 0),
+        ((x.T, x), {}, 0),
+        ((z.real, x), {}, x.nbytes),
+        ((x[::-1], x[:, ::-1]), {}, 2 * x.nbytes),
+        ((x.astype("f4"), x), {}, x.nbytes),
+        ((x, x), {"out": out[:, :6]}, x.nbytes),  # too small for a program of its own
+        ((x, x), {"out": out[:, ::2]}, x.nbytes),
+        ((x, x), {"out": z}, 2 * z.nbytes),  # computed as complex numbers
+        ((x, x), {"dtype": x.dtype.newbyteorder()}, x.nbytes),
+    ]
+    for arrays, keywords, copied in calls:
+        tcgen.einsum_report(reset=True)
+        tcgen.einsum("ij,jk->ik", *arrays, **keywords)
+        (row,) = tcgen.einsum_report().rows
+        assert row.copied == copied, (arrays, keywords)
+        assert (f", {copied:,} bytes copied" in str(tcgen.einsum_report())) == (copied > 0)
+
+
 @pytest.mark.parametrize("dtype", ["i8", "?", "f2", "c8", "O"])
 def test_types_without_kernels_are_delegated(dtype: str) -> None:
     a, b = A.astype(dtype), B.astype(dtype)

@@ -43,13 +43,15 @@ class Execution:
         manifest: what the runtime knows of it.
         inputs: its inputs in declared order.
         allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
+        copied_bytes: of inputs and results that the latest call copied, since kernels cannot read
+            or write them where they are; of programs for the CPU.
     """
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.manifest = artifact.manifest
         self.inputs = tuple(t for t in artifact.manifest.tensors if t.role != "output")
-        self.allocated_bytes = 0
+        self.allocated_bytes = self.copied_bytes = 0
         self._bases = artifact.manifest.bases
         self._parts = tuple(t for t in artifact.manifest.tensors if t.gaps)
         self._lock = Lock()
@@ -215,6 +217,7 @@ class Execution:
                 results.working[name][...] = array
         run_phase(backend, setting, 1, sources, callers, memory, ledger)
         self.allocated_bytes = ledger.peak
+        self.copied_bytes = sum(inputs[n].nbytes for n in apart) + results.copied_bytes
         return results.finish(out)
 
 

@@ -66,6 +66,11 @@ class Results:
             if output.tensor.accumulate:
                 made[...] = self._given[name]
 
+    @property
+    def copied_bytes(self) -> int:
+        """Bytes of the results that are copied to arrays in ``out``."""
+        return sum(self._given[name].nbytes for name in self.copied)
+
     def finish(self, out: dict[str, Any] | None) -> dict[str, Array]:
         """Copy what could not be written directly, fill ``out``, and return the results."""
         for name in self.copied:
