@@ -134,3 +134,37 @@ def test_rows_of_two_axes_that_begin_on_lines(dtype: str) -> None:
     got = program(x0=arrays[0], x1=arrays[1])["y"]
     assert got.ctypes.data % 64 == 0
     np.testing.assert_allclose(got, expected, atol=1e-3 if dtype == "float32" else 1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(
+    ("labels", "sizes"),
+    [
+        ("adb,cd->cba", {"a": 24, "b": 400, "c": 24, "d": 40}),  # the only run of rows
+        ("xadb,cd->xcba", {"x": 2, "a": 16, "b": 416, "c": 21, "d": 40}),  # a run in each batch
+        ("aebd,ce->dcba", {"a": 24, "b": 12, "c": 24, "d": 48, "e": 40}),  # of two axes
+        ("aedbf,ce->fdcba", {"a": 16, "b": 8, "c": 24, "d": 3, "e": 17, "f": 64}),
+        ("adb,cd->cba", {"a": 24, "b": 401, "c": 24, "d": 40}),  # each begins in another lane
+    ],
+)
+def test_long_rows_of_operands_that_begin_within_lines(
+    labels: str, sizes: dict[str, int], dtype: str
+) -> None:
+    """Panels begin on vectors of the operand, so that the first one is shorter; none reads more."""
+    program, module = program_for(labels, sizes, dtype)
+    scheme = contraction_of(module).scheme
+    assert scheme is not None
+    assert scheme.stage
+    random = np.random.default_rng(7)
+    inputs, output = labels.split("->")
+    shapes = [[sizes[c] for c in text] for text in inputs.split(",")]
+    large, small = (random.standard_normal(shape).astype(dtype) for shape in shapes)
+    expected = np.einsum(labels, large, small, optimize=True)
+    for offset in (0, 1, 2, 7, 11):
+        memory = np.full(large.size + 64, np.nan, dtype)
+        start = -memory.ctypes.data % 64 // memory.itemsize + offset
+        operand = memory[start : start + large.size].reshape(large.shape)
+        operand[...] = large
+        out = np.full([sizes[c] for c in output], np.nan, dtype)
+        program(x0=operand, x1=small, out={"y": out})
+        np.testing.assert_allclose(out, expected, atol=1e-3 if dtype == "float32" else 1e-11)

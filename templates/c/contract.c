@@ -67,7 +67,7 @@ int tc_blocks_$kind(int threads, int scheme, const tc_group *m, const tc_group *
         w.left = 1;
     }
     if (w.left == 0 && w.right == 0) w.right = 1;
-    w.cut = tc_cut_rows(rows, w.together*run, lanes);
+    w.cut = tc_cut_rows(rows, w.together*run, 0, lanes);
     w.steps = tc_steps_of(&w.k, w.blocks.depth);
     w.stream = TC_CACHED;
     if (past && w.regular) {

@@ -84,16 +84,16 @@ static int64_t tc_run(int axes, const int64_t *length, const int64_t *stride)
 }
 
 /* How rows are cut into panels of at most three vectors: by runs, several short ones together, or all
- * rows as one run.
+ * rows as one run. A run begins in its first vector, at the lane ``before``.
  */
 typedef struct {
-    int64_t rows, run, vectors, pieces, panels;
+    int64_t rows, run, vectors, pieces, panels, before;
     int lanes;
 } tc_cut;
 
-static tc_cut tc_cut_rows(int64_t rows, int64_t run, int lanes)
+static tc_cut tc_cut_rows(int64_t rows, int64_t run, int64_t before, int lanes)
 {
-    tc_cut cut = {rows, run, (run + lanes - 1)/lanes, 0, 0, lanes};
+    tc_cut cut = {rows, run, (before + run + lanes - 1)/lanes, 0, 0, before, lanes};
     cut.pieces = (cut.vectors + TC_HEIGHT - 1)/TC_HEIGHT;
     cut.panels = (rows + run - 1)/run*cut.pieces;
     return cut;
@@ -116,10 +116,10 @@ static int64_t tc_panel(const tc_cut *cut, int64_t panel, int *vectors, int64_t 
 {
     const int64_t piece = panel%cut->pieces, base = cut->vectors/cut->pieces;
     const int64_t extra = cut->vectors%cut->pieces;
-    const int64_t skip = piece*base + tc_min(piece, extra);
-    const int64_t first = panel/cut->pieces*cut->run + skip*cut->lanes;
+    const int64_t skip = (piece*base + tc_min(piece, extra))*cut->lanes - cut->before;
+    const int64_t start = tc_max(0, skip), first = panel/cut->pieces*cut->run + start;
     *vectors = (int)(base + (piece < extra));
-    *rows = tc_min((int64_t)*vectors*cut->lanes, cut->run - skip*cut->lanes);
+    *rows = tc_min(skip + (int64_t)*vectors*cut->lanes, cut->run) - start;
     *rows = tc_min(*rows, cut->rows - first);  /* the last panel may hold fewer runs */
     *vectors = (int)((*rows + cut->lanes - 1)/cut->lanes);
     return first;

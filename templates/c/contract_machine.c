@@ -50,8 +50,9 @@
  *
  * Tiles fetch to TC_LEVEL, where 3 is the first level of the cache. Intel's and Zen 4's waits there for few lines at a
  * time, so that those which come from memory keep others from it: there it is 2, the second level. Memory is busier
- * when lines come from TC_STREAMS pages in turn. A sum is computed in parts that lie on TC_PAGES, so that the places of
- * these and of the next part's are still known when they are read; in one part on AMD's.
+ * when lines come from TC_STREAMS pages in turn, on AMD's (not TC_ALWAYS) if they are that many and a page has several
+ * summed points. A sum is computed in parts that lie on TC_PAGES, so that the places of these and of the next part's are
+ * still known when they are read; in one part on AMD's.
  *
  * Staged rows go through a buffer of TC_STAGED bytes, in blocks of TC_ROW lines of a row, or beside long sums of
  * TC_HIDDEN. Memory fetches on its own behind what was read, which is still in the cache when it is needed if blocks are
@@ -64,6 +65,7 @@
 #if TC_INTEL
 #define TC_LEVEL 2
 #define TC_STREAMS 6
+#define TC_ALWAYS 1
 #define TC_PAGES 24
 #define TC_STAGED 196608
 #define TC_ROW 2
@@ -72,7 +74,8 @@
 #define TC_BROAD (TC_VECTOR == 64 ? 384 : 24*TC_VECTOR)
 #else
 #define TC_LEVEL (TC_ZEN4 ? 2 : 3)
-#define TC_STREAMS 1
+#define TC_STREAMS (TC_AMD && !TC_ZEN4 ? 6 : 1)
+#define TC_ALWAYS 0
 #define TC_PAGES 1048576
 #define TC_STAGED 393216
 #define TC_ROW 3
@@ -90,15 +93,15 @@
 #define TC_FETCH_TARGET(place) __builtin_prefetch(place, 1, 3)
 #endif
 
-/* Lines that go past the caches are stored as a tile ends, and do not wait for the next tile's products, where these take
- * two cycles a vector: meanwhile such a tile's stores are over.
+/* Lines that go past the caches are stored as a tile ends, and do not wait for the next tile's products: on AMD's
+ * processors such a tile's stores are over meanwhile.
  */
-#define TC_AT_ONCE TC_ZEN4
+#define TC_AT_ONCE TC_AMD
 
 /* Columns that follow each other and begin within lines are put together to lines in registers, as a tile ends; elsewhere
  * by way of a buffer.
  */
-#define TC_JOINS (TC_ZEN4 && TC_VECTOR == 64)
+#define TC_JOINS (TC_AMD && TC_VECTOR == 64)
 
 /* Bytes of the second-level cache, or 0 where the system does not say. */
 static inline int64_t tc_second_level(void)

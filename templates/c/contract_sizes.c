@@ -21,6 +21,7 @@
 #define TC_DEEP 192              /* summed points beside which storing a tile in pieces takes no time */
 #define TC_TALL 16               /* summed points of a rectangle, */
 #define TC_WIDE 24               /* by how many */
+#define TC_UNBROKEN 24           /* vectors of a run of staged rows that may begin and end within one */
 #define TC_LONG 6                /* most lines of a row of a staged block, */
 #define TC_HIDING 40             /* fewer of staged rows beside a sum that is as long; */
 #define TC_LONGER 12             /* of one that begins and ends within lines, */

@@ -142,11 +142,11 @@ typedef struct {
     int64_t count;
 } tc_following_$kind;
 
-/* Aim at columns, so many ``lines`` of each: in turn, or one column after the other. */
+/* Aim at columns, so many ``lines`` of each: in turn, as pages are always, or one column after the other. */
 static void tc_aim_columns_$kind(
     tc_fetch_$kind *f, const $real *from, const int64_t *along, int64_t count, int64_t lines)
 {
-    if (TC_STREAMS > 1) tc_aim_$kind(f, from, along, count, f->line_room, lines);
+    if (TC_ALWAYS) tc_aim_$kind(f, from, along, count, f->line_room, lines);
     else tc_aim_$kind(f, from, f->line_room, lines, along, count);
 }
 

@@ -61,6 +61,24 @@ static int64_t tc_stage_part_$kind(const tc_work_$kind *w)
     return (summed + parts - 1)/parts;
 }
 
+/* Let the panels of long runs of rows begin on vectors of the operand, of which NumPy's begin within a line: then a
+ * vector of rows lies in one line. Only where runs begin in the same lane at all points, and sums have one part.
+ */
+static void tc_cut_on_vectors_$kind(tc_work_$kind *w, const tc_walk *along)
+{
+    const int64_t run = w->cut.run, start = (int64_t)((uintptr_t)w->a%TC_VECTOR);
+    int64_t steps = 0;
+    for (int d = 0; d < w->k.axes; ++d) steps |= w->k.x[d];
+    for (int d = 0; d < along->axes; ++d) steps |= along->x[d];
+    for (int d = 0; d < w->batch.axes; ++d) steps |= w->batch.x[d];
+    int outside = w->m.axes;
+    for (int64_t inside = 1; inside < run; inside *= w->m.length[outside]) --outside;
+    for (int d = 0; d < outside; ++d) steps |= w->m.x[d];
+    if (steps%TC_LANES || start%(int64_t)sizeof($real) || run < TC_UNBROKEN*TC_LANES) return;
+    if (tc_stage_part_$kind(w) < tc_points(&w->k)) return;
+    w->cut = tc_cut_rows(w->cut.rows, run, start/(int64_t)sizeof($real), TC_LANES);
+}
+
 /* Elements of a row of a block, so that it holds a whole run of rows if summed points follow each other that far
  * apart, because memory is then read as it lies; and room for the block.
  */
@@ -240,7 +258,9 @@ static void tc_list_ahead_$kind(tc_ahead_$kind *ahead, const int64_t *a_depth, i
     ahead->depth = depth;
     const int64_t points = tc_min(depth, TC_LISTED/tc_max(1, ahead->lines));
     const int64_t step = depth > 1 ? ahead->offset[1]*(int64_t)sizeof($real) : 0;
-    const int64_t streams = tc_max(1, tc_min(TC_STREAMS, tc_min(step, TC_PAGE)*points/TC_PAGE));
+    const int64_t pages = tc_min(step, TC_PAGE)*points/TC_PAGE;
+    const int turns = TC_ALWAYS || (step < TC_PAGE && pages >= TC_STREAMS);
+    const int64_t streams = turns ? tc_max(1, tc_min(TC_STREAMS, pages)) : 1;
     const int64_t each = (points + streams - 1)/streams;
     for (int64_t p = 0; p < each; ++p) {
         for (int64_t l = 0; l < ahead->lines; ++l) {

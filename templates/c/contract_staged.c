@@ -56,7 +56,8 @@ int tc_staged_$kind(int threads, int scheme, const tc_group *m, const tc_group *
         d = group->axes - lanes;
     }
     const int64_t rows = tc_points(&w.m);
-    w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), TC_LANES);
+    w.cut = tc_cut_rows(rows, of_columns ? rows : tc_run(w.m.axes, w.m.length, w.m.x), 0, TC_LANES);
+    if (!of_columns) tc_cut_on_vectors_$kind(&w, &along);
     tc_stages_$kind s = tc_stages_of_$kind(&w, of_columns, &along, way);
     if (s.blocks == 0 && way == TC_ACROSS_LINES) {  /* a small one, with no room for what is carried */
         way = TC_BY_SQUARES;

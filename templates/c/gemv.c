@@ -12,15 +12,15 @@ typedef $scalar tc_quad_$kind __attribute__((
 typedef $scalar tc_wide_$kind __attribute__((vector_size(32), aligned(sizeof($scalar)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched, on Intel's processors to the first level. That of others may wait
- * for few lines at a time (Zen 4): there it is the second.
+ * and more again where what comes next is fetched, to the first level. That of Zen 4 waits for few lines at a time:
+ * there it is the second.
  */
 enum {
     TC_LINES_$kind = 8,
     TC_LINE_$kind = 64/sizeof($scalar),
     TC_NEXT_$kind = 2048/sizeof($scalar),
     TC_PAGE_$kind = 4096/sizeof($scalar),
-    TC_FETCH_$kind = TC_INTEL ? 3 : 2,
+    TC_FETCH_$kind = TC_ZEN4 ? 2 : 3,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */

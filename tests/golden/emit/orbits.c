@@ -90,14 +90,19 @@ static inline void tc_zero(void *start, int64_t bytes, int threads)
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
 
-/* Processors that differ in what suits them: Intel's, and AMD's Zen 4, which older compilers call Zen 3, as they do Zen 5;
- * each of these can do something that the one before cannot.
+/* Processors that differ in what suits them: Intel's, AMD's, and of these Zen 4, which older compilers call Zen 3, as they do
+ * Zen 5; each of these can do something that the one before cannot.
  */
 #if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
     && !defined(__znver4__) && !defined(__znver5__)
 #define TC_INTEL 1
+#define TC_AMD 0
+#elif defined(__AVX__)
+#define TC_INTEL 0
+#define TC_AMD 1
 #else
 #define TC_INTEL 0
+#define TC_AMD 0
 #endif
 #if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
 #define TC_ZEN4 1
@@ -119,15 +124,15 @@ typedef double tc_quad_d __attribute__((
 typedef double tc_wide_d __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched, on Intel's processors to the first level. That of others may wait
- * for few lines at a time (Zen 4): there it is the second.
+ * and more again where what comes next is fetched, to the first level. That of Zen 4 waits for few lines at a time:
+ * there it is the second.
  */
 enum {
     TC_LINES_d = 8,
     TC_LINE_d = 64/sizeof(double),
     TC_NEXT_d = 2048/sizeof(double),
     TC_PAGE_d = 4096/sizeof(double),
-    TC_FETCH_d = TC_INTEL ? 3 : 2,
+    TC_FETCH_d = TC_ZEN4 ? 2 : 3,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
