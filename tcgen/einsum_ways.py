@@ -216,26 +216,27 @@ class _Generated:
         target = kernel_target()
         program = kernel_program(self.request, target)
         operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
-        copied = 0
+        copied: list[int] = []  # bytes
         for (name, turn), array in zip(self.turns, arrays, strict=True):
             operands[name] = operand = array if turn is None else turn.of(array)
             if turn is not None and turn.dtype is not None:
-                copied += operand.nbytes
+                copied.append(operand.nbytes)
         if out is not None and self.direct:
             y = out if type(out) is np.ndarray else out.view(np.ndarray)
-            program.call(operands, {"y": y if self.layout is None else y.transpose(self.layout)})
+            y = y if self.layout is None else y.transpose(self.layout)
+            program.call(operands, {"y": y}, copied.append)
             made = out
         else:
-            made = program.call(operands, None)["y"]
+            made = program.call(operands, None, copied.append)["y"]
             if self.back is not None:
                 made = made.transpose(self.back)
             if out is not None:
                 np.copyto(out, made, casting="unsafe")  # the cast was checked before
-                copied += made.nbytes
+                copied.append(made.nbytes)
             elif self.swapped is not None:
                 made = made.astype(self.swapped)
-                copied += made.nbytes
-        count_call((*self.row, "kernel", target), copied + program.copied_bytes)
+                copied.append(made.nbytes)
+        count_call((*self.row, "kernel", target), sum(copied))
         if out is not None:
             return out
         return made if made.ndim else made[()]

@@ -43,15 +43,13 @@ class Execution:
         manifest: what the runtime knows of it.
         inputs: its inputs in declared order.
         allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
-        copied_bytes: of inputs and results that the latest call copied, since kernels cannot read
-            or write them where they are; of programs for the CPU.
     """
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
         self.manifest = artifact.manifest
         self.inputs = tuple(t for t in artifact.manifest.tensors if t.role != "output")
-        self.allocated_bytes = self.copied_bytes = 0
+        self.allocated_bytes = 0
         self._bases = artifact.manifest.bases
         self._parts = tuple(t for t in artifact.manifest.tensors if t.gaps)
         self._lock = Lock()
@@ -145,8 +143,19 @@ class Execution:
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
         self._sampled |= frozenset(sources)
 
-    def call(self, sources: Mapping[str, Source], out: dict[str, Any] | None) -> dict[str, Array]:
+    def call(
+        self,
+        sources: Mapping[str, Source],
+        out: dict[str, Any] | None,
+        note: Callable[[int], None] | None = None,
+    ) -> dict[str, Array]:
         """Both phases on inputs that :func:`read_inputs` accepted, or that are known to be right.
+
+        Args:
+            sources: every input.
+            out: arrays for some or all results.
+            note: called with the bytes of inputs and results that were copied, since kernels of the
+                CPU cannot read or write them where they are.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
@@ -155,7 +164,7 @@ class Execution:
         """
         extents = self.extents(sources)
         self.sample(sources)
-        return self.run(sources, extents, out, None, on_device=self.on_device(sources))
+        return self.run(sources, extents, out, None, on_device=self.on_device(sources), note=note)
 
     def run(
         self,
@@ -165,6 +174,7 @@ class Execution:
         kept: Kept | None,
         *,
         on_device: bool,
+        note: Callable[[int], None] | None = None,
     ) -> dict[str, Array]:
         """The volatile phase, after the constant one where nothing is kept.
 
@@ -174,6 +184,7 @@ class Execution:
             out: arrays for some or all results.
             kept: what the constant phase left, or None.
             on_device: results stay on the GPU.
+            note: as for :meth:`call`.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
@@ -217,7 +228,8 @@ class Execution:
                 results.working[name][...] = array
         run_phase(backend, setting, 1, sources, callers, memory, ledger)
         self.allocated_bytes = ledger.peak
-        self.copied_bytes = sum(inputs[n].nbytes for n in apart) + results.copied_bytes
+        if note is not None:
+            note(sum(inputs[n].nbytes for n in apart) + results.copied_bytes)
         return results.finish(out)
 
 
