@@ -11,7 +11,7 @@ import pytest
 from cuda_emulator import EmulatedModule
 
 from tcgen.errors import UnavailableError
-from tcgen.runtime.device import Device, open_device
+from tcgen.runtime.gpu.cupy_device import Device, open_device
 
 DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 

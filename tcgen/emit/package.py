@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ArgumentError
-from ..manifest import Manifest, TensorEntry
+from ..resources import fill
 from .names import PYTHON_RESERVED, unique
-from .text import fill
 
 _NEEDS = {
     "cpu": " and a C compiler (once for each machine); SciPy's BLAS is used if it is there",
     "cuda": ", CuPy, and a GPU with its driver",
     "numpy": "; SciPy's BLAS is used if it is there",
 }
-_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py", "grid.py", "manifest.py")
+_TRAVELS = ("atomic_file.py", "errors.py", "options.py")
 
 
 def package_text(manifest: Manifest) -> str:
@@ -88,7 +88,8 @@ def runtime_files() -> tuple[tuple[str, str], ...]:
     """The runtime, file by file, as it runs inside an artifact."""
     package = Path(__file__).parents[1]
     paths = [package / name for name in _TRAVELS]
-    paths += sorted((package / "runtime").glob("*.py"))
+    paths += sorted((package / "artifact").rglob("*.py"))
+    paths += sorted((package / "runtime").rglob("*.py"))
     files = [
         ("_tcgen/__init__.py", '"""The part of tcgen that runs programs, copied verbatim."""\n')
     ]

@@ -11,6 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.expr import Access, Equal, Subscript, leaves
+from ..ir.loop_analysis import (
+    accesses,
+    band_of,
+    private_to,
+    summed_numbers,
+    used_buffers,
+    written_buffers,
+)
 from ..ir.loops import (
     Assign,
     BandVar,
@@ -23,16 +31,8 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import (
-    accesses,
-    band_of,
-    private_to,
-    summed_numbers,
-    used_buffers,
-    written_buffers,
-)
-from ..ir.share import Tiles
 from ..ir.tensor import Packing, Space
+from ..ir.thread_mapping import Tiles
 from .names import unique
 
 

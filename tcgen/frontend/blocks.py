@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ..errors import Span
 from ..ir.tensor import Role, Space, Symmetry, Tensor, symmetry_group
 from .source import Problems
-from .syntax import Word
+from .spec.syntax import Word
 
 
 @dataclass(frozen=True, slots=True)

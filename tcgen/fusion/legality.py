@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from .graph import Edge, FusionGraph
+from .sharing.graph import Edge, FusionGraph
 
 Variable = tuple[int, int]  # (edge, loop)
 

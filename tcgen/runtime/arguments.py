@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..config import DTYPES
+from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
-from ..manifest import Manifest, TensorEntry
-from .device import Device
-from .footprint import stored_shape
+from ..options import DTYPES
+from .gpu.cupy_device import Device
+from .memory.footprint import stored_shape
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array
