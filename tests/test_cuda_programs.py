@@ -16,6 +16,7 @@ import pytest
 from cuda_device import DEVICES, Compiling, device_named
 
 import tcgen
+from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
@@ -29,7 +30,6 @@ from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
 from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.options import Options
-from tcgen.runtime.memory.footprint import stored_shape
 from tcgen.runtime.program import Program
 
 pytestmark = pytest.mark.skipif(
@@ -209,7 +209,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     module = lower_plan(plan, Options(target="cuda"))
     assert any(isinstance(k.share, Nest) for k in module.kernels)
     assert any(b.place == "private" for b in module.buffers)
-    for name in ("gpu_memory", "gpu"):
+    for name in ("memory.gpu_usage", "gpu.backend"):
         monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
         monkeypatch.setattr(f"tcgen.runtime.{name}.SPILLED_BLOCKS", 2)
     program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
