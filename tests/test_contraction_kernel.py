@@ -253,7 +253,7 @@ def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
         (k,),
         scheme=Scheme(),
     )
-    with pytest.raises(VerifyError, match=r"stands . times in a\[k,k\]"):
+    with pytest.raises(VerifyError, match=r"is . times in a\[k,k\]"):
         hand.module("twice", (a, b, r), (stmt,))
 
 

@@ -359,9 +359,9 @@ def test_epilogues_are_checked() -> None:
 
     turned = hand.at("r", "j", "a", "i", "b")
     refused("is read in the launch that writes", term, replace(element, expr=turned), number)
-    refused("adds to a number", *kernel.body, splits=2)
+    refused("adds to a scalar", *kernel.body, splits=2)
     refused("two statements of a tile write", *kernel.body, number)
-    refused("share an element", term, replace(element, out=hand.at("x", "i", "a", "i", "b")))
+    refused("write the same element", term, replace(element, out=hand.at("x", "i", "a", "i", "b")))
     refused("other points", term, replace(element, band=(*element.band, C)))
     refused("nothing can be added", replace(term, accumulate=True), element, number)
     alone = replace(kernel, body=(element,), share=Points(128))

@@ -356,7 +356,7 @@ def test_turned_tiles(dtype: str) -> None:
         with pytest.raises(VerifyError, match=match):
             replace(bound, kernels=(wrong, *bound.kernels[1:])).verify()
 
-    refused("is no operand", source=hand.at("d", "a"))
+    refused("not an operand", source=hand.at("d", "a"))
     refused("two variables", row="b")
     refused("do not divide", threads=64 + 32, tile=64)
 
@@ -406,7 +406,7 @@ def test_shares_are_checked() -> None:
     refused("do not divide", rows=(replace(share.rows[0], tile=12),))
     refused("no part|two stages", stages=1)
     refused("not the variables of the target", batch=("i",))
-    refused("holds rows and columns", rows=share.columns, columns=share.rows)
+    refused("variables of m and of n", rows=share.columns, columns=share.rows)
     refused("one term for each product", terms=())
     refused("other points than the elements", terms=share.terms[:1])
     refused(

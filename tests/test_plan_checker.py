@@ -134,7 +134,7 @@ def test_instances(hand_plans):
     refused(replace(plan, arrays=(t,)), "visit 2 .* uses X, with 0 instances live")
     refused(replace(plan, arrays=(t, t, x)), "visit 0 .* uses T, with 2 instances live")
     refused(replace(plan, arrays=(*plan.arrays, replace(x, live=(0, 0)))), "X has 2 instances")
-    refused(array(plan, 1, live=(1, 2)), "its life is not from its first use to its last one")
+    refused(array(plan, 1, live=(1, 2)), "first use to its last")
     refused(array(plan, 1, tensor=plan.program.tensors[0]), "A is an input or unknown")
     swapped = (plan.visits[1], plan.visits[0], plan.visits[2])
     refused(replace(plan, visits=swapped), r"producers are not steps \[0, 1\], each once")
@@ -160,7 +160,7 @@ def test_home(hand_plans):
     plan = hand_plans.nested_fusion()
     outer, inner = plan.loops
     refused(array(plan, 0, home=inner), "f1.*home, loop 1, does not enclose visit 0")
-    refused(array(plan, 2, home=outer), "an output lives for the whole program")
+    refused(array(plan, 2, home=outer), "an output is live for the whole program")
 
 
 def test_contracted_axes(hand_plans):
@@ -189,7 +189,7 @@ def test_sums_stay_inside_the_home(hand_plans):
     deeper.verify()
     deeper = visit(deeper, 2, loops=(*plan.loops, extra), redundant=(extra,))
     refused(array(deeper, 1, home=extra), "visit 1 .* sums l in a loop around its home")
-    refused(deeper, "f2.*visits 1 and 2 share loop 2 but do not walk the same axis")
+    refused(deeper, "f2.*visits 1 and 2 share loop 2 but not on the same axis")
 
 
 def test_carried_dependences(hand_plans):
@@ -221,7 +221,7 @@ def test_carried_dependences(hand_plans):
             replace(whole.arrays[1], tensor=x2),
         ),
     )
-    refused(crossed, "visits 0 and 1 share loop 0 but do not walk the same axis")
+    refused(crossed, "visits 0 and 1 share loop 0 but not on the same axis")
     assert crossed.loops == (loop,)
 
 
@@ -358,8 +358,8 @@ def test_exchange_renames_summed_indices():
 def test_kernels(hand_plans):
     plan = hand_plans.host_loop()
     (loop,) = plan.loops
-    refused(replace(plan, groups=plan.groups[::-1]), "do not hold every visit once, in order")
-    refused(replace(plan, groups=plan.groups[:1]), "do not hold every visit once, in order")
+    refused(replace(plan, groups=plan.groups[::-1]), "every visit once, in order")
+    refused(replace(plan, groups=plan.groups[:1]), "every visit once, in order")
     refused(group(plan, 1, name="product_0"), "names are not distinct identifiers")
     refused(group(plan, 1, name="a b"), "names are not distinct identifiers")
     refused(group(plan, 1, host_loops=(LoopId(5, loop.space),)), "do not enclose all its visits")
@@ -369,7 +369,7 @@ def test_kernels(hand_plans):
     )
     refused(
         group(plan, 1, host_loops=(), kind=GroupKind.NEST),
-        "loop 0 spans several kernels but is no host loop of product_1",
+        "loop 0 spans several kernels but is not a host loop of product_1",
     )
     merged = (KernelGroup("k", GroupKind.LIBRARY, (0, 1), (loop,)),)
     refused(replace(plan, groups=merged), "library kernel k is not one contraction by itself")
@@ -388,12 +388,12 @@ def test_fetches_run_on_the_host(hand_plans):
 
 def test_places(hand_plans):
     plan = hand_plans.nested_fusion()
-    refused(array(plan, 2, place=Place.ARENA), "W: outputs, and nothing else, live in the caller")
-    refused(array(plan, 0, place=Place.CALLER), "f1: outputs, and nothing else")
+    refused(array(plan, 2, place=Place.ARENA), "W: .*the caller")
+    refused(array(plan, 0, place=Place.CALLER), "f1: .*the caller")
     row = array(hand_plans.shared_producer(), 0, place=Place.REG)
-    refused(row, "T lives in a register but is not contracted to one element")
+    refused(row, "T is stored in a register but is not contracted to one element")
     tile = array(hand_plans.tile_of_three(), 0, place=Place.REG)
-    refused(tile, "T lives in a register but is not contracted")
+    refused(tile, "T is stored in a register but is not contracted")
     apart = array(hand_plans.host_loop(), 0, place=Place.SHARED)
     refused(apart, "T lives in a shared memory but in several kernels|in several kernels")
 
@@ -447,7 +447,7 @@ def test_phases(hand_plans):
     )
     first.verify()
     together = (KernelGroup("n_0", GroupKind.NEST, (0, 1)),)
-    refused(replace(first, groups=together), "kernel n_0 holds constant and volatile visits")
+    refused(replace(first, groups=together), "kernel n_0 has constant and volatile visits")
 
 
 def test_an_array_is_not_written_in_both_phases(hand_plans):

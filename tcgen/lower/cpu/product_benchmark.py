@@ -17,7 +17,7 @@ from ...ir.cost import extent_of
 from ...ir.expr import Access, Subscript
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Loop, LoopVar, Module, Stmt
-from ...ir.pretty.loops import format_way
+from ...ir.pretty.loops import format_variant
 from ...ir.tensor import Role, Space, Storage, Tensor
 from ..layout import fastest
 
@@ -102,7 +102,7 @@ def alone(ways: Sequence[Gemm], buffers: Mapping[str, Buffer], extents: Mapping[
     flops = 8 if dtype == "complex128" else 2
     shorter = _shortened(names.extents, walked, flops, arrays, kept) | dict.fromkeys(again, 0)
     sizes = tuple((space.name, extent) for space, extent in shorter.items())
-    return Alone(module, tuple(map(format_way, renamed)), sizes)
+    return Alone(module, tuple(map(format_variant, renamed)), sizes)
 
 
 @dataclass(slots=True)
