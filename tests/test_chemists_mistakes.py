@@ -40,19 +40,23 @@ def invoke(*args: object) -> Result:
 @pytest.mark.parametrize(
     ("body", "place", "advice"),
     [
-        ("t[i,a]*t[i,a] \u2212 1", "7:19", "this is no minus of the keyboard: write -"),
+        ("t[i,a]*t[i,a] \u2212 1", "7:19", "write -"),
         ("t[i,a]\u00b7t[i,a]", "7:11", "write * for a product"),
         ("\u2211 t[i,a]*t[i,a]", "7:5", "write sum(i,a), or nothing"),
         ("t[i',a]*t[i',a]", "7:8", "names are letters, digits and _: write i1, say"),
         ("t[\u03b1,a]*t[\u03b1,a]", "7:7", "letters a to z, A to Z, digits and _"),
-        ("\u00a0t[i,a]*t[i,a]", "7:5", "a blank of another kind: write a plain one"),
+        ("\u00a0t[i,a]*t[i,a]", "7:5", "plain space"),
         ("t[i,a]*t[i,a];", "7:18", "a statement ends with its line"),
-        ("t[i,a] \\\n*t[i,a]", "7:12", "a line goes on where a bracket is open"),
-        ("t[i,a]*t[i,a] +\nt[j,b]*t[j,b]", "7:20", "to go on in the next line, start that one"),
-        ("t(i,a)*t[i,a]", "7:6", "indices stand in square brackets, t[..]"),
+        ("t[i,a] \\\n*t[i,a]", "7:12", "starts with + - * /"),
+        ("t[i,a]*t[i,a] +\nt[j,b]*t[j,b]", "7:20", "on the next line, start that line with +"),
+        ("t(i,a)*t[i,a]", "7:6", "indices in square brackets, t[..]"),
         ("t[ia]*t[i,a]", "7:7", "separate indices by commas: i,a"),
-        ("(1 - P(i,j)) f[i,j]", "7:16", "P(i,j) must stand before what it acts on"),
-        ("sum(i,a)*t[i,a]", "7:13", "sum(i,a) must stand before what it acts on, without '*'"),
+        ("(1 - P(i,j)) f[i,j]", "7:16", "P(i,j) must directly precede the term"),
+        (
+            "sum(i,a)*t[i,a]",
+            "7:13",
+            "sum(i,a) must directly precede the term it acts on, without '*'",
+        ),
     ],
 )
 def test_what_stands_in_papers_is_refused_with_what_to_write(
@@ -65,7 +69,7 @@ def test_what_stands_in_papers_is_refused_with_what_to_write(
 
 def test_round_brackets_around_axes() -> None:
     message = error("input g(o,v)\noutput e\ne = t[i,a]*t[i,a]\n")
-    assert "x.spec:6:8: error: axes stand in square brackets" in message
+    assert "x.spec:6:8: error: write axes in square brackets" in message
     assert "input t2[o,o,v,v]" in message
 
 
@@ -166,7 +170,7 @@ def test_right_sides_are_read_where_the_name_on_the_left_is_at_fault() -> None:
     assert [d.message for d in caught.value.diagnostics] == [
         "index a is not declared",
         "x is neither declared nor defined",
-        "input y stands on the left",
+        "input y is on the left side of an equation",
         "n is neither declared nor defined",
         "the name exp is reserved",
         "m is neither declared nor defined",

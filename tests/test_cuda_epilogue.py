@@ -363,7 +363,7 @@ def test_epilogues_are_checked() -> None:
     refused("two statements of a tile write", *kernel.body, number)
     refused("write the same element", term, replace(element, out=hand.at("x", "i", "a", "i", "b")))
     refused("other points", term, replace(element, band=(*element.band, C)))
-    refused("nothing can be added", replace(term, accumulate=True), element, number)
+    refused("cannot add", replace(term, accumulate=True), element, number)
     alone = replace(kernel, body=(element,), share=Points(128))
     with pytest.raises(VerifyError, match="without tiles"):
         replace(bound, kernels=(alone,)).verify()

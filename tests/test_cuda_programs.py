@@ -357,7 +357,7 @@ def test_turned_tiles(dtype: str) -> None:
             replace(bound, kernels=(wrong, *bound.kernels[1:])).verify()
 
     refused("not an operand", source=hand.at("d", "a"))
-    refused("two variables", row="b")
+    refused("two different variables", row="b")
     refused("do not divide", threads=64 + 32, tile=64)
 
 
@@ -410,7 +410,7 @@ def test_shares_are_checked() -> None:
     refused("one term for each product", terms=())
     refused("other points than the elements", terms=share.terms[:1])
     refused(
-        "not what its statement sums",
+        "not those that the statement sums",
         terms=(replace(share.terms[0], depth=("k",)), *share.terms[1:]),
     )
     with pytest.raises(VerifyError, match="one statement outside loops"):

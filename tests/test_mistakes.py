@@ -118,7 +118,7 @@ def test_options(options: dict[str, Any], message: str) -> None:
         (lambda: tcgen.tensordot(F, F, 1.5), "neither a number of axes nor a pair"),
         (lambda: tcgen.tensordot(F, F, (0, 1, 2)), "neither a number of axes nor a pair"),
         (lambda: tcgen.transpose(F, (0, 0)), "transpose: axes="),
-        (lambda: read_spec(3), "a int is no text of a spec"),
+        (lambda: read_spec(3), "must be a str, not int"),
         (lambda: tcgen.from_sympy(None), r"None \(NoneType\) is no expression"),
         (lambda: tcgen.from_wicked(None), "a NoneType is no list of equations"),
         (lambda: tcgen.from_pdaggerq(None), "a NoneType is no list of terms"),

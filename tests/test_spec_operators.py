@@ -41,16 +41,16 @@ def test_rule_20_operators_inside_a_bracket_rename_left_indices() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("r[i,j] = f[i,j]*P(i,j) g[i,j]", "an operator stands inside a product"),
+        ("r[i,j] = f[i,j]*P(i,j) g[i,j]", "an operator occurs inside a product"),
         ("r[i] = P(i,k) f[i,k]*x[k]", "P and S rename indices of the left side; k is not there"),
         ("r[i,a] = P(i,a) h[i,a]", "P exchanges indices of different spaces: i of o and a of v"),
         ("r[i,j] = P(ij) f[i,j]", "P(ij) exchanges nothing"),
         ("r[i,j] = P(i) f[i,j]", "P(i) exchanges nothing"),
-        ("r[i,j] = P(i,i) f[i,j]", "i stands twice in P(..)"),
+        ("r[i,j] = P(i,i) f[i,j]", "i occurs twice in P(..)"),
         ("r[i,j] = P(ij,k) f[i,j]", "the tuples of P(..) differ in length"),
-        ("r[i,j] = P((i,j)/k) f[i,j]", "no tuples beside a slash"),
+        ("r[i,j] = P((i,j)/k) f[i,j]", "write P(i1/j1,k1)"),
         ("r[i,j] = P(i,q) f[i,j]", "index q is not declared"),
-        ("r[i,j] = f[i,j]/P(i,j) f[i,j]", "P stands inside a product or denominator"),
+        ("r[i,j] = f[i,j]/P(i,j) f[i,j]", "P occurs inside a product or denominator"),
     ],
 )
 def test_rule_20_wrong_operators_are_explained(text: str, message: str) -> None:

@@ -63,7 +63,7 @@ def test_rule_18_an_index_in_and_outside_a_bracket_in_two_readings_is_refused() 
     assert (
         "x.spec:7:8: error: index k occurs twice inside this bracket and again outside" in message
     )
-    assert "rename one, drop the bracket, or name it" in message
+    assert "rename one, remove the bracket, or name it" in message
     assert "occurs twice inside this bracket" in error("output r\nr = (s + t*(x[k]*y[k] + s))*z[k]")
     assert "occurs twice inside this bracket" in error("output r\nr[i] = (f[k,k])*f[i,k]*x[k]")
     head = OV + "input g[o,v,o,v]\n"
@@ -149,13 +149,13 @@ def test_rule_19_sum_binds_in_the_rest_of_its_term() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("r[i] = sum(i) f[i,i]", "sum(i) binds i, which stands on the left"),
+        ("r[i] = sum(i) f[i,i]", "sum(i) binds i, which is on the left"),
         ("r = sum(k) (x[k] + s)", "k of sum(k) does not occur in every product of the term"),
         ("r = s*(sum(k) x[k]*s)*x[k]", "sum(k) binds k, which also occurs outside its term"),
-        ("r = sum(k) x[k]*(s + sum(k) y[k])", "sum(k) binds k, which a sum around it binds"),
+        ("r = sum(k) x[k]*(s + sum(k) y[k])", "sum(k) binds k, which an enclosing sum binds"),
         ("r = sum(k) sum(k) x[k]", "k is already bound by another sum(..)"),
         ("r = sum(k,k) f[k,k]", "k is summed twice"),
-        ("r = sum(i/j) f[i,j]", "sum takes no slash"),
+        ("r = sum(i/j) f[i,j]", "write sum(i,j)"),
     ],
 )
 def test_rule_19_wrong_sums_are_explained(text: str, message: str) -> None:

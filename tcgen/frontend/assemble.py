@@ -1,4 +1,4 @@
-"""Equations of one system put in order: every name before it is read, the unused left out."""
+"""Assembles a System: each name is defined before it is read, and unused equations are left out."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from ..ir.tensor import Role, Space, Tensor
 
 
 def find_cycle(equations: Sequence[Equation]) -> tuple[Equation, ...]:
-    """Equations that read each other in a ring, in the order of reading; () for none."""
+    """Equations whose definitions form a cycle, in the order of reading; () for none."""
     by_name = {e.lhs.tensor.name: e for e in equations}
     done: set[str] = set()
     for start in equations:
         path: list[str] = []
-        found = _ring(start.lhs.tensor.name, by_name, path, done)
-        if found:
-            return tuple(by_name[name] for name in found)
+        cycle = _cycle(start.lhs.tensor.name, by_name, path, done)
+        if cycle:
+            return tuple(by_name[name] for name in cycle)
     return ()
 
 
-def _ring(name: str, by_name: dict[str, Equation], path: list[str], done: set[str]) -> list[str]:
+def _cycle(name: str, by_name: dict[str, Equation], path: list[str], done: set[str]) -> list[str]:
     if name in path:
         return path[path.index(name) :]
     if name in done or name not in by_name:
         return []
     path.append(name)
     for read in by_name[name].reads:
-        found = _ring(read, by_name, path, done)
-        if found:
-            return found
+        cycle = _cycle(read, by_name, path, done)
+        if cycle:
+            return cycle
     done.add(path.pop())
     return []
 
@@ -43,7 +43,7 @@ def assemble(
 ) -> System:
     """The system of ``equations``, which have no cycle.
 
-    Equations that no output needs are left out with a warning; inputs stay.
+    Equations that no output needs are left out with a warning; all inputs remain.
 
     Args:
         name: of the system; made a legal identifier.
@@ -86,7 +86,7 @@ def assemble(
 
 
 def identifier(text: str) -> str:
-    """``text`` with what is not legal in an identifier replaced by ``_``."""
+    """``text`` as a legal identifier: other characters become ``_``."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
     return name if name and not name[0].isdigit() else f"_{name}"
 

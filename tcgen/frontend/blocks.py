@@ -20,9 +20,9 @@ class Family:
     """A tensor and the blocks of it that are given.
 
     Attributes:
-        parent: the whole tensor, which no program ever holds.
+        parent: the whole tensor, which no program stores.
         group: its symmetry group, identity first, elements without conjugation before the rest.
-        members: the given blocks, each with the symmetries of the parent that keep it.
+        members: the given blocks, each with the symmetries of the parent that map it to itself.
     """
 
     parent: Tensor
@@ -64,29 +64,29 @@ def image(family: Family, spaces: tuple[Space, ...]) -> tuple[Tensor, Symmetry] 
     """The given block from which elements with indices of ``spaces`` are read.
 
     With ``(block, g)``: ``parent[x] == g.sign * block[x[g.perm[0]], x[g.perm[1]], ...]``,
-    conjugated where ``g.conj``. None where symmetry leads to no given block.
+    conjugated if ``g.conj``. None if no symmetry leads to a given block.
     """
     members = {t.spaces: t for t in family.members}
     for symmetry in family.group:
-        found = members.get(permuted(spaces, symmetry))
-        if found is not None:
-            return found, symmetry
+        member = members.get(permuted(spaces, symmetry))
+        if member is not None:
+            return member, symmetry
     return None
 
 
 def resolve_blocks(
     term: Term, lhs: tuple[Index, ...], families: Mapping[str, Family], problems: Problems
 ) -> list[Term]:
-    """The term with tensors that are given by blocks read from their blocks.
+    """The term as terms that read tensors given by blocks from their blocks.
 
-    An index of a joined space on such a tensor runs over the parts one by one. A left index cannot
-    do so: it is replaced by a summed index of the part and a delta of both.
+    An index of a joined space on such a tensor is replaced by indices of the parts, one term for
+    each part. A left index is replaced by a summed index of the part and a delta of both.
 
     Args:
         term: a flat term.
         lhs: left indices of its equation.
         families: tensors given by blocks, by name.
-        problems: receives blocks that cannot be reached.
+        problems: receives blocks that no given block determines.
     """
     joined = _joined_index(term, families)
     if joined is None:
@@ -115,7 +115,7 @@ def _joined_index(term: Term, families: Mapping[str, Family]) -> Index | None:
 
 
 def _read_blocks(term: Term, families: Mapping[str, Family], problems: Problems) -> Term:
-    """All its references are to base blocks: signs go into the coefficient."""
+    """The term, all of whose references are to base blocks, with signs in the coefficient."""
 
     def block(ref: Ref) -> tuple[int, Expr]:
         if ref.tensor.name not in families:
@@ -147,25 +147,25 @@ def _read_blocks(term: Term, families: Mapping[str, Family], problems: Problems)
 def _block_read(
     ref: Ref, family: Family, span: Span | None, problems: Problems
 ) -> tuple[int, Expr]:
-    """Sign and place of the elements of ``ref`` in a given block."""
+    """Sign and elements of a given block that equal those of ``ref``."""
     spaces = tuple(i.space for i in ref.indices)
-    found = image(family, spaces)
-    if found is None:
+    reached = image(family, spaces)
+    if reached is None:
         block = "".join(s.name for s in spaces)
         names = " ".join(t.name for t in family.members)
         problems.add(
             span or Span("", 1, 1),
-            f"{ref} needs block {ref.tensor.name}_{block}, which the given blocks do not reach",
-            f"given: {names or 'none'}; add {block} to blocks, or declare the symmetry",
+            f"{ref} needs block {ref.tensor.name}_{block}, which the given blocks do not determine",
+            f"given: {names or 'none'}; add {block} to blocks, or declare the missing symmetry",
         )
         return 1, ref
-    tensor, symmetry = found
+    tensor, symmetry = reached
     read = Ref(tensor, tuple(ref.indices[k] for k in symmetry.perm))
     return symmetry.sign, Call("conj", read) if symmetry.conj else read
 
 
 def _generators(elements: list[Symmetry], block: tuple[Space, ...]) -> tuple[Symmetry, ...]:
-    """Few generators of a group given by all its elements, the identity first."""
+    """Generators of a group that is given by all its elements, the identity first."""
     made: tuple[Symmetry, ...] = ()
     reached = {elements[0]}
     for element in elements:

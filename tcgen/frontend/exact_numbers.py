@@ -1,4 +1,4 @@
-"""Numbers as people and programs write them: exact, and such as a program can hold."""
+"""Exact values of numbers in text, within the range of floating-point numbers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import sys
 from fractions import Fraction
 from typing import Any
 
+# Denominators of coefficients of diagrams: ratios of small factorials.
 _SMOOTH = tuple(
     d
     for d in sorted(2**a * 3**b * 5**c for a in range(11) for b in range(7) for c in range(3))
     if d <= 14400
 )
-
-
 OUTSIDE = "choose other units, or pass the number as an input"
 _LONGEST = 1000  # characters, and decimal digits of numerator and denominator
 _LARGEST_POWER_OF_TEN = 400
@@ -24,7 +23,7 @@ def literal(text: str) -> Fraction:
     """The exact value of a number: ``0.25``, ``1e-3``, ``1/4``.
 
     Raises:
-        ValueError: it is no number, or one that no program can hold (:func:`why_not`).
+        ValueError: it is not a number, or not representable (:func:`why_not`).
 
     Example:
         >>> literal("-1e-3")
@@ -44,7 +43,7 @@ def literal(text: str) -> Fraction:
 
 
 def why_not(value: Fraction) -> str:
-    """Why no program can hold a number; empty where one can.
+    """Why a number is not representable in a program; empty if it is.
 
     Example:
         >>> why_not(Fraction(1, 3)), why_not(Fraction(10) ** 400)
@@ -60,11 +59,11 @@ def why_not(value: Fraction) -> str:
 def rational(text: str) -> Fraction:
     """The number that a program printed as these digits.
 
-    Coefficients of diagrams are ratios of small factorials; the least such denominator whose ratio
-    prints as ``text`` is taken. A number that is none of these is taken as written.
+    Coefficients of diagrams are ratios of small factorials: the result has the least such
+    denominator for which it prints as ``text``. Other numbers are taken as written.
 
     Raises:
-        ValueError: ``text`` is no number.
+        ValueError: ``text`` is not a number.
 
     Example:
         >>> [str(rational(x)) for x in ("-0.083333333333", "0.028", "+1.000", "3/8", "0.1234567")]
@@ -83,9 +82,9 @@ def rational(text: str) -> Fraction:
 
 
 def nearest_ratio(value: float) -> Fraction:
-    """The ratio of small factorials that a computed coefficient stands for, within 1e-12.
+    """The ratio of small factorials within 1e-12 of a computed coefficient.
 
-    A value that is none of these is taken as it is.
+    Other values are converted exactly.
 
     Example:
         >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.3)]
@@ -102,14 +101,14 @@ def exact(value: Any) -> Fraction:
     """A coefficient as an exact number: 0.3333333333333333 is 1/3.
 
     Raises:
-        ValueError: for anything but a finite number or the text of one.
+        ValueError: ``value`` is neither a finite number nor the text of one.
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is no number")
+        raise ValueError(f"{value!r} is not a number")
     try:
         written = literal(str(value))
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r:.40} is no number that a program can hold") from None
+        raise ValueError(f"{value!r:.40} is not a representable number") from None
     simple = written.limit_denominator(10**6)
     close = abs(simple - written) <= abs(written) / 10**15
     return simple if isinstance(value, float) and close else written

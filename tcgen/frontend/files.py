@@ -1,4 +1,4 @@
-"""Files of equations: which front end reads them."""
+"""Chooses the front end that reads a file of equations."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def read(path: Path) -> System:
 
     Args:
         path: of a spec (.spec), a term list (.json), or what pdaggerq or wick&d printed (.txt,
-            .jsonl; what stands in it says which of the two).
+            .jsonl; the contents show which of the two).
 
     Raises:
-        SpecError: what is wrong in the file.
+        SpecError: with all errors in the file.
         TcgenError: the file cannot be read or has another suffix.
     """
     match path.suffix:
@@ -40,9 +40,9 @@ def read(path: Path) -> System:
                 "folder that tcgen compile wrote, or a .spec file"
             )
         case suffix:
-            found = f"the suffix {suffix}" if suffix else "no suffix"
+            described = f"the suffix {suffix}" if suffix else "no suffix"
             raise TcgenError(
-                f"{path} has {found}: tcgen reads .spec files, .json term lists and "
+                f"{path} has {described}: tcgen reads .spec files, .json term lists and "
                 ".txt or .jsonl files with the output of pdaggerq or wick&d"
             )
 
@@ -56,7 +56,7 @@ def read_printed(text: str, filename: str, *, real: bool = False) -> System:
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
 
     Raises:
-        SpecError: what cannot be understood.
+        SpecError: a line cannot be understood.
     """
     name = identifier(Path(filename).stem)
     if "^{" in text:

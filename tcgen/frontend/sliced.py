@@ -1,4 +1,4 @@
-"""Inputs that stay on disk: they are read in slices, as generated inputs are fetched in tiles."""
+"""Inputs on disk that a program reads in slices, as it fetches generated inputs in tiles."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Part = TypeVar("Part")
 
 
 def read_in_slices(system: System, names: tuple[str, ...]) -> System:
-    """The equations, with these inputs generated: never held whole.
+    """The equations with these inputs as generated ones, which are never stored whole.
 
     Args:
         system: equations.
         names: of inputs, none of them a scalar or packed.
 
     Raises:
-        ArgumentError: a name is no input, or its array cannot be sliced.
+        ArgumentError: a name is not an input, or its array cannot be sliced.
     """
     inputs = {t.name: t for t in system.inputs}
     sliced: dict[Tensor, Tensor] = {}
@@ -39,14 +39,14 @@ def read_in_slices(system: System, names: tuple[str, ...]) -> System:
 
 
 def _swapped(part: Part, tensors: Mapping[Tensor, Tensor]) -> Part:
-    """A part of a system with other tensors in place of some."""
-    found: object = part
+    """A part of a system with tensors replaced by others."""
+    swapped: object = part
     if isinstance(part, Tensor):
-        found = tensors.get(part, part)
+        swapped = tensors.get(part, part)
     elif isinstance(part, tuple):
-        found = tuple(_swapped(p, tensors) for p in part)
+        swapped = tuple(_swapped(p, tensors) for p in part)
     elif is_dataclass(part) and not isinstance(part, type):
         changes = {f.name: _swapped(getattr(part, f.name), tensors) for f in fields(part)}
         if any(changes[f.name] is not getattr(part, f.name) for f in fields(part)):
-            found = replace(part, **changes)
-    return found  # type: ignore[return-value]
+            swapped = replace(part, **changes)
+    return swapped  # type: ignore[return-value]

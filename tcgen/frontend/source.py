@@ -1,4 +1,4 @@
-"""The text of a spec: statements with exact places, and the list of its problems."""
+"""The text of a spec: statements with their places, and the list of problems in it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Statement:
         file: name for messages.
         line: 1-based number of its first line.
         text: its lines, joined by newlines.
-        folder: where its file lies, for ``include``; None for a text without a file.
-        broken: a bracket is never closed, which is reported already.
+        folder: folder of its file, for ``include``; None for a text without a file.
+        broken: a bracket is never closed; this is already reported.
     """
 
     file: str
@@ -53,7 +53,7 @@ class Problems:
         self._lines: dict[str, list[str]] = {}
         self._order: dict[tuple[str, int], int] = {}
         self._found: dict[tuple[Span, str], Diagnostic] = {}
-        self.doubtful: set[str] = set()  # names whose declaration failed: no second message
+        self.doubtful: set[str] = set()  # names with a failed declaration: no more messages on them
 
     @property
     def count(self) -> int:
@@ -77,10 +77,10 @@ class Problems:
         self._found.setdefault((span, message), diagnostic)
 
     def raise_any(self) -> None:
-        """Raise what was found.
+        """Raise an error if there are problems.
 
         Raises:
-            SpecError: with all problems, first first.
+            SpecError: with all problems, in order of appearance.
         """
         if self._found:
             raise SpecError(tuple(sorted(self._found.values(), key=self._place)))
@@ -93,17 +93,18 @@ class Problems:
 def split_statements(
     source: str, file: str, folder: Path | None, problems: Problems
 ) -> tuple[Statement, ...]:
-    """Cut a text into statements.
+    """Split a text into statements.
 
-    A statement ends at the line's end unless a bracket is open or the next line that is neither
-    blank nor comment starts with ``+ - * /``. A bracket that is still open where a declaration or
-    a line with ``=`` starts was never closed: that is a problem, and reading goes on there.
+    A statement ends at the end of its line, unless a bracket is open or the next line that is
+    neither blank nor a comment starts with ``+ - * /``. A bracket that is still open at the start
+    of a declaration or of a line with ``=`` was never closed: this is a problem, and the next
+    statement starts there.
 
     Args:
         source: text of a whole file.
         file: its name for messages.
-        folder: where it lies, or None.
-        problems: receives what is wrong.
+        folder: folder of the file, or None.
+        problems: receives errors.
 
     Returns:
         The statements in order.
@@ -139,12 +140,12 @@ def split_statements(
 
 
 def _without_comment(line: str) -> str:
-    found = _CODE.match(line)
-    return found[0] if found else line
+    code = _CODE.match(line)
+    return code[0] if code else line
 
 
 def _follow_brackets(line: str, number: int, opened: list[tuple[str, int, int]]) -> None:
-    """Update the stack of open brackets; a wrong closing one is left for the parser to report."""
+    """Update the stack of open brackets; the parser reports a wrong closing one."""
     for column, sign in enumerate(line):
         if sign in "([":
             opened.append((sign, number, column))
@@ -153,7 +154,7 @@ def _follow_brackets(line: str, number: int, opened: list[tuple[str, int, int]])
 
 
 def _continues(line: str, depth: int) -> bool:
-    """True where ``line`` goes on with a statement that has ``depth`` brackets open."""
+    """True if ``line`` continues a statement that has ``depth`` open brackets."""
     if depth == 0:
         return line.lstrip()[0] in "+-*/"
     for sign in line:
@@ -169,7 +170,7 @@ def read_text(path: Path) -> str:
     """Text of a file.
 
     Raises:
-        TcgenError: the file is missing, a folder, or not text.
+        TcgenError: the file is missing, is a folder, or is not text.
     """
     try:
         return path.read_text(encoding="utf-8-sig")

@@ -1,6 +1,6 @@
-"""From an einsum expression and the shapes of its operands to a system of one equation.
+"""Makes a System of an einsum expression.
 
-Every label becomes a space of its own, so that its extent stays a run-time argument.
+Each label becomes a space of its own, so its extent is a run-time argument.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:
         >>> extents_of(express("ij,jk", (2, 2)), ((2, 3), (1, 4)))
         (2, 3, 4)
     """
-    found: dict[int, tuple[int, int, int]] = {}
+    known: dict[int, tuple[int, int, int]] = {}
     for number, (labels, shape) in enumerate(zip(expression.inputs, shapes, strict=True)):
         here: dict[int, tuple[int, int]] = {}
         for axis, (label, extent) in enumerate(zip(labels, shape, strict=True)):
@@ -40,28 +40,28 @@ def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:
                     f"label {expression.names[label]!r} repeats on operand {number} of shape "
                     f"{shape}, whose axes {first} and {axis} have extents {seen} and {extent}"
                 )
-            old = found.get(label)
+            old = known.get(label)
             if old is None or old[0] == 1:
-                found[label] = (extent, number, axis)
+                known[label] = (extent, number, axis)
             elif extent not in (old[0], 1):
                 raise ShapeError(
                     f"label {expression.names[label]!r} has extent {extent} on axis {axis} of "
                     f"operand {number} (shape {shape}), but extent {old[0]} on axis {old[2]} of "
                     f"operand {old[1]} (shape {shapes[old[1]]})"
                 )
-    return tuple(found[label][0] for label in range(len(expression.names)))
+    return tuple(known[label][0] for label in range(len(expression.names)))
 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What a kernel depends on: labels alone, without axes that broadcast.
+    """The labels on which a kernel depends, without axes that broadcast.
 
     Attributes:
         inputs: labels of each operand, numbered as they first occur.
         output: labels of the result.
-        gaps: for each operand, and for the result, the axes that are parts of longer ones in its
-            array; () where there are none.
-        update: a factor of the product, and whether it is added to what the result's array holds.
+        gaps: for each operand, and for the result, the axes that are slices of longer axes of its
+            array; () if there are none.
+        update: a factor of the product, and whether the product is added to the result's array.
     """
 
     inputs: tuple[tuple[int, ...], ...]
@@ -105,7 +105,7 @@ def subscripts_system(text: str) -> System:
     """The system of subscripts: each letter is a space, the inputs are x0, x1, ..., the output y.
 
     Raises:
-        EinsumError: the text is wrong, or has an ellipsis, whose axes nothing shows here.
+        EinsumError: the text is wrong, or has an ellipsis, whose number of axes is unknown here.
 
     Example:
         >>> print(subscripts_system("pq,qr").pretty(), end="")
@@ -113,7 +113,7 @@ def subscripts_system(text: str) -> System:
     """
     if "." in text:
         raise EinsumError(
-            f'"{text}": without arrays nothing shows how many axes an ellipsis stands for: write '
+            f'"{text}": without arrays the number of axes of an ellipsis is unknown: write '
             f"a letter for each axis, or call tcgen.einsum with the arrays"
         )
     parts = text.partition("->")[0].replace(" ", "").split(",")
@@ -161,16 +161,16 @@ def _system(kernel: Kernel, names: tuple[str, ...], path: Path | None) -> System
         left = list(dict.fromkeys(n for _, labels in taken for n in labels))
         last = number == len(steps) - 1
         needed = {*kernel.output, *(n for _, labels in waiting for n in labels)}
-        kept = kernel.output if last else tuple(n for n in left if n in needed)
+        free = kernel.output if last else tuple(n for n in left if n in needed)
         if last:
-            made = tensor("y", kept, Role.OUTPUT, gaps[-1])
+            made = tensor("y", free, Role.OUTPUT, gaps[-1])
             made = replace(made, accumulate=accumulate)
         else:
-            made = tensor(f"t{number}", kept, Role.TEMP, ())
+            made = tensor(f"t{number}", free, Role.TEMP, ())
         factors = tuple(Ref(t, tuple(indices[n] for n in labels)) for t, labels in taken)
-        sums = tuple(indices[n] for n in left if n not in kept)
+        sums = tuple(indices[n] for n in left if n not in free)
         term = Term(Fraction(*factor) if last else Fraction(1), factors, sums)
-        equations.append(Equation(Ref(made, tuple(indices[n] for n in kept)), (term,)))
+        equations.append(Equation(Ref(made, tuple(indices[n] for n in free)), (term,)))
         tensors.append(made)
-        waiting.append((made, kept))
+        waiting.append((made, free))
     return System("einsum", (*spaces, *more), tuple(tensors), tuple(equations))

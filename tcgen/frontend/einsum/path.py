@@ -1,4 +1,4 @@
-"""Contraction paths as users give them."""
+"""Contraction paths of einsum calls, as NumPy's ``optimize`` gives them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from ...errors import ArgumentError, PathError, PathNameError
 Path = tuple[tuple[int, ...], ...]
 
 
-def _path(optimize: Any, count: int) -> Path | None:
-    """The order asked for: None for the cheapest.
+def read_path(optimize: Any, count: int) -> Path | None:
+    """The path that ``optimize`` asks for; None for the cheapest one.
+
+    Args:
+        optimize: as for ``numpy.einsum``.
+        count: number of operands.
 
     Raises:
-        ArgumentError: it is of a kind that NumPy does not know (a TypeError).
+        ArgumentError: a type that NumPy does not accept (a TypeError).
         PathNameError: a name that NumPy does not know (a KeyError).
-        PathError: a path that does not fit.
+        PathError: the path does not fit the operands.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
         if optimize or count < 3:
@@ -40,27 +44,27 @@ def _path(optimize: Any, count: int) -> Path | None:
     ):
         optimize = optimize[0]  # (name, elements of the largest intermediate)
     if isinstance(optimize, str):
-        if optimize in ("greedy", "optimal") or count < 3:  # NumPy asks for no order of two
+        if optimize in ("greedy", "optimal") or count < 3:  # NumPy ignores the name then
             return None
         raise PathNameError(
-            f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
-            "'optimal'; True takes the order with the fewest flops"
+            f"optimize={optimize!r} is not an order of contraction: use 'greedy' or "
+            "'optimal', or True for the order with the fewest flops"
         )
     raise ArgumentError(
-        f"optimize={optimize!r} is none of True, False, 'greedy', 'optimal' or a path such as "
-        f"['einsum_path', (0, 1), (0, 1)]"
+        f"optimize={optimize!r} is not valid: use True, False, 'greedy', 'optimal' or a path such "
+        f"as ['einsum_path', (0, 1), (0, 1)]"
     )
 
 
 def check_path(path: Path, count: int) -> None:
-    """Check positions that each step takes, NumPy's way: they leave the list, the product ends it.
+    """Check a path in NumPy's form: operands leave the list, their product is appended to it.
 
     Args:
-        path: positions by step.
+        path: positions in the list of the operands of each step.
         count: number of operands.
 
     Raises:
-        PathError: a step names what is not there, or more than one array is left.
+        PathError: a step has a position outside the list, or more than one array is left.
 
     Example:
         >>> check_path(((0, 1), (0, 1)), 3)
@@ -68,7 +72,9 @@ def check_path(path: Path, count: int) -> None:
     left = count
     for step in path:
         if not step or not all(0 <= p < left for p in step):
-            raise PathError(f"step {step} of the path does not fit: there are {left} arrays then")
+            raise PathError(
+                f"step {step} of the path does not fit: there are {left} arrays at this step"
+            )
         left += 1 - len(set(step))
     if left != 1 or not path:
-        raise PathError(f"the path {list(path)} leaves {left} arrays of {count}: it must end at 1")
+        raise PathError(f"the path {list(path)} leaves {left} arrays of {count}: it must leave 1")

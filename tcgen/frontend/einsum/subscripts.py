@@ -1,7 +1,7 @@
 """Subscripts of an einsum call: NumPy's text ``"ij,jk->ik"`` and its interleaved integer lists.
 
-Labels are letters of any alphabet. Text is read once; how many axes an ellipsis stands for is
-known when the ranks of the operands are.
+Labels are letters of any alphabet. The number of axes of an ellipsis follows from the ranks of the
+operands.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Labels of one operand; with ``dots``, an ellipsis stands between ``left`` and ``right``."""
+    """Labels of one operand; with ``dots``, an ellipsis is between ``left`` and ``right``."""
 
     left: str
     dots: bool = False
@@ -86,7 +86,7 @@ def interleaved(operands: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
     """Text and operands of a call ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
 
     Raises:
-        ArgumentError: a list of labels is something else.
+        ArgumentError: a list of labels is not a list of integers.
         EinsumError: a label is not in NumPy's range, or an ellipsis repeats.
 
     Example:
@@ -113,9 +113,9 @@ def _axes(text: str, part: str, where: str) -> Axes:
         raise _error(text, f"{where} has a '.' that is not part of one ellipsis ('...')")
     for letter in left + right:
         if letter in "->":
-            raise _error(text, "the output follows one '->', written without a space inside")
+            raise _error(text, "write the output after one '->', without a space inside it")
         if not (letter.isalpha() or letter == " "):
-            raise _error(text, f"{letter!r} in {where} is no label: labels are letters")
+            raise _error(text, f"{letter!r} in {where} is not a label: labels are letters")
     return Axes(left.replace(" ", ""), bool(rest), right.replace(" ", ""))
 
 
@@ -144,15 +144,15 @@ def _explicit_output(text: str, part: str, numbers: dict[str, int], dots: list[s
     if dots and not term.dots:
         raise _error(
             text,
-            f"an ellipsis stands for {len(dots)} axes, which the output leaves out: write '...'",
+            f"the output leaves out the {len(dots)} axes of an ellipsis: write '...' in it",
         )
     labels = term.left + term.right
     for label in labels:
         if label not in numbers:
             known = ", ".join(name for name in numbers if len(name) == 1) or "none"
-            raise _error(text, f"output label {label!r} is on no operand (labels: {known})")
+            raise _error(text, f"output label {label!r} is not on any operand (labels: {known})")
         if labels.count(label) > 1:
-            raise _error(text, f"output label {label!r} stands there more than once")
+            raise _error(text, f"output label {label!r} occurs more than once")
     return [*term.left, *dots, *term.right]
 
 
@@ -160,7 +160,7 @@ def _from_list(labels: Any, where: str) -> str:
     """Subscripts of one operand from its list of integers."""
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise ArgumentError(
-            f"the labels of {where} must be a list of integers, found {type(labels).__name__}"
+            f"the labels of {where} must be a list of integers, not {type(labels).__name__}"
         )
     parts = []
     for label in labels:
@@ -175,7 +175,7 @@ def _from_list(labels: Any, where: str) -> str:
             number = None
         if number is None or isinstance(label, bool):
             raise ArgumentError(
-                f"the labels of {where} must be integers or Ellipsis, found {label!r}"
+                f"the labels of {where} must be integers or Ellipsis, not {label!r}"
             )
         if not 0 <= number < len(LETTERS):
             raise EinsumError(

@@ -1,7 +1,7 @@
-"""Terms written in one of their equal ways, so that a text does not hang on how they were derived.
+"""Canonical form of terms, so that the written spec does not depend on SymPy's dummy names.
 
-SymPy's secondquant names dummies, and chooses which of the permuted copies of a diagram to write,
-in an order that differs from one run of Python to the next.
+The names of dummies in SymPy's secondquant, and its choice among the permuted copies of a diagram,
+differ from one run of Python to the next.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 """Names and letters of the factors, in their order."""
 
 
-def one_way(system: System) -> System:
-    r"""The system with each term in the first of its ways, equal terms added, in a fixed order.
+def canonical_system(system: System) -> System:
+    """The system with each term in canonical form, equal terms added, in a fixed order.
 
-    Ways differ by the names of summed indices, the symmetry of tensors, the order of factors, and
-    by which of its permuted copies stands behind the permutations of a term. Factors are tensors
-    and deltas.
+    The canonical form is the first, in alphabetic order, of all equal forms. These differ by the
+    names of summed indices, the symmetry of tensors, the order of factors, and by the permuted copy
+    that follows the permutations of a term. Factors are tensors and deltas.
 
     Example:
         >>> from tcgen.frontend import read_spec
@@ -36,19 +36,21 @@ def one_way(system: System) -> System:
         ... input x[o,o] antisymmetric (0,1), y[o]
         ... output r
         ... r[i] = {}'''
-        >>> [one_way(read_spec(text.format(t))).pretty() for t in ("x[k,i]*y[k]", "-y[l]*x[i,l]")]
-        ['r[i] = sum(j) -x[i,j]*y[j]\n', 'r[i] = sum(j) -x[i,j]*y[j]\n']
+        >>> for term in ("x[k,i]*y[k]", "-y[l]*x[i,l]"):
+        ...     print(canonical_system(read_spec(text.format(term))).pretty(), end="")
+        r[i] = sum(j) -x[i,j]*y[j]
+        r[i] = sum(j) -x[i,j]*y[j]
     """
     equations = []
     for equation in system.equations:
-        found: dict[tuple[object, ...], Term] = {}
+        terms_by_key: dict[tuple[object, ...], Term] = {}
         for term in equation.terms:
             made, key = _first(term, equation.lhs.indices)
-            old = found.get((key, term.perms))
+            old = terms_by_key.get((key, term.perms))
             coeff = made.coeff + (old.coeff if old else 0)
-            found[key, term.perms] = replace(made, coeff=coeff)
-        order = sorted(found, key=_place)
-        terms = tuple(found[key] for key in order if found[key].coeff)
+            terms_by_key[key, term.perms] = replace(made, coeff=coeff)
+        order = sorted(terms_by_key, key=_place)
+        terms = tuple(terms_by_key[key] for key in order if terms_by_key[key].coeff)
         equations.append(Equation(equation.lhs, terms, equation.span, equation.anonymous))
     return replace(system, equations=tuple(equations))
 
@@ -61,7 +63,7 @@ def _place(key: tuple[object, ...]) -> tuple[object, ...]:
 
 
 def _first(term: Term, left: tuple[Index, ...]) -> tuple[Term, _Key]:
-    """The term in its first way; its coefficient is 0 where it is its own negative."""
+    """The term in canonical form; its coefficient is 0 if it equals its own negative."""
     best: tuple[_Key, Term] | None = None
     signs: set[int] = set()
     for moved in _copies(term, left):
@@ -80,7 +82,7 @@ def _first(term: Term, left: tuple[Index, ...]) -> tuple[Term, _Key]:
 
 
 def _copies(term: Term, left: tuple[Index, ...]) -> Iterator[Term]:
-    """The term, and where its permutations are a group its permuted copies, with their signs."""
+    """The term and, if its permutations are a group, its permuted copies, with their signs."""
     plain = replace(term, perms=())
     signs = {p.images: p.sign for p in term.perms}
     closed = all(
@@ -95,7 +97,7 @@ def _copies(term: Term, left: tuple[Index, ...]) -> Iterator[Term]:
 
 
 def _namings(sums: tuple[Index, ...], left: tuple[Index, ...]) -> Iterator[dict[Index, Index]]:
-    """All ways to give summed indices the first letters of their spaces not on the left."""
+    """All assignments of the first free letters of their spaces to the summed indices."""
     by_space: dict[str, list[Index]] = {}
     for index in sums:
         by_space.setdefault(index.space.name, []).append(index)
@@ -113,17 +115,17 @@ def _namings(sums: tuple[Index, ...], left: tuple[Index, ...]) -> Iterator[dict[
 
 
 def _sorted(factors: tuple[Factor, ...]) -> tuple[int, tuple[Factor, ...]]:
-    """Each tensor with its first letters, then the factors in order; the sign of that."""
-    sign, found = 1, list[Factor]()
+    """Sign and sorted factors, each tensor with the first of its equal index orders."""
+    sign, ordered = 1, list[Factor]()
     for factor in factors:
         if isinstance(factor, Ref):
             group = [s for s in symmetry_group(factor.tensor) if not s.conj]
             first = min(group, key=lambda s: [factor.indices[k].name for k in s.perm])
             sign *= first.sign
-            found.append(Ref(factor.tensor, tuple(factor.indices[k] for k in first.perm)))
+            ordered.append(Ref(factor.tensor, tuple(factor.indices[k] for k in first.perm)))
         else:
-            found.append(factor)
-    return sign, tuple(sorted(found, key=_text))
+            ordered.append(factor)
+    return sign, tuple(sorted(ordered, key=_text))
 
 
 def _text(factor: Factor) -> tuple[str, tuple[str, ...]]:

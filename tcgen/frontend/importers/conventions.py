@@ -1,4 +1,4 @@
-"""What importers of printed equations share: problems in lines, exact numbers, integrals."""
+"""Conventions of the importers: errors, symmetry of integrals and amplitudes, operators."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def amplitudes_symmetry(upper: int, lower: int) -> dict[str, Any]:
 def signed_letters(
     operators: Sequence[tuple[str, tuple[str, ...]]], left: Sequence[str]
 ) -> list[list[Any]]:
-    """Permutation operators as a term list has them: signed lists of the left letters.
+    """Permutation operators in the form of a term list: signed lists of the left letters.
 
     Args:
         operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.

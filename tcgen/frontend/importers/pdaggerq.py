@@ -51,7 +51,7 @@ def from_pdaggerq(
             ``pq_graph.to_strings("ir")`` returns, as text or as they are.
         name: of the system.
         real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged. JSON lines
-            have an array for each block that they name, and this changes nothing in them.
+            have an array for each block that they name; this has no effect on them.
         filename: for messages.
 
     Returns:
@@ -60,7 +60,7 @@ def from_pdaggerq(
         and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
 
     Raises:
-        SpecError: what cannot be understood.
+        SpecError: with all terms that cannot be understood.
 
     Example:
         >>> strings = [["+0.250", "<i,j||a,b>", "t2(a,b,i,j)"], ["+1.0", "f(i,a)", "t1(a,i)"]]
@@ -89,7 +89,7 @@ def from_pdaggerq(
                 terms.append(term)
                 tensors.update(term.tensors)
             except ValueError as error:
-                advice = "terms are lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
+                advice = "write terms such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
                 problems += refuse(filename, number, str(string), str(error), advice).diagnostics
         try:
             targets.append(_target(heading, terms))
@@ -109,16 +109,16 @@ def from_pdaggerq(
 
 
 def is_ir(text: str) -> bool:
-    """True for JSON lines: the first line that is no comment starts with a brace."""
+    """True for JSON lines: the first line that is not a comment starts with a brace."""
     lines = (line.strip() for line in text.split("\n"))
     return next((x for x in lines if x and not x.startswith("#")), "").startswith("{")
 
 
 def _declared(real: bool) -> dict[str, Any]:
-    """Constants that are given by blocks: integrals, and the dipole integrals of d+ and d-."""
-    found = integrals(real=real)
-    one_body: dict[str, Any] = found["f"]
-    return {**found, "h": one_body, _DIPOLE: one_body, "g": {"constant": True}}
+    """Constant tensors given by blocks: integrals, and the dipole integrals of d+ and d-."""
+    declared = integrals(real=real)
+    one_body: dict[str, Any] = declared["f"]
+    return {**declared, "h": one_body, _DIPOLE: one_body, "g": {"constant": True}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class _Letters:
         self._taken: set[str] = set()
 
     def name(self, label: str, block: str) -> str:
-        """Index name of a label whose spin or range is ``block``, "" where nothing says it."""
+        """Index name of a label whose spin or range is ``block``; "" if it is unknown."""
         upper = block in ("b", "1")
         if (label, upper) not in self._names:
             stem, number = label, itertools.count(1)
@@ -170,15 +170,15 @@ def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
     advice = "pass what strings() returned: lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
     if not isinstance(strings, Iterable) or isinstance(strings, str | Mapping):
         kind = type(strings).__name__
-        raise refuse(filename, 1, repr(strings), f"a {kind} is no list of terms", advice)
-    found = list(enumerate(strings, 1))
-    for number, string in found:
+        raise refuse(filename, 1, repr(strings), f"{kind} is not a list of terms", advice)
+    numbered = list(enumerate(strings, 1))
+    for number, string in numbered:
         if not isinstance(string, list | tuple) or not all(isinstance(x, str) for x in string):
-            raise refuse(filename, number, repr(string), "a term is no list of texts", advice)
-    if not found:
+            raise refuse(filename, number, repr(string), "a term is not a list of strings", advice)
+    if not numbered:
         advice = "call simplify() before strings(); leave out targets that are zero"
         raise refuse(filename, 1, "", "no terms", advice)
-    return found
+    return numbered
 
 
 def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
@@ -189,9 +189,9 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
         line = line.strip().rstrip(",")
         if not line or line.startswith("#"):
             continue
-        found = _HEADING.fullmatch(line)
-        if found:
-            heading = found[1]
+        title = _HEADING.fullmatch(line)
+        if title:
+            heading = title[1]
             groups.setdefault(heading, [])
             continue
         try:
@@ -202,16 +202,16 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
             advice = (
                 "write r2(a,b,i,j) = before the lists ['+1.0', 'f(i,a)', 't1(a,i)'] of a target"
             )
-            raise refuse(filename, number, line, "neither a target nor a list of texts", advice)
+            raise refuse(filename, number, line, "neither a target nor a list of strings", advice)
         groups.setdefault(heading, []).append((number, value))
     if not any(groups.values()):
-        raise refuse(filename, 1, "", "no terms", "print the lists that strings() returns into it")
-    return {heading: found for heading, found in groups.items() if found}
+        raise refuse(filename, 1, "", "no terms", "write the lists that strings() returns to it")
+    return {heading: strings for heading, strings in groups.items() if strings}
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A factor: name, spins or ranges of its labels, labels, how many of them come first."""
+    """A factor: name, spins or ranges of its labels, labels, and number of upper labels."""
 
     name: str
     block: str
@@ -223,14 +223,14 @@ def _term(string: String, letters: _Letters) -> _Term:
     """Reads one list.
 
     Raises:
-        ValueError: saying which part cannot be understood.
+        ValueError: naming the part that cannot be understood.
     """
     if not string:
         raise ValueError("an empty term")
     try:
         coeff = rational(string[0])
     except (ValueError, ZeroDivisionError):
-        raise ValueError(f"the coefficient {string[0]!r} is no number") from None
+        raise ValueError(f"the coefficient {string[0]!r} is not a number") from None
     operators: list[tuple[str, tuple[str, ...]]] = []
     parts: list[_Part] = []
     for text in string[1:]:
@@ -260,7 +260,7 @@ def _term(string: String, letters: _Letters) -> _Term:
     for _, held in operators:
         for label in held:
             if label not in names:
-                raise ValueError(f"the label {label} of an operator is on no tensor")
+                raise ValueError(f"the label {label} of an operator is not on any tensor")
     named = tuple((kind, tuple(names[x] for x in held)) for kind, held in operators)
     every = [x for part in parts for x in part.labels]
     moved = [x for _, held in operators for x in held]
@@ -278,7 +278,7 @@ def _part(text: str) -> _Part:
         name = _DIPOLE if factor[1] in ("d+", "d-") else factor[1]
         part = _Part(name, factor[2] or "", labels, len(labels) // 2)
     elif re.fullmatch(r"(a\*?\(\w+\)|B[+-]?\*?)", text):
-        raise ValueError(f"{text!r} is an operator that is left over: project it out first")
+        raise ValueError(f"{text!r} is an operator that remains: project it out first")
     else:
         raise ValueError(f"{text!r} is neither a tensor nor a permutation operator")
     if part.block and len(part.block) != len(part.labels):
@@ -292,7 +292,7 @@ def _part(text: str) -> _Part:
 
 
 def _blocks(parts: Iterable[_Part]) -> dict[str, str]:
-    """Spin or range of each label, "" where nothing says it."""
+    """Spin or range of each label; "" if it is unknown."""
     blocks: dict[str, str] = {}
     for part in parts:
         for label, one in zip(part.labels, part.block or [""] * len(part.labels), strict=True):
@@ -307,8 +307,8 @@ def _space(label: str) -> str:
     """Space of a label, or of the index named after it."""
     if re.fullmatch(r"n[a-zA-Z]\w*", label):
         raise ValueError(
-            f"{label} is the label of a nucleus: of multicomponent theories tcgen reads the JSON "
-            "lines, whose classes tell the particles apart"
+            f"{label} is the label of a nucleus: for multicomponent theories export JSON lines, "
+            "which say the particle of each label"
         )
     for space, letters in (("o", _OCCUPIED), ("v", _VIRTUAL)):
         if _letter(label) in letters:
@@ -320,19 +320,19 @@ def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
     """A target of the term list; its indices are those that occur once in a term.
 
     Raises:
-        ValueError: the heading names other labels.
+        ValueError: the heading has other labels.
     """
     name, _, inside = heading.partition("(")
     written = tuple(x.strip() for x in inside.rstrip(")").split(",") if x.strip())
-    found = sorted(
+    free = sorted(
         dict.fromkeys(x for term in terms for x in term.free),
         key=lambda x: (_space(x).lower() == "o", x.lower(), x),
     )
-    left = found
+    left = free
     if written:
         left = [_named(label, terms) for label in written]
-        if set(found) - set(left):
-            extra = ", ".join(x for x in found if x not in left)
+        if set(free) - set(left):
+            extra = ", ".join(x for x in free if x not in left)
             raise ValueError(f"{heading} lacks the free labels {extra}")
     name = name or (f"r{len(left) // 2}" if left else "e")
     made = [
@@ -343,7 +343,7 @@ def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
 
 
 def _named(label: str, terms: Sequence[_Term]) -> str:
-    """The index of a label of a heading; in all terms it is the same."""
+    """The index of a label of a heading, which is the same in all terms."""
     names = dict.fromkeys(t.letters[label] for t in terms if label in t.letters)
     if len(names) > 1:
         raise ValueError(f"label {label} of the heading is of two spins or ranges in its terms")

@@ -4,9 +4,9 @@ r"""The JSON lines that pdaggerq's pq_graph exports: one assignment or addition 
      "is_intermediate": false}, "is_assignment": true, "coeff": 0.25, "coeff_rational": "1/4",
      "operands": [{"name": "eri[\"vvoo\"]", "indices": [..], "classes": [..], ..}, ..]}
 
-Lines that do not start with ``{`` are comments. Two fields are notes that change no value: ``perm``
-names the permutation that pdaggerq has written out as several lines, and ``pairing`` is the order
-in which it would contract; tcgen chooses its own.
+Lines that do not start with ``{`` are comments. Two fields have no effect on values: ``perm`` names
+the permutation that pdaggerq has written out as several lines, and ``pairing`` is its order of
+contraction; tcgen chooses its own.
 """
 
 from __future__ import annotations
@@ -61,12 +61,14 @@ def read_ir(text: str, name: str, filename: str) -> System:
 
 @contextmanager
 def _place(filename: str, number: int, line: str) -> Iterator[None]:
-    """What is wrong in one line, as the error of that line."""
-    advice = "a line has target, is_assignment, coeff and operands"
+    """Reports an exception as an error of one line."""
+    advice = "write target, is_assignment, coeff and operands"
     try:
         yield
     except json.JSONDecodeError as error:
-        raise refuse(filename, number, line, f"no JSON: {error.msg}", "one object a line") from None
+        raise refuse(
+            filename, number, line, f"not valid JSON: {error.msg}", "write one object per line"
+        ) from None
     except KeyError as error:
         raise refuse(filename, number, line, f"{error} is missing", advice) from None
     except (TypeError, ValueError, AttributeError) as error:
@@ -79,12 +81,12 @@ _Value = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """The values that one line makes and reads.
+    """The values that one line writes and reads.
 
     Attributes:
-        target: the value to which it belongs.
+        target: the value that it writes.
         operands: in order.
-        carries: the value was read before: it goes on as the sum of the old one and this line.
+        carries: the old value was read before: the new one is the sum of it and this line.
     """
 
     target: _Value
@@ -93,9 +95,9 @@ class _Named:
 
 
 class _Values:
-    """Gives each value of a name a number: pdaggerq assigns the array of a permutation anew.
+    """Numbers the values of each name, since pdaggerq reassigns the array of a permutation.
 
-    The last value of a name keeps the name, those before get their number.
+    The last value of a name has the plain name; the name of an earlier one ends with its number.
     """
 
     def __init__(self) -> None:
@@ -108,7 +110,7 @@ class _Values:
         """Number the values of the next line.
 
         Raises:
-            ValueError: an intermediate is read before it is made, or an input is a target too.
+            ValueError: an intermediate is read before it is written, or an input is a target too.
         """
         operands = []
         for operand in data["operands"]:
@@ -120,7 +122,7 @@ class _Values:
             operands.append((name, self._last.get(name, 0)))
         target = data["target"]["name"]
         if target in self._inputs:
-            raise ValueError(f"{target} is an input and a target: label the target otherwise")
+            raise ValueError(f"{target} is an input and a target: rename the target")
         self._read.update(operands)
         if data["target"].get("is_intermediate"):
             self._inside.add(target)
@@ -139,7 +141,7 @@ class _Values:
         return plain if number == self._last.get(name, 0) else f"{plain}_{number}"
 
     def role(self, value: _Value) -> Role:
-        """Outputs are the last values of names that are no intermediates."""
+        """Outputs are the last values of names that are not intermediates."""
         name, number = value
         if number == 0:
             return Role.INPUT
@@ -148,7 +150,7 @@ class _Values:
 
 
 class _Reader:
-    """Turns numbered lines into equations."""
+    """Converts numbered lines to equations."""
 
     def __init__(self, values: _Values) -> None:
         self._values = values
@@ -171,7 +173,7 @@ class _Reader:
         """One statement."""
         if data.get("conditions"):
             raise ValueError(
-                f"the line holds under the conditions {data['conditions']} alone: "
+                f"the line holds only under the conditions {data['conditions']}: "
                 "export without the option conditions"
             )
         indices = self._indices(data, named)
@@ -198,7 +200,7 @@ class _Reader:
         self._equations[named.target] = Equation(left, terms)
 
     def _indices(self, data: Any, named: _Named) -> dict[str, Index]:
-        """Letters of a line: classes say occupied or virtual, blocks the spin or the range."""
+        """Indices of a line: occupied or virtual by their classes, spin or range by the blocks."""
         spaces: dict[str, str] = {}
         for item, value in zip(data["operands"], named.operands, strict=True):
             for letter, space in zip(item["indices"], self._axes(item, value), strict=True):
@@ -217,7 +219,7 @@ class _Reader:
         return made
 
     def _axes(self, item: Any, value: _Value) -> list[str]:
-        """Names of the spaces of an operand: as it was made, or by its block."""
+        """Names of the spaces of an operand: as it was written, or else those of its block."""
         if value in self._tensors and value[1]:
             return [s.name for s in self._tensors[value].spaces]
         return block_spaces(item["name"], _classes(item))
@@ -234,7 +236,7 @@ class _Reader:
             self._taken.add(name)
             tensor = self._tensors[value] = Tensor(name, spaces, role, volatile)
         if tensor.spaces != spaces:
-            axes = [",".join(s.name for s in found) for found in (tensor.spaces, spaces)]
+            axes = [",".join(s.name for s in axis) for axis in (tensor.spaces, spaces)]
             raise ValueError(f"{value[0]} has the axes {axes[0]} elsewhere and {axes[1]} here")
         return Ref(tensor, indices)
 
@@ -267,7 +269,7 @@ def block_spaces(name: str, classes: list[str]) -> list[str]:
 
 
 def coefficient(data: Any) -> Fraction:
-    """The coefficient of a line: ``coeff_rational`` where given, else the ratio nearest ``coeff``.
+    """The coefficient of a line: ``coeff_rational`` if given, else the ratio nearest to ``coeff``.
 
     Example:
         >>> coefficient({"coeff": 0.33333333333333331, "coeff_rational": "1/3"})
@@ -288,5 +290,5 @@ def identifier_of(name: str) -> str:
     """
     parts = re.findall(r"\w+", name)
     if not parts:
-        raise ValueError(f"{name!r} is no name of a tensor")
+        raise ValueError(f"{name!r} is not a name of a tensor")
     return "_".join(p.strip("_") if n == 0 and len(parts) > 1 else p for n, p in enumerate(parts))

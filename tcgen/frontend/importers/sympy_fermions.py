@@ -28,7 +28,7 @@ def fermion_targets(
         blocks: tensors given by blocks.
 
     Raises:
-        SpecError: a factor or index that has no meaning here.
+        SpecError: a factor or index is not supported.
     """
     tensors: dict[str, Any] = {}
     targets = [_target(left, right, tuple(blocks), tensors) for left, right in equations]
@@ -54,7 +54,7 @@ def _target(
             written = [x.strip() for x in inside.rstrip(")").split(",")]
             unknown = [x for x in written if x not in by_name]
             if unknown:
-                raise _wrong(f"{left}: index {unknown[0]} occurs nowhere on the right", str(left))
+                raise _wrong(f"{left}: index {unknown[0]} does not occur on the right", str(left))
             free = [by_name[x] for x in written]
     used: set[str] = set()
     fixed = {s: _letter(s, used) for s in free}
@@ -82,7 +82,7 @@ def _term(
             coefficient *= factor**count
             continue
         if not (count.is_Integer and count > 0):
-            raise _wrong(f"{factor**count} is no factor of a sum of products", "")
+            raise _wrong(f"{factor**count} is not a factor of a sum of products", "")
         match factor:
             case second.PermutationOperator():
                 operators.append(("P", tuple(letters[s] for s in factor.args)))
@@ -142,7 +142,7 @@ def _space(symbol: Any) -> str:
 
 
 def _letter(symbol: Any, used: set[str]) -> str:
-    """The symbol's own letter where it suits its space and is free, else another one."""
+    """The symbol's own letter if it fits its space and is free, else another one."""
     pool = _POOLS[_space(symbol)]
     own: str = symbol.name.strip("_")
     choices = [own] if own[:1] in pool and own.isalnum() else []

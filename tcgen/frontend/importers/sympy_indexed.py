@@ -1,7 +1,7 @@
 """SymPy expressions as systems: IndexedBase with Idx or Sum, and sympy.physics.secondquant.
 
-An index that no Sum binds and that is not on the left is summed over its range where it occurs
-twice or more in a product. A function, a denominator and a power of a bracket count once;
+An index that is neither bound by a Sum nor on the left is summed over its range if it occurs at
+least twice in a product. Indices in a function, a denominator or a power of a bracket count once;
 x[i]**2 is x[i]*x[i].
 """
 
@@ -24,7 +24,7 @@ from ...ir.term_rewriting import fresh_index, rename_left, resolve_deltas
 from ..assemble import assemble, find_cycle
 from ..exact_numbers import exact
 from ..terms.reader import read_term_data
-from .canonical_terms import one_way
+from .canonical_terms import canonical_system
 from .conventions import integrals, refuse
 from .sympy_fermions import fermion_targets
 
@@ -64,7 +64,7 @@ def from_sympy(
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
 
     Raises:
-        SpecError: what cannot be understood.
+        SpecError: an expression cannot be understood.
 
     Example:
         >>> from sympy import Eq, Idx, IndexedBase, symbols
@@ -86,12 +86,12 @@ def from_sympy(
             "tensors": {**dict(sorted(tensors.items())), **integrals(real=real)},
             "targets": targets,
         }
-        return one_way(read_term_data(data, "<sympy>"))
+        return canonical_system(read_term_data(data, "<sympy>"))
     return _Reader(spaces or {}).system(name, [left for left, _ in pairs], whole)
 
 
 def is_sympy(value: Any) -> bool:
-    """True for what :func:`from_sympy` takes."""
+    """True for arguments of :func:`from_sympy`."""
     if isinstance(value, Mapping):
         return bool(value) and all(isinstance(x, sympy.Basic) for x in value.values())
     if isinstance(value, list | tuple):
@@ -113,13 +113,13 @@ def _pairs(equations: Any) -> Iterator[tuple[Any, Any]]:
 
 def _expression(given: Any) -> Any:
     try:
-        found = sympy.sympify(given)
+        expression = sympy.sympify(given)
     except sympy.SympifyError:
-        found = None
-    if not isinstance(found, sympy.Basic):
+        expression = None
+    if not isinstance(expression, sympy.Basic):
         kind = type(given).__name__
-        raise _wrong(f"{given!r} ({kind}) is no expression", "give expressions or Eq of SymPy")
-    return found
+        raise _wrong(f"{given!r} ({kind}) is not an expression", "give expressions or Eq of SymPy")
+    return expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,12 @@ class _Reader:
             else:
                 moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
                 equations[own] = replace(old, terms=old.terms + moved)
-        ring = [e.lhs.tensor.name for e in find_cycle(list(equations.values()))]
-        if ring:
-            text = " -> ".join((*ring, ring[0]))
-            raise _wrong(f"these names need each other: {text}", "break the ring")
+        cycle = [e.lhs.tensor.name for e in find_cycle(list(equations.values()))]
+        if cycle:
+            text = " -> ".join((*cycle, cycle[0]))
+            raise _wrong(
+                f"circular definition: {text}", "change one so that it does not read the next"
+            )
         inputs = [t for t in self._tensors.values() if t.is_input]
         outputs = [e.lhs.tensor for e in equations.values() if e.lhs.tensor.role is Role.OUTPUT]
         spaces = tuple(self._spaces.values())
@@ -205,22 +207,22 @@ class _Reader:
             yield resolved
 
     def _flat(self, expr: Any) -> list[_Flat]:
-        """Sums of products, brackets multiplied out."""
+        """The expression as a sum of products, with brackets expanded."""
         match expr:
             case sympy.Add():
                 return [f for arg in expr.args for f in self._flat(arg)]
             case sympy.Mul():
-                found = [_Flat(Fraction(1))]
+                products = [_Flat(Fraction(1))]
                 for arg in expr.args:
-                    found = [_times(a, b) for a in found for b in self._flat(arg)]
-                return found
+                    products = [_times(a, b) for a in products for b in self._flat(arg)]
+                return products
             case sympy.Sum():
                 return self._sum(expr)
             case sympy.Pow() if expr.exp.is_Integer and expr.exp > 0 and _multiplies(expr.base):
-                found = [_Flat(Fraction(1))]
+                products = [_Flat(Fraction(1))]
                 for _ in range(int(expr.exp)):
-                    found = [_times(a, b) for a in found for b in self._flat(expr.base)]
-                return found
+                    products = [_times(a, b) for a in products for b in self._flat(expr.base)]
+                return products
             case _:
                 value = self._expr(expr)
                 if isinstance(value, Const):
@@ -229,7 +231,7 @@ class _Reader:
                 return [_Flat(Fraction(1), (factor,))]
 
     def _sum(self, expr: Any) -> list[_Flat]:
-        """An explicit sum: its letters are new ones inside it."""
+        """An explicit sum, whose bound letters get new names."""
         names: dict[Any, Index] = {}
         for limits in expr.limits:
             symbol = limits[0]
@@ -247,7 +249,7 @@ class _Reader:
         return [replace(f, sums=(*f.sums, *sums)) for f in inside]
 
     def _expr(self, expr: Any) -> Expr:
-        """An expression that is evaluated element by element."""
+        """An element-wise expression."""
         match expr:
             case sympy.Rational():
                 return Const(Fraction(int(expr.p), int(expr.q)))
@@ -273,7 +275,7 @@ class _Reader:
                 return Call(_FUNCTIONS[type(expr)], self._expr(expr.args[0]))
             case sympy.Sum():
                 raise _wrong(
-                    f"{expr} stands inside a function or denominator",
+                    f"{expr} is inside a function or denominator",
                     "give it a name in an equation of its own",
                 )
             case _:
@@ -300,7 +302,7 @@ class _Reader:
         spaces = tuple(i.space for i in indices)
         tensor = self._tensors.setdefault(name, Tensor(name, spaces, Role.INPUT))
         if tensor.spaces != spaces:
-            axes = [",".join(s.name for s in found) for found in (tensor.spaces, spaces)]
+            axes = [",".join(s.name for s in axis) for axis in (tensor.spaces, spaces)]
             raise _wrong(f"{name} has the axes [{axes[0]}] and [{axes[1]}]", "give them two names")
         return Ref(tensor, indices)
 
@@ -336,7 +338,7 @@ class _Reader:
 
 
 def _multiplies(base: Any) -> bool:
-    """True where a power is a product: of Sums, and of elements, as SymPy writes x[i]*x[i]."""
+    """True if a power is a product: of Sums, or of elements, as SymPy writes x[i]*x[i]."""
     return isinstance(base, sympy.Indexed) or bool(base.has(sympy.Sum))
 
 

@@ -1,7 +1,7 @@
 """Equations that wick&d prints: ``r^{o0,o1}_{v0,v1} += 1/8 t^{o0,o1}_{v2,v3} v^{v2,v3}_{v0,v1}``.
 
 A tensor's axes are its upper, then its lower indices. The lines of one target are antisymmetrised
-over its upper and over its lower indices of each space, as wick&d leaves to its caller.
+over its upper and over its lower indices of each space, since wick&d leaves this to its caller.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def from_wicked(
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
         energy: name of the target that has no indices.
         blocks: tensors given by blocks, v_oovv = <ij||ab>; the others get the number of their
-            upper indices: t^{o0}_{v0} is t1[i,a], r^{o0,o1}_{v0,v1} is r2[i,j,a,b]. A name that
-            stands on axes of several kinds is given by blocks too: t1_ov, t1_av; r1_ov, r1_av.
+            upper indices: t^{o0}_{v0} is t1[i,a], r^{o0,o1}_{v0,v1} is r2[i,j,a,b]. A name with
+            axes of several kinds is given by blocks too: t1_ov, t1_av; r1_ov, r1_av.
         filename: for messages.
 
     Raises:
-        SpecError: the lines that cannot be understood.
+        SpecError: with all lines that cannot be understood.
 
     Example:
         >>> print(from_wicked('''r^{o0}_{v0} +=  f^{o0}_{v0}
@@ -58,26 +58,28 @@ def from_wicked(
     try:
         lines = text.split("\n") if isinstance(text, str) else [str(item) for item in text]
     except TypeError:
-        message = f"a {type(text).__name__} is no list of equations"
+        message = f"{type(text).__name__} is not a list of equations"
         advice = "pass the printed lines, or the equations"
         raise refuse(filename, 1, repr(text), message, advice) from None
-    found: list[re.Match[str]] = []
+    matches: list[re.Match[str]] = []
     problems: list[Diagnostic] = []
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         match = _LINE.fullmatch(line)
         if match is None:
-            advice = "lines read r^{o0}_{v0} += 1/2 f^{v1}_{o1} t^{o0,o1}_{v0,v1}"
-            problems += refuse(filename, number, line, "no equation of wick&d", advice).diagnostics
+            advice = "write lines such as r^{o0}_{v0} += 1/2 f^{v1}_{o1} t^{o0,o1}_{v0,v1}"
+            problems += refuse(
+                filename, number, line, "not an equation of wick&d", advice
+            ).diagnostics
         else:
-            found.append(match)
+            matches.append(match)
     if problems:
         raise SpecError(tuple(problems))
-    if not found:
-        raise refuse(filename, 1, "", "no equations", "print the equations of wick&d into it")
-    reader = _Reader(tuple(blocks), energy, found)
-    for match in found:
+    if not matches:
+        raise refuse(filename, 1, "", "no equations", "write the equations of wick&d to it")
+    reader = _Reader(tuple(blocks), energy, matches)
+    for match in matches:
         reader.line(*match.groups()[:5])
     return read_term_data(
         {
@@ -91,7 +93,7 @@ def from_wicked(
 
 
 class _Reader:
-    """Turns lines into the targets of a term list."""
+    """Converts lines to the targets of a term list."""
 
     def __init__(
         self, blocks: tuple[str, ...], energy: str, lines: Iterable[re.Match[str]]
@@ -110,7 +112,7 @@ class _Reader:
                 self._spaces.update(dict.fromkeys(x[0] for x in labels))
                 key = left, self._numbered(name, upper)
                 seen.setdefault(key, set()).add("".join(x[0] for x in labels))
-        # What stands on several kinds of axes is one array for each of them, t1_ov, t1_av, ...
+        # A name with several kinds of axes is one array for each of them, t1_ov, t1_av, ...
         self._many = {k for k, x in seen.items() if len(x) > 1 and k[1] not in self._by_blocks}
         self._by_blocks |= {name for left, name in self._many if not left}
 
@@ -148,7 +150,7 @@ class _Reader:
         target = self.targets.setdefault(out, {"out": out, "terms": [], "antisymmetrize": groups})
         sign = coeff.replace(" ", "")
         value = rational(sign + "1" if sign in ("", "+", "-") else sign)
-        factors = [self._factor(*found) for found in re.findall(_TENSOR, product)]
+        factors = [self._factor(*match) for match in re.findall(_TENSOR, product)]
         target["terms"].append({"coef": str(value), "factors": factors})
 
     def _factor(self, name: str, upper: str, lower: str) -> str:
@@ -165,8 +167,8 @@ class _Reader:
         return f"{name}[{','.join((*ups, *downs))}]"
 
     def _indices(self, text: str) -> list[str]:
-        """``o0`` is i, ``v1`` is b; beside other spaces labels stay."""
-        found = []
+        """``o0`` is i, ``v1`` is b; labels of other spaces are unchanged."""
+        letters = []
         for label in _labels(text):
             space, number = label[0], label[1:]
             pool = _LETTERS.get(space) if self._plain else None
@@ -174,8 +176,8 @@ class _Reader:
                 place = int(number)
                 extra = str(place // len(pool)) if place >= len(pool) else ""
                 label = pool[place % len(pool)] + extra
-            found.append(label)
-        return found
+            letters.append(label)
+        return letters
 
 
 def _labels(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Attributes of a declared tensor: symmetry, storage and the rest, checked against its axes."""
+"""Attributes of a declared tensor, such as symmetry and storage, checked against its axes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def declare(
     letters: tuple[str, ...],
     problems: Problems,
 ) -> Declared | None:
-    """The tensor that a declaration means.
+    """The tensor that a declaration describes.
 
     Args:
         declaration: of an input or output.
         spaces: of its axes.
         letters: indices that name the axes in attributes, or () where axes are spaces.
-        problems: receives what is wrong.
+        problems: receives errors.
 
     Returns:
-        The tensor, or None where something was wrong.
+        The tensor, or None after an error.
     """
     before = problems.count
     reader = _Reader(declaration, spaces, letters, problems)
@@ -69,7 +69,7 @@ class _Reader:
         output = self._declaration.output
         if output and attribute.word in ("constant", "volatile", "generated", "blocks", "="):
             word = "a default" if attribute.word == "=" else attribute.word
-            self._wrong(attribute, f"{word} has no meaning for an output", "it is for inputs")
+            self._wrong(attribute, f"{word} has no meaning for an output", "use it for inputs only")
             return
         if not output and attribute.word == "accumulate":
             advice = f"write: output {self._name.text} accumulate"
@@ -94,24 +94,28 @@ class _Reader:
             case "=":
                 self._default = attribute.value
                 if self._spaces:
-                    self._wrong(attribute, "only a scalar can have a default", "give an array")
+                    self._wrong(
+                        attribute,
+                        "only a scalar can have a default",
+                        "remove the default: the caller passes an array",
+                    )
             case word:
                 self._flags[word] = attribute
 
     def finish(self) -> Declared:
-        """The tensor, all attributes taken together."""
+        """The tensor with all attributes."""
         if "constant" in self._flags and "volatile" in self._flags:
             message = "constant and volatile exclude each other"
             self._wrong(self._flags["volatile"], message, "remove one of them")
         generated = self._flags.get("generated")
         if generated and (self._packed or self._order):
-            advice = "its tiles come in declared order, see the manual on generated inputs"
+            advice = "remove packed and stored: its tiles come in declared order"
             self._wrong(generated, "a generated input has no stored layout", advice)
         if generated and not self._spaces:
             self._wrong(generated, "a scalar cannot be generated", "remove generated")
         if self._blocks and self._packed:
             advice = "declare the packed block as an input of its own"
-            self._wrong(self._packed[0][1], "packed does not go with blocks", advice)
+            self._wrong(self._packed[0][1], "packed cannot be combined with blocks", advice)
         packed = tuple(p for p in map(self._packing, self._packed) if p is not None)
         role = Role.OUTPUT if self._declaration.output else Role.INPUT
         tensor = Tensor(
@@ -158,7 +162,9 @@ class _Reader:
             return
         if len(left) != len(right):
             self._wrong(
-                left[0], f"{attribute.word} exchanges tuples of one length", "(0,1)<->(2,3)"
+                left[0],
+                f"{attribute.word} exchanges tuples of equal length",
+                "for example (0,1)<->(2,3)",
             )
             return
         pairs = tuple(zip(axes[: len(left)], axes[len(left) :], strict=True))
@@ -220,7 +226,7 @@ class _Reader:
             return self._letters.index(word.text)
         else:
             advice = "name axes by position (0,1), or declare them by index letters"
-            self._wrong(word, f"{word.text} names no axis of {self._name.text}", advice)
+            self._wrong(word, f"{word.text} is not an axis of {self._name.text}", advice)
         return None
 
     def _same_space(self, at: Word | Attribute, first: int, second: int) -> bool:
@@ -230,7 +236,7 @@ class _Reader:
         message = (
             f"axes {first} and {second} of {self._name.text} differ: {left.name}, {right.name}"
         )
-        self._wrong(at, message, "axes that are exchanged or packed have one space")
+        self._wrong(at, message, "axes that are exchanged or packed must have the same space")
         return False
 
     def _swap(self, pairs: tuple[tuple[int, ...], ...], sign: int, conj: bool = False) -> Symmetry:

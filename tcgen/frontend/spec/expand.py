@@ -1,9 +1,9 @@
-"""Products with brackets to flat terms: which index is summed where, brackets named.
+"""Expands products with brackets to flat terms and decides where each index is summed.
 
-A bracket in a product becomes an anonymous intermediate. Its axes are the indices that something
-outside binds: left indices, indices of sum(..) around it, and indices that also occur outside it.
-Occurrences are counted for all expanded products at once: an index's profile is the set of its
-possible counts (2 means two or more), added up over factors and united over the terms of a bracket.
+A bracket in a product becomes an anonymous intermediate. Its axes are the indices that are bound
+outside it: left indices, indices of sum(..) around it, and indices that also occur outside it.
+Occurrences are counted for all expanded products at once: the profile of an index is the set of its
+possible counts (2 means two or more), added over factors and united over the terms of a bracket.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class Expander:
 
         Args:
             flat: the product.
-            lhs: left indices of the equation that it stands in, anonymous or not.
-            bound: all that is bound here: the user's left indices and those of sums around.
-            outside: profile of what the bracket around it is multiplied with.
+            lhs: left indices of its equation, anonymous or not.
+            bound: indices bound here: the user's left indices and those of enclosing sums.
+            outside: profile of the factors of the enclosing bracket.
         """
         before = self._problems.count
         profiles = [_piece_profile(piece) for piece in flat.pieces]
@@ -99,7 +99,7 @@ class Expander:
         ]
 
     def _group(self, group: Group, bound: frozenset[Index], others: Profile) -> Ref:
-        """Name a bracket and return the reference that stands for it."""
+        """Name a bracket and return the reference that replaces it."""
         name = self._fresh_name()
         inside = distinct(tuple(p.index for p in _mentioned(group.products)))
         axes = tuple(i for i in inside if i in bound or max(others.get(i, _NEVER)) > 0)
@@ -129,14 +129,14 @@ class Expander:
     def _check_bound(
         self, flat: Flat, here: Profile, bound: frozenset[Index], outside: Profile
     ) -> None:
-        """Indices of sum(..): new, in every product, and nowhere outside."""
+        """Check indices of sum(..): new, in every product, and not outside the term."""
         for place in flat.sums:
             index = place.index
             if index in self._left:
-                message = f"sum({index}) binds {index}, which stands on the left"
+                message = f"sum({index}) binds {index}, which is on the left"
                 self._problems.add(place.span, message, "rename one of them")
             elif index in bound:
-                message = f"sum({index}) binds {index}, which a sum around it binds already"
+                message = f"sum({index}) binds {index}, which an enclosing sum binds already"
                 self._problems.add(place.span, message, "rename one of them")
             elif max(outside.get(index, _NEVER)) > 0:
                 message = f"sum({index}) binds {index}, which also occurs outside its term"
@@ -148,7 +148,7 @@ class Expander:
     def _check_single(
         self, flat: Flat, here: Profile, bound: frozenset[Index], outside: Profile
     ) -> None:
-        """Indices that occur once in some product and are bound by nothing."""
+        """Report indices that occur once in some product and are not bound."""
         for place in _written(flat):
             index = place.index
             if index in bound or max(outside.get(index, _NEVER)) > 0:
@@ -169,13 +169,13 @@ class Expander:
                 self._problems.add(
                     place.span,
                     f"index {index} occurs twice inside this bracket and again outside it",
-                    "it can be read in two ways: rename one, drop the bracket, or name it",
+                    "this is ambiguous: rename one, remove the bracket, or name it in an equation",
                 )
                 return
 
 
 def _advice_for_one(flat: Flat, index: Index) -> str:
-    """What to do about an index that occurs once; in an atom it may be meant as a sum."""
+    """Advice on an index that occurs once; inside an atom the user may have meant a sum."""
     advice = f"write sum({index}) or put {index} on the left"
     atoms = [refs(piece.factor.expr) for piece in flat.pieces if isinstance(piece.factor, Apply)]
     if any(sum(ref.indices.count(index) for ref in atom) > 1 for atom in atoms):
@@ -193,7 +193,7 @@ def _piece_profile(piece: Piece) -> Profile:
 
 
 def _profile(products: tuple[Flat, ...]) -> Profile:
-    """Profile of a bracket; indices that a sum(..) inside binds are not seen from outside."""
+    """Profile of a bracket; without indices that a sum(..) inside it binds."""
     parts = []
     for flat in products:
         here = _times([_piece_profile(piece) for piece in flat.pieces])
@@ -228,11 +228,11 @@ def _written(flat: Flat) -> tuple[Place, ...]:
 
 def _mentioned(products: tuple[Flat, ...]) -> tuple[Place, ...]:
     """Places of all indices of a bracket that are not bound in it by sum(..)."""
-    found: list[Place] = []
+    places: list[Place] = []
     for flat in products:
         hidden = {p.index for p in flat.sums}
-        found += (p for p in (*_written(flat), *flat.moved) if p.index not in hidden)
-    return tuple(found)
+        places += (p for p in (*_written(flat), *flat.moved) if p.index not in hidden)
+    return tuple(places)
 
 
 def mentioned(products: tuple[Flat, ...]) -> frozenset[Index]:

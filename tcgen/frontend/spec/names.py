@@ -1,4 +1,4 @@
-"""The names of a spec: spaces, indices and tensors, looked up with messages for what is missing."""
+"""The names of a spec: spaces, indices and tensors, with messages for those that are missing."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Names:
     """All names of a spec, built from its lines.
 
     Attributes:
-        tensors: declared and defined tensors by name; a tensor given by blocks stands here too.
-        inputs: input arrays in declared order, blocks in place of the tensor they make up.
+        tensors: declared and defined tensors by name, including tensors given by blocks.
+        inputs: input arrays in declared order, with blocks in place of the tensor they form.
         outputs: in declared order.
         families: how to read a tensor that is given by blocks, by its name.
     """
@@ -54,7 +54,7 @@ class Names:
         return tuple(self._spaces.values())
 
     def index(self, word: Word) -> Index | None:
-        """The index of a word; None with a problem where there is none."""
+        """The index of a word; None, with a problem, if it is unknown."""
         name = word.text
         if name in self._indices:
             return self._indices[name]
@@ -73,24 +73,24 @@ class Names:
         return None
 
     def is_index(self, name: str) -> bool:
-        """True where ``name`` is a declared index or a declared letter followed by digits."""
+        """True if ``name`` is a declared index or a declared letter followed by digits."""
         numbered = re.fullmatch(r"([A-Za-z])[0-9]+", name)
         if name in self._indices:
             return True
         return numbered is not None and numbered[1] in self._indices and name not in self._spaces
 
     def tensor(self, name: str, span: Span) -> Tensor | None:
-        """The tensor of a name; None with a problem where there is none."""
-        found = self.tensors.get(name)
-        if found is None:
+        """The tensor of a name; None, with a problem, if it is unknown."""
+        tensor = self.tensors.get(name)
+        if tensor is None:
             advice = self._nearest(
                 name, self.tensors, f"declare it as an input or write {name} = .."
             )
             self._unknown(Word(name, span), f"{name} is neither declared nor defined", advice)
-        return found
+        return tensor
 
     def joined(self, left: Space, right: Space) -> bool:
-        """True where one space of this spec holds all of both."""
+        """True if one space of this spec contains both."""
         needed = set(left.bases) | set(right.bases)
         return any(needed <= set(space.bases) for space in self._spaces.values())
 
@@ -101,7 +101,7 @@ class Names:
             if line.kind is not None and line.kind.text not in KINDS:
                 self._problems.add(
                     line.kind.span,
-                    f"{line.kind.text} is no kind of space",
+                    f"{line.kind.text} is not a kind of space",
                     f"kinds: {' '.join(KINDS)}",
                 )
             if name in seen:
@@ -139,8 +139,8 @@ class Names:
         if len(known) == 1:
             message, advice = f"{word.text} joins one space only", "write p = o + v"
         elif known and len(set(space.bases)) != len(space.bases):
-            message = f"{word.text} holds a space twice"
-            advice = "the parts of a joined space are disjoint"
+            message = f"{word.text} contains a space twice"
+            advice = "name each base space once"
         if message:
             self._problems.add(line.name.span, message, advice)
             self._problems.doubtful.add(word.text)
@@ -168,7 +168,7 @@ class Names:
                 if word.text in self._spaces:
                     message = f"{word.text} is a space and cannot be an index too"
                     self._problems.add(
-                        word.span, message, "spaces and indices need different names"
+                        word.span, message, "use different names for spaces and indices"
                     )
                 elif space is None:
                     self._problems.doubtful.add(word.text)
@@ -219,8 +219,8 @@ class Names:
             self._unknown(line.name, message, f"write an equation: {line.name.text} = ..")
             return None
         else:
-            found = [self.index(word) for word in equation.indices]
-            axes = tuple(i.space for i in found if i) if None not in found else None
+            indices = [self.index(word) for word in equation.indices]
+            axes = tuple(i.space for i in indices if i) if None not in indices else None
             letters = tuple(word.text for word in equation.indices)
         if line.output and line.axes is not None and equation is None:
             message = f"output {line.name.text} is never defined"
@@ -232,8 +232,10 @@ class Names:
         if any(word.text in self._spaces for word in words):
             for word in words:
                 if word.text not in self._spaces and self.is_index(word.text):
-                    message = f"{word.text} is an index among spaces"
-                    self._problems.add(word.span, message, "axes are all spaces or all indices")
+                    message = f"{word.text} is an index, other axes are spaces"
+                    self._problems.add(
+                        word.span, message, "write all axes as spaces or all as indices"
+                    )
                     return None
             spaces = [self._known_space(word) for word in words]
             return tuple(s for s in spaces if s) if None not in spaces else None
@@ -246,8 +248,8 @@ class Names:
             if not self.is_index(word.text):
                 message = f"{word.text} is neither a space nor an index"
                 self._unknown(word, message, f"declare it: space {word.text}")
-        found = [self.index(word) if self.is_index(word.text) else None for word in words]
-        return tuple(i.space for i in found if i) if None not in found else None
+        indices = [self.index(word) if self.is_index(word.text) else None for word in words]
+        return tuple(i.space for i in indices if i) if None not in indices else None
 
     def _enter(self, line: Declaration, declared: Declared) -> None:
         tensor = declared.tensor
@@ -274,7 +276,7 @@ class Names:
                 self._problems.add(line.name.span, message, "rename the input")
 
     def _define(self, equations: list[EquationLine], declared: set[str]) -> None:
-        """Enter intermediates: names on the left that no declaration mentions."""
+        """Enter intermediates: names on the left without a declaration."""
         blocks = {t.name for t in self.inputs}
         for line in equations:
             name = line.name.text
@@ -282,14 +284,16 @@ class Names:
                 self._reserved(line.name)
                 self._problems.doubtful.add(name)
             elif name in blocks and name not in self.tensors:
-                self._problems.add(line.name.span, f"input {name} stands on the left", "rename it")
+                self._problems.add(
+                    line.name.span, f"input {name} is on the left side of an equation", "rename it"
+                )
                 self._problems.doubtful.add(name)
             elif name not in self.tensors and name not in declared:
-                found = [self.index(word) for word in line.indices]
-                if None in found:
+                indices = [self.index(word) for word in line.indices]
+                if None in indices:
                     self._problems.doubtful.add(name)
                 else:
-                    spaces = tuple(i.space for i in found if i)
+                    spaces = tuple(i.space for i in indices if i)
                     self.tensors[name] = Tensor(name, spaces, Role.TEMP)
 
     def _reserved(self, word: Word) -> None:
@@ -299,17 +303,19 @@ class Names:
     def _both(self, word: Word) -> None:
         name = f"{word.text}_new"
         message = f"{word.text} is an input and an output"
-        advice = f"inputs stay as they are: give the result another name, such as {name}"
+        advice = (
+            f"a program does not change its inputs: give the result another name, such as {name}"
+        )
         self._problems.add(word.span, message, advice)
 
     def _twice(self, what: str, second: Word, first: Word) -> None:
         for word, other in ((first, second), (second, first)):
             where = f"{other.span.file}:{other.span.line}"
             message = f"{what} {word.text} is declared differently at {where}"
-            self._problems.add(word.span, message, "declarations may repeat only if they are equal")
+            self._problems.add(word.span, message, "remove one of them, or make them equal")
 
     def _unknown(self, word: Word, message: str, advice: str) -> None:
-        """Report a missing name once, and not at all where its declaration is at fault."""
+        """Report a missing name once, and never if its declaration has an error of its own."""
         if word.text not in self._problems.doubtful and message not in self._reported:
             self._problems.add(word.span, message, advice)
             self._reported.add(message)

@@ -15,18 +15,20 @@ from .permutations import Signed, compose, position_images, slash_operator, tupl
 
 _Images = dict[tuple[int, ...], int]
 Group: TypeAlias = tuple[Permutation, ...]
-"""Permutations of left indices that keep a term up to their sign, the identity included."""
+"""Permutations of left indices that leave a term unchanged up to sign, with the identity."""
 
 
 @lru_cache(maxsize=1024)
-def operator_text(perms: tuple[Permutation, ...], left: tuple[Index, ...], kept: Group = ()) -> str:
-    """``P(i,j) P(a,b) `` for a list of permutations, or "" where no product of operators is it.
+def operator_text(
+    perms: tuple[Permutation, ...], left: tuple[Index, ...], symmetry: Group = ()
+) -> str:
+    """``P(i,j) P(a,b) `` for a list of permutations, or "" if no product of operators equals it.
 
     Args:
         perms: of a term, the identity included.
         left: indices on the left of its equation.
-        kept: symmetry of the term that is permuted. Permutations that differ by one of these are
-            the same, so that a list of cosets is P(k/ij) whichever of each coset stands in it.
+        symmetry: symmetry of the permuted term. Permutations that differ by one of these are equal,
+            so a list of cosets is P(k/ij) with any representatives.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -41,18 +43,18 @@ def operator_text(perms: tuple[Permutation, ...], left: tuple[Index, ...], kept:
         >>> operator_text(cyclic, left[:3], exchange)
         'P(a/ij) '
     """
-    return _product(perms, left, ()) or _product(perms, left, kept)
+    return _product(perms, left, ()) or _product(perms, left, symmetry)
 
 
-def _product(perms: tuple[Permutation, ...], left: tuple[Index, ...], kept: Group) -> str:
+def _product(perms: tuple[Permutation, ...], left: tuple[Index, ...], symmetry: Group) -> str:
     """The operators whose product has these cosets."""
-    wanted = _cosets(((p.sign, p.images) for p in perms), kept)
+    wanted = _cosets(((p.sign, p.images) for p in perms), symmetry)
     if wanted is None:
         return ""
     usable: list[tuple[str, Signed]] = []
     sizes: list[int] = []
     for text, signed in _operators(left):
-        images = _images(signed, left, kept)
+        images = _images(signed, left, symmetry)
         if images is not None and all(wanted.get(k) == sign for k, sign in images.items()):
             if len(images) == len(wanted):
                 return f"{text} "
@@ -65,37 +67,37 @@ def _product(perms: tuple[Permutation, ...], left: tuple[Index, ...], kept: Grou
             whole: Signed = ((1, ()),)
             for n in chosen:
                 whole = compose(whole, usable[n][1])
-            if _images(whole, left, kept) == wanted:
+            if _images(whole, left, symmetry) == wanted:
                 return "".join(f"{usable[n][0]} " for n in chosen)
     return ""
 
 
-def kept_by(term: Term, left: tuple[Index, ...]) -> Group:
-    """Exchanges of two left indices, and their products, that leave the term up to its sign.
+def invariant_exchanges(term: Term, left: tuple[Index, ...]) -> Group:
+    """Exchanges of two left indices, and their products, that leave the term unchanged up to sign.
 
     Declared symmetries of tensors are used, and summed indices may change names in pairs.
     """
-    found = {tuple(range(len(left))): 1}
+    signs = {tuple(range(len(left))): 1}
     for one, other in combinations(range(len(left)), 2):
         sign = _exchanged(term, left[one], left[other])
         if sign:
             images = list(range(len(left)))
             images[one], images[other] = other, one
-            found[tuple(images)] = sign
-    generators = list(found.items())
-    waiting = list(found)
+            signs[tuple(images)] = sign
+    generators = list(signs.items())
+    waiting = list(signs)
     while waiting:
         first = waiting.pop()
         for second, sign in generators:
             both = tuple(first[k] for k in second)
-            if both not in found:
-                found[both] = found[first] * sign
+            if both not in signs:
+                signs[both] = signs[first] * sign
                 waiting.append(both)
-    return tuple(Permutation(sign, images) for images, sign in found.items())
+    return tuple(Permutation(sign, images) for images, sign in signs.items())
 
 
 def _exchanged(term: Term, one: Index, other: Index) -> int:
-    """Sign of the term after the exchange; 0 where it is another term."""
+    """Sign of the term after the exchange; 0 if it is a different term."""
     if one.space != other.space:
         return 0
     plain = _written(term, {})
@@ -112,37 +114,37 @@ def _exchanged(term: Term, one: Index, other: Index) -> int:
 
 
 def _written(term: Term, names: Mapping[Index, Index]) -> tuple[int, list[str]]:
-    """Sign and factors after a renaming, each tensor in the first of its equal ways."""
-    sign, found = 1, list[str]()
+    """Sign and factors after a renaming, each tensor with the first of its equal index orders."""
+    sign, texts = 1, list[str]()
     for factor in rename_term(term, names).factors:
         if isinstance(factor, Ref):
-            ways = [
+            equal = [
                 (tuple(str(factor.indices[k]) for k in s.perm), s.sign)
                 for s in symmetry_group(factor.tensor)
                 if not s.conj
             ]
-            letters, one = min(ways)
+            letters, one = min(equal)
             sign *= one
-            found.append(f"{factor.tensor.name}[{','.join(letters)}]")
+            texts.append(f"{factor.tensor.name}[{','.join(letters)}]")
         else:
-            found.append(str(factor))
-    return sign, sorted(found)
+            texts.append(str(factor))
+    return sign, sorted(texts)
 
 
-def _images(signed: Signed, left: tuple[Index, ...], kept: Group) -> _Images | None:
-    return _cosets(((sign, position_images(renaming, left)) for sign, renaming in signed), kept)
+def _images(signed: Signed, left: tuple[Index, ...], symmetry: Group) -> _Images | None:
+    return _cosets(((sign, position_images(renaming, left)) for sign, renaming in signed), symmetry)
 
 
-def _cosets(images: Iterable[tuple[int, tuple[int, ...]]], kept: Group) -> _Images | None:
-    """One of each coset with its sign; None where a coset occurs twice."""
-    found: _Images = {}
+def _cosets(images: Iterable[tuple[int, tuple[int, ...]]], symmetry: Group) -> _Images | None:
+    """One representative of each coset with its sign; None if a coset occurs twice."""
+    cosets: _Images = {}
     for sign, one in images:
-        same = [(tuple(one[k] for k in p.images), sign * p.sign) for p in kept]
+        same = [(tuple(one[k] for k in p.images), sign * p.sign) for p in symmetry]
         first, value = min(same, default=(one, sign))
-        if first in found:
+        if first in cosets:
             return None
-        found[first] = value
-    return found
+        cosets[first] = value
+    return cosets
 
 
 def _operators(left: tuple[Index, ...]) -> Iterator[tuple[str, Signed]]:

@@ -1,4 +1,4 @@
-"""What stands between the brackets of P(..), S(..) and sum(..), every letter looked up."""
+"""Reads the arguments of P(..), S(..) and sum(..) and looks up their letters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .syntax import Operator, Word
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An index where it is written."""
+    """An index and its place in the text."""
 
     index: Index
     span: Span
@@ -30,7 +30,7 @@ class OperatorReader:
         """The indices of sum(..)."""
         sums: list[Place] = []
         if len(operator.groups) > 1:
-            self._problems.add(operator.span, "sum takes no slash", "write sum(i,j)")
+            self._problems.add(operator.span, "sum cannot have a slash", "write sum(i,j)")
         for word in (w for item in operator.groups[0] for w in item):
             index = self._names.index(word)
             if index in [p.index for p in sums]:
@@ -52,8 +52,8 @@ class OperatorReader:
                 places.extend(item)
         for n, place in enumerate(places):
             if place.index in [p.index for p in places[:n]]:
-                message = f"{place.index} stands twice in {operator.kind}(..)"
-                self._problems.add(place.span, message, "the letters of an operator are distinct")
+                message = f"{place.index} occurs twice in {operator.kind}(..)"
+                self._problems.add(place.span, message, "use each letter once")
                 return nothing
         items = [tuple(p.index for p in item or ()) for group in groups for item in group]
         if not slashed and len(items) == 1:
@@ -74,7 +74,7 @@ class OperatorReader:
             if any(i.space != column[0].space for i in column):
                 letters = " and ".join(f"{i} of {i.space.name}" for i in column)
                 message = f"{operator.kind} exchanges indices of different spaces: {letters}"
-                self._problems.add(operator.span, message, "exchanged indices have one space")
+                self._problems.add(operator.span, message, "exchange indices of the same space")
                 return nothing
         signed = operator.kind == "P"
         if not slashed:
@@ -85,7 +85,9 @@ class OperatorReader:
     def _letters(self, item: tuple[Word, ...], slashed: bool) -> tuple[Place, ...] | None:
         """Indices of an item: a declared index, letters written together, or a tuple."""
         if len(item) > 1 and slashed:
-            self._problems.add(item[0].span, "no tuples beside a slash", "write P(i1/j1,k1)")
+            self._problems.add(
+                item[0].span, "tuples cannot be combined with a slash", "write P(i1/j1,k1)"
+            )
             return None
         words = item
         if len(item) == 1 and not self._names.is_index(item[0].text):

@@ -1,6 +1,6 @@
-"""Statements to syntax trees.
+"""Parses statements into syntax trees.
 
-lark is imported when the first statement is parsed, so that importing tcgen stays cheap.
+lark is imported when the first statement is parsed, so that importing tcgen is fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Span
 from ..exact_numbers import OUTSIDE, literal, why_not
 from ..source import Problems, Statement
-from .diagnose import explain_misread
+from .diagnose import explain_syntax_error
 from .syntax import (
     Attribute,
     Bracket,
@@ -57,8 +57,8 @@ def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...
 
     Args:
         statement: anything but an ``include``.
-        problems: receives a syntax error; then the result is empty and the names in the
-            statement count as doubtful.
+        problems: receives a syntax error; the result is then empty, and the names in the
+            statement become doubtful.
     """
     tree = _parse(statement, problems)
     if tree is None:
@@ -101,20 +101,20 @@ def _parse(statement: Statement, problems: Problems) -> Tree[Token] | None:
     try:
         tree: Tree[Token] = _grammar().parse(statement.text, start=_STARTS[statement.keyword])
     except lark.UnexpectedInput as error:
-        explain_misread(statement, error, problems)
+        explain_syntax_error(statement, error, problems)
         _doubt(statement, problems)
         return None
     return tree
 
 
 def _doubt(statement: Statement, problems: Problems) -> None:
-    """What the statement was to declare or define gets no second message."""
+    """Suppress further messages on the names that the statement declares or defines."""
     names = re.findall(r"[A-Za-z_]\w*", statement.text)
     problems.doubtful.update(names if statement.keyword else names[:1])
 
 
 class _Builder:
-    """Turns lark's trees of one statement into syntax nodes."""
+    """Converts lark's trees of one statement to syntax nodes."""
 
     def __init__(self, statement: Statement, problems: Problems) -> None:
         self._statement = statement
@@ -198,7 +198,7 @@ class _Builder:
         if value.denominator != 1:
             self._problems.add(
                 self._span(tree),
-                f"the exponent {number} is no integer",
+                f"the exponent {number} is not an integer",
                 "write sqrt(..), exp(..) or x**2",
             )
         return -int(value) if sign and sign[0] == "-" else int(value)

@@ -11,7 +11,7 @@ from ...ir.system import Permutation
 from ...ir.tensor import Index
 
 Renaming: TypeAlias = tuple[tuple[Index, Index], ...]
-"""Pairs (index, what it is renamed to); indices that are not named stay."""
+"""Pairs (old index, new index); other indices are unchanged."""
 Signed: TypeAlias = tuple[tuple[int, Renaming], ...]
 """Terms of an operator: sign and renaming, the identity first."""
 
@@ -82,12 +82,12 @@ def gather(
 ) -> list[tuple[Fraction, tuple[Permutation, ...]]]:
     """The operator as factors and permutation lists of terms.
 
-    Permutations that occur several times are counted: their common count becomes a factor, and
-    what cancels is left out. Each list holds the identity.
+    Equal permutations are counted: their common count becomes a factor, and permutations that
+    cancel are left out. Each list has the identity.
 
     Returns:
-        Pairs (factor, permutations); () for the identity alone. None at all where the operator
-        is zero.
+        Pairs (factor, permutations), where () stands for the identity alone. An empty list if the
+        operator is zero.
     """
     if not operator:
         return [(Fraction(1), ())]

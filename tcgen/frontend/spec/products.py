@@ -1,7 +1,7 @@
 """Right sides as sums of products of tensors, brackets and atoms, every name looked up.
 
-A bracket stays a factor here; :mod:`tcgen.frontend.spec.expand` turns it into an intermediate.
-Atoms (denominators that are no number, arguments of functions, bases of powers) become Apply.
+A bracket remains a factor here; :mod:`tcgen.frontend.spec.expand` makes it an intermediate. Atoms
+(denominators other than numbers, arguments of functions, bases of powers) become Apply.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from .syntax import (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A bracket that stands in a product."""
+    """A bracket in a product."""
 
     products: tuple[Flat, ...]
     span: Span
@@ -84,7 +84,7 @@ class ProductReader:
         self._operators = OperatorReader(names, problems)
 
     def read(self, node: Node) -> tuple[Flat, ...]:
-        """The products of a sum; a bracket that is a whole term is taken apart."""
+        """The products of a sum; a bracket that is a whole term is expanded."""
         if isinstance(node, Total):
             return tuple(_scaled(p, Fraction(s)) for s, term in node.terms for p in self.read(term))
         flat = self._flat(node)
@@ -126,8 +126,8 @@ class ProductReader:
                     at = right.span if first.plain else left.span
                     self._problems.add(
                         at,
-                        "an operator stands inside a product",
-                        "P, S and sum stand at the start of a term, after sign and number",
+                        "an operator occurs inside a product",
+                        "write P, S and sum at the start of a term, after sign and number",
                     )
                 coeff = first.coeff * second.coeff
                 return replace(second, coeff=coeff, pieces=first.pieces + second.pieces, span=span)
@@ -179,11 +179,11 @@ class ProductReader:
         return replace(body, operator=both, moved=moved + body.moved, span=span)
 
     def _element(self, node: Element) -> tuple[Ref | Delta | Apply, tuple[Place, ...]]:
-        """The factor of a name, and where its indices stand; 0 where something is wrong."""
+        """The factor of a name, and the places of its indices; 0 after an error."""
         nothing = Apply(Const(Fraction(0)))
-        found = [self._names.index(word) for word in node.indices]
+        looked_up = [self._names.index(word) for word in node.indices]
         places = tuple(
-            Place(i, w.span) for i, w in zip(found, node.indices, strict=True) if i is not None
+            Place(i, w.span) for i, w in zip(looked_up, node.indices, strict=True) if i is not None
         )
         indices = tuple(p.index for p in places)
         if node.name == "delta":
@@ -194,7 +194,7 @@ class ProductReader:
                 return Delta(*indices), places
             return nothing, places
         tensor = self._names.tensor(node.name, node.span)
-        if tensor is None or None in found:
+        if tensor is None or None in looked_up:
             return nothing, places
         axes = ",".join(s.name for s in tensor.spaces)
         shape = f"{node.name} is {node.name}[{axes}]" if axes else f"{node.name} is a scalar"
@@ -205,23 +205,23 @@ class ProductReader:
         for axis, (place, space) in enumerate(zip(places, tensor.spaces, strict=True)):
             if not fits_axis(place.index, space):
                 message = (
-                    f"index {place.index} of space {place.index.space.name} stands on axis {axis} "
+                    f"index {place.index} of space {place.index.space.name} is on axis {axis} "
                     f"of {node.name}, which is {space.name}"
                 )
                 self._problems.add(place.span, message, shape)
         return Ref(tensor, indices), places
 
     def _compare(self, node: Element, left: Index, right: Index) -> None:
-        """Refuse a delta of spaces that no joined space holds."""
+        """Refuse a delta of spaces that no joined space contains."""
         related = set(left.space.bases) & set(right.space.bases)
         if not related and not self._names.joined(left.space, right.space):
             message = (
                 f"delta compares {left.space.name} and {right.space.name}, which are unrelated"
             )
-            self._problems.add(node.span, message, "its indices run over parts of one joined space")
+            self._problems.add(node.span, message, "use indices of parts of one joined space")
 
     def _atom(self, node: Node, expr: Expr) -> Piece:
-        """An Apply; each index counts once, however often the atom holds it."""
+        """An Apply; each index counts once, however often it occurs in the atom."""
         places: dict[Index, Place] = {}
         for element in _elements(node):
             for word in element.indices:
@@ -260,7 +260,7 @@ class ProductReader:
             case Operated(operator, body, _):
                 self._problems.add(
                     operator.span,
-                    f"{operator.kind} stands inside a denominator, function or power",
+                    f"{operator.kind} occurs inside a denominator, function or power",
                     "name that part first: x[..] = .., then use x",
                 )
                 return self._expr(body)
@@ -268,7 +268,7 @@ class ProductReader:
                 assert_never(node)
 
     def _number(self, node: Node) -> Fraction | None:
-        """The value of an expression of numbers alone; None for anything else."""
+        """The value of an expression of numbers; None for other expressions."""
         value = self._computed(node)
         reason = "" if value is None else why_not(value)
         if reason:
@@ -319,7 +319,7 @@ class ProductReader:
 
 
 def _is_single(flat: Flat) -> bool:
-    """True for a number or one factor with distinct indices: brackets around it mean nothing."""
+    """True for a number or one factor with distinct indices: a bracket around it has no effect."""
     places = [p.index for piece in flat.pieces for p in piece.places]
     return len(flat.pieces) < 2 and len(places) == len(set(places))
 

@@ -33,8 +33,8 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None 
         folder: where ``include`` looks; None refuses includes.
 
     Raises:
-        ArgumentError: it is no text.
-        SpecError: with all problems of the text, first first.
+        ArgumentError: ``text`` is not a string.
+        SpecError: with all errors of the text, in order of appearance.
 
     Example:
         >>> print(read_spec('''space o
@@ -45,7 +45,7 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None 
         s = sum(i,j) x[i,j]*x[j,i]
     """
     if not isinstance(text, str):
-        raise ArgumentError(f"a {type(text).__name__} is no text of a spec: give a str")
+        raise ArgumentError(f"the text of a spec must be a str, not {type(text).__name__}")
     problems = Problems()
     folder = None if folder is None else Path(folder)
     seen = set() if folder is None else {(folder / Path(filename).name).resolve()}
@@ -69,7 +69,7 @@ def read_spec_file(path: str | Path) -> System:
     """The system of a .spec file, named after the file.
 
     Raises:
-        SpecError: with all problems of the file.
+        SpecError: with all errors of the file, in order of appearance.
         TcgenError: the file cannot be read.
     """
     path = Path(path)
@@ -79,7 +79,7 @@ def read_spec_file(path: str | Path) -> System:
 def _included(
     statements: tuple[Statement, ...], problems: Problems, seen: set[Path]
 ) -> Iterator[Statement]:
-    """The statements with those of included files in place, each file once."""
+    """The statements, with those of included files in place of ``include``, each file once."""
     for statement in statements:
         problems.reach(statement)
         if statement.broken:
@@ -132,31 +132,33 @@ def _equation(
     expander: Expander,
     problems: Problems,
 ) -> Equation | None:
-    """The sum of all lines with ``name`` on the left, in the letters of the first.
+    """The sum of all lines with ``name`` on the left, in the letters of the first line.
 
-    Where the name itself is at fault, the right sides are read for their own problems.
+    If the left side has an error, the right sides are still read, to report their errors.
     """
     tensor = names.tensors.get(name)
     if tensor is not None and tensor.is_input:
-        message = f"input {name} stands on the left"
+        message = f"input {name} is on the left side of an equation"
         problems.add(lines[0].name.span, message, "give the result another name")
         tensor = None
     for line in lines[1:]:
         if line.assign.text == "=":
             message = f"{name} is assigned with = after its first line"
-            problems.add(line.assign.span, message, "= at most once and first; add with += or -=")
+            problems.add(
+                line.assign.span, message, "use = in the first line only; add with += or -="
+            )
     first = _left(lines[0], names, problems)
     used: set[int] = set()
     terms: list[Term] = []
     for line in lines:
         left = _left(line, names, problems)
         try:
-            found, here = _line_terms(line, left, tensor, reader, expander, problems)
+            made, here = _line_terms(line, left, tensor, reader, expander, problems)
         except RecursionError:
             problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
             continue
         used |= here
-        terms += (rename_left(term, left or (), first or ()) for term in found)
+        terms += (rename_left(term, left or (), first or ()) for term in made)
     if first is None or tensor is None:
         return None
     if not problems.count:
@@ -180,7 +182,11 @@ def _line_terms(
     if tuple(i.space for i in left) != tensor.spaces:
         axes = ",".join(s.name for s in tensor.spaces)
         message = f"the left side does not fit {tensor.name}[{axes}]"
-        problems.add(line.name.span, message, "letters may differ from line to line, spaces not")
+        problems.add(
+            line.name.span,
+            message,
+            "use indices of these spaces; letters may differ from line to line",
+        )
         return [], set()
     used = {k for k, index in enumerate(left) if index in mentioned(products)}
     sign = Fraction(-1 if line.assign.text == "-=" else 1)
@@ -189,18 +195,18 @@ def _line_terms(
 
 
 def _left(line: EquationLine, names: Names, problems: Problems) -> tuple[Index, ...] | None:
-    found: list[Index] = []
+    indices: list[Index] = []
     for word in line.indices:
         index = names.index(word)
         if index is None:
             return None
-        if index in found:
-            message = f"index {index} stands twice on the left"
+        if index in indices:
+            message = f"index {index} occurs twice on the left"
             advice = "left indices are distinct: use a second letter and delta[i,j]"
             problems.add(word.span, message, advice)
             return None
-        found.append(index)
-    return tuple(found)
+        indices.append(index)
+    return tuple(indices)
 
 
 def _check_used(
@@ -214,7 +220,7 @@ def _check_used(
 
 
 def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
-    """Deltas that only rename are gone, tensors given by blocks are read from their blocks."""
+    """The equation with deltas resolved and tensors that are given by blocks read from them."""
     terms: list[Term] = []
     for term in equation.terms:
         resolved = resolve_deltas(term)
@@ -224,14 +230,14 @@ def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
 
 
 def _check_order(equations: list[Equation], problems: Problems) -> None:
-    """Refuse names that are needed for themselves, ring by ring."""
+    """Report names whose definitions need themselves, one cycle at a time."""
     rest = list(equations)
     while cycle := find_cycle(rest):
-        _refuse_ring(cycle, equations, problems)
+        _report_cycle(cycle, equations, problems)
         rest = [e for e in rest if e not in cycle]
 
 
-def _refuse_ring(
+def _report_cycle(
     cycle: tuple[Equation, ...], equations: list[Equation], problems: Problems
 ) -> None:
     named = [e for e in cycle if not e.anonymous]
@@ -239,12 +245,12 @@ def _refuse_ring(
         return
     first = min(named, key=equations.index)
     start = named.index(first)
-    ring = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
+    names = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
     span = first.span or Span("", 1, 1)
     if len(named) == 1:
-        message = f"{ring[0]} is read inside its own definition"
+        message = f"{names[0]} is read inside its own definition"
         advice = "rename the old value and make it an input, or use: output NAME accumulate"
     else:
-        message = f"these names need each other: {' -> '.join(ring)}"
-        advice = "break the ring: one of them must not read the next"
+        message = f"circular definition: {' -> '.join(names)}"
+        advice = "change one of them so that it does not read the next"
     problems.add(span, message, advice)

@@ -1,4 +1,4 @@
-"""Syntax tree of a spec: what was written, with places, before any name is looked up."""
+"""Syntax tree of a spec: the text with its places, before names are looked up."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Attribute:
     Attributes:
         word: ``symmetric``, ``stored``, ``real``, ...; ``=`` for a default.
         span: place of the word.
-        groups: bracketed groups of positions or letters; for an exchange they stand in pairs.
+        groups: bracketed groups of positions or letters; for an exchange they are in pairs.
         names: names of the blocks.
         value: the default.
     """

@@ -1,7 +1,7 @@
-"""A System as the text of a .spec that a person can read and that reads back with equal values.
+"""A System as readable .spec text, which reads back to a System with equal values.
 
-Permutations are written as P(i,j), P(i/j,k), S(ia,jb) where one of these operators, or a product
-of two or three, is exactly the list of the term; else one line for each permutation.
+Permutations are written as P(i,j), P(i/j,k), S(ia,jb) if one of these operators, or a product of
+two or three, is exactly the list of the term; otherwise each permutation has a line of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .names import RESERVED
-from .operator_writer import kept_by, operator_text
+from .operator_writer import invariant_exchanges, operator_text
 
 
 def spec_text(system: System) -> str:
@@ -29,8 +29,8 @@ def spec_text(system: System) -> str:
         system: a verified system.
 
     Raises:
-        TcgenError: a tensor has a name that the language reserves, or a generated input has a
-            stored layout: the language cannot say it.
+        TcgenError: the language cannot express the system: a tensor has a reserved name, a
+            generated input has a stored layout, or an array is a slice of a larger one.
 
     Example:
         >>> from tcgen.frontend import read_spec
@@ -62,7 +62,7 @@ def spec_text(system: System) -> str:
             )
         if tensor.storage.within:
             raise TcgenError(
-                f"a .spec cannot say that the array of {tensor.name} is a part of a larger one"
+                f"a .spec cannot say that the array of {tensor.name} is a slice of a larger one"
             )
     system = _with_own_letters(system)
     letters: dict[Space, list[str]] = {}
@@ -86,12 +86,12 @@ def spec_text(system: System) -> str:
 
 def _indices(system: System) -> tuple[Index, ...]:
     """All indices, left ones first within each equation."""
-    found: list[Index] = []
+    indices: list[Index] = []
     for equation in system.equations:
-        found += equation.lhs.indices
+        indices += equation.lhs.indices
         for term in equation.terms:
-            found += term.indices
-    return distinct(tuple(found))
+            indices += term.indices
+    return distinct(tuple(indices))
 
 
 def _with_own_letters(system: System) -> System:
@@ -166,7 +166,7 @@ def _equation_lines(equation: Equation) -> list[str]:
     used = {i for term in equation.terms for i in _used(term, lhs)}
     missing = [i for i in lhs.indices if i not in used]
     if missing:
-        # delta[i,i] is 1: the language wants each left index to occur on the right
+        # The language requires each left index on the right side; delta[i,i] is 1.
         ones = "*".join(f"delta[{i},{i}]" for i in missing)
         texts = [f"{texts[0]}*{ones}", *texts[1:]] if texts else [f"0*{ones}"]
     texts = texts or ["0"]
@@ -181,21 +181,23 @@ def _equation_lines(equation: Equation) -> list[str]:
 
 
 def _used(term: Term, lhs: Ref) -> tuple[Index, ...]:
-    """Left indices that the written term names."""
-    found = list(term.indices)
-    if term.perms and operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices)):
-        return tuple(found)
+    """Indices in the written text of a term."""
+    used = list(term.indices)
+    if term.perms and operator_text(
+        term.perms, lhs.indices, invariant_exchanges(term, lhs.indices)
+    ):
+        return tuple(used)
     for perm in term.perms:
         names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
-        found += [names.get(i, i) for i in term.indices]
-    return tuple(found)
+        used += [names.get(i, i) for i in term.indices]
+    return tuple(used)
 
 
 def _term_texts(term: Term, lhs: Ref) -> list[str]:
-    """The term, or one text for each of its permutations where no operator says them."""
+    """The term, or one text for each of its permutations if no operator expresses them."""
     if not term.perms:
         return [_term_text(term, "")]
-    operator = operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices))
+    operator = operator_text(term.perms, lhs.indices, invariant_exchanges(term, lhs.indices))
     if operator:
         return [_term_text(term, operator)]
     texts = []
@@ -239,11 +241,11 @@ def _term_text(term: Term, operator: str) -> str:
 
 
 def _spread(factors: Iterable[Factor]) -> tuple[Fraction, list[Factor]]:
-    """Products inside atoms become factors: the language would read a bracket otherwise."""
-    coeff, found = Fraction(1), list[Factor]()
+    """Make products inside atoms factors, since the language would read them as brackets."""
+    coeff, spread = Fraction(1), list[Factor]()
     for factor in factors:
         if not isinstance(factor, Apply):
-            found.append(factor)
+            spread.append(factor)
             continue
         match factor.expr:
             case Const(value):
@@ -251,18 +253,18 @@ def _spread(factors: Iterable[Factor]) -> tuple[Fraction, list[Factor]]:
             case Prod(args):
                 number, more = _spread(_factor(a) for a in args)
                 coeff *= number
-                found += more
+                spread += more
             case Quot(num, den) if num != Const(Fraction(1)):
                 number, more = _spread((_factor(num), Apply(Quot(Const(Fraction(1)), den))))
                 coeff *= number
-                found += more
+                spread += more
             case Quot(_, Const(value)) if value:
                 coeff /= value
             case Ref() | Delta() as plain:
-                found.append(plain)
+                spread.append(plain)
             case _:
-                found.append(factor)
-    return coeff, found
+                spread.append(factor)
+    return coeff, spread
 
 
 def _factor(expr: Expr) -> Factor:
@@ -270,7 +272,7 @@ def _factor(expr: Expr) -> Factor:
 
 
 def _atom(expr: Expr) -> str:
-    """An expression that stays one atom when it is read."""
+    """Text of an expression that is read as one atom."""
     text = format_expr(expr)
     match expr:
         case Pow() | Quot():
@@ -293,12 +295,12 @@ def _bracketed(expr: Expr) -> str:
 
 
 def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
-    """Attributes that declare a tensor's symmetry, and what they cannot say.
+    """Attributes that declare a tensor's symmetry, and sentences on symmetry they cannot express.
 
     Returns:
         Text such as `` antisymmetric (0,1) (2,3)``, starting with a blank, and one sentence for
-        each generator that the language has no word for (it is a promise; leaving it out loses
-        operations, not values).
+        each generator that the language cannot express. Leaving out a symmetry costs operations but
+        does not change values.
 
     Example:
         >>> from tcgen.ir.tensor import Role, Space
@@ -329,7 +331,7 @@ def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
             sign = "-" if symmetry.sign < 0 else ""
             left_out.append(
                 f"{tensor.name} also equals {sign}{tensor.name} with its axes taken in the order "
-                f"{symmetry.perm}, which has no word here"
+                f"{symmetry.perm}, which .spec cannot express"
             )
     return text, left_out
 
@@ -346,7 +348,7 @@ def _all(phrases: list[_Phrase]) -> tuple[Symmetry, ...]:
 
 
 def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
-    """Everything the language can say about this many axes: pairs first, then exchanges."""
+    """All symmetries that the language can express for this many axes: pairs, then exchanges."""
     rank, spaces = tensor.rank, tensor.spaces
     for gap in range(1, rank):
         for first in range(rank - gap):
@@ -373,6 +375,6 @@ def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 
 
 def _pairs(perm: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Pairs that an involution exchanges; () where it is none, or the identity."""
+    """Pairs that an involution exchanges; () for the identity and for other permutations."""
     pairs = tuple((k, image) for k, image in enumerate(perm) if k < image)
     return pairs if _swapped(len(perm), pairs) == perm else ()

@@ -5,8 +5,8 @@
         {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
          "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
 
-An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor without axes
-(the integrals v, the Fock matrix f) is given by blocks, which follow from the ranges of its
+An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor declared
+without axes (the integrals v, the Fock matrix f) is given by blocks, named after the ranges of its
 indices. Targets that no other target reads are outputs.
 """
 
@@ -41,7 +41,7 @@ def read_terms_file(path: Path) -> System:
     """The system of a .json term list.
 
     Raises:
-        SpecError: what is wrong in the list.
+        SpecError: with all errors in the list.
         TcgenError: the file cannot be read.
     """
     return read_terms(read_text(path), str(path))
@@ -55,7 +55,7 @@ def read_terms(text: str, filename: str) -> System:
         filename: for messages; its stem names a list that has no "name".
 
     Raises:
-        SpecError: all problems, each with its target and term.
+        SpecError: with all errors, each with its target and term.
 
     Example:
         >>> print(read_terms('''{"targets": [{"out": "e", "terms": [
@@ -68,25 +68,25 @@ def read_terms(text: str, filename: str) -> System:
     except json.JSONDecodeError as error:
         span = Span(filename, error.lineno, error.colno)
         line = text.split("\n")[error.lineno - 1]
-        problem = Diagnostic(span, f"no JSON: {error.msg}", line, "mend the JSON here")
+        problem = Diagnostic(span, f"not valid JSON: {error.msg}", line, "fix the JSON here")
         raise SpecError((problem,)) from None
     except (RecursionError, ValueError) as error:
         deep = isinstance(error, RecursionError)
-        message = "the lists are nested too deeply" if deep else f"no JSON: {error}"
-        problem = Diagnostic(Span(filename, 1, 1), message, advice="mend the JSON")
+        message = "the lists are nested too deeply" if deep else f"not valid JSON: {error}"
+        problem = Diagnostic(Span(filename, 1, 1), message, advice="fix the JSON")
         raise SpecError((problem,)) from None
     return read_term_data(data, filename)
 
 
 def read_term_data(data: Any, filename: str) -> System:
-    """The system of a term list that is no longer text, as importers make it.
+    """The system of a term list as Python objects, as importers make it.
 
     Args:
-        data: what the JSON holds.
+        data: the decoded JSON.
         filename: for messages; its stem names a list that has no "name".
 
     Raises:
-        SpecError: all problems, each with its target and term.
+        SpecError: with all errors, each with its target and term.
     """
     return _Reader(data, filename).system()
 
@@ -102,7 +102,7 @@ class _Target:
 
 
 class _Reader:
-    """Reads one list; problems are collected, so that all are reported together."""
+    """Reads one list and collects its errors, to report all of them together."""
 
     def __init__(self, data: Any, filename: str) -> None:
         self._file = filename
@@ -131,7 +131,7 @@ class _Reader:
             tensor = Tensor(target.name, tuple(i.space for i in target.left), role)
             if self._targets.setdefault(target.name, tensor) != tensor:
                 message = f"target {target.name}: its axes differ from those before"
-                self._wrong(message, "letters may differ, ranges may not")
+                self._wrong(message, "use letters of the same ranges")
         equations: dict[str, Equation] = {}
         for target in targets:
             perms = self._antisymmetrizer(target)
@@ -159,12 +159,12 @@ class _Reader:
         order = {name: n for n, name in enumerate(self._declared)}
         names = list(dict.fromkeys((*self._inputs, *self._blocks)))
         names.sort(key=lambda name: order.get(name, len(order)))
-        found: list[Tensor] = []
+        inputs: list[Tensor] = []
         for name in names:
             if name in self._inputs:
-                found.append(self._inputs[name])
-            found += (t for _, t in sorted(self._blocks.get(name, {}).items()))
-        return found
+                inputs.append(self._inputs[name])
+            inputs += (t for _, t in sorted(self._blocks.get(name, {}).items()))
+        return inputs
 
     def _space(self, name: str) -> Space:
         return self._spaces.setdefault(name, Space(name, kind=_KINDS.get(name)))
@@ -174,7 +174,9 @@ class _Reader:
             if letter[0] in letters:
                 return Index(letter, self._space(name))
         known = ", ".join(f"{name}: {' '.join(x)}" for name, x in self._ranges.items())
-        self._wrong(f"{where}: index {letter} belongs to no range", f"ranges are {known}")
+        self._wrong(
+            f"{where}: index {letter} is not in a range", f"use letters of the ranges: {known}"
+        )
         return Index(letter, self._space(next(iter(self._ranges))))
 
     def _target(self, data: Any) -> _Target | None:
@@ -183,7 +185,7 @@ class _Reader:
             return None
         where = f"target {data['out']}"
         if not isinstance(data.get("terms"), list):
-            self._wrong(f"{where} has no terms", '"terms" is a list of {"coef", "factors"}')
+            self._wrong(f"{where} has no terms", 'write "terms": [{"coef": .., "factors": [..]}]')
             return None
         sign, name, letters = self._split(data["out"])
         if sign or not name:
@@ -201,20 +203,20 @@ class _Reader:
                 advice = f"write groups of the letters {sorted(known)}, each of one range"
                 self._wrong(f"{where}: antisymmetrize {group} is not understood", advice)
                 return None
-        found = tuple(tuple(str(x) for x in group) for group in groups)
-        return _Target(name, left, tuple(data["terms"]), found)
+        letter_groups = tuple(tuple(str(x) for x in group) for group in groups)
+        return _Target(name, left, tuple(data["terms"]), letter_groups)
 
     def _term(
         self, target: _Target, anti: tuple[Permutation, ...], number: int, data: Any
     ) -> Iterator[Term]:
         left, where = target.left, f"target {target.name}, term {number + 1}"
         if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
-            self._wrong(f"{where} has no factors", '"factors" is a list of "t1[i,a]"')
+            self._wrong(f"{where} has no factors", 'write "factors": ["t1[i,a]", ..]')
             return
         try:
             coeff = exact(data.get("coef"))
         except ValueError as error:
-            self._wrong(f"{where}: the coefficient {error}", '"coef" is a number or "1/4"')
+            self._wrong(f"{where}: the coefficient {error}", 'write "coef": 0.25 or "coef": "1/4"')
             return
         factors: list[Factor] = []
         for text in data["factors"]:
@@ -222,14 +224,14 @@ class _Reader:
             if name == "delta" and len(letters) == 2:
                 factors.append(Delta(*(self._index(x, where) for x in letters)))
                 continue
-            found = self._reference(str(text), where)
-            if found is None:
+            read = self._reference(str(text), where)
+            if read is None:
                 return
-            coeff *= found[0]
-            factors.append(found[1])
+            coeff *= read[0]
+            factors.append(read[1])
         denominators = data.get("denom") or []
         if not isinstance(denominators, list):
-            self._wrong(f"{where}: denom is no list", '"denom": ["eo[i]", "-ev[a]"]')
+            self._wrong(f"{where}: denom is not a list", 'write "denom": ["eo[i]", "-ev[a]"]')
             return
         denominator = self._denominator(denominators, where)
         if denominator is not None:
@@ -244,9 +246,9 @@ class _Reader:
     def _denominator(self, texts: list[Any], where: str) -> Apply | None:
         parts: list[Expr] = []
         for text in texts:
-            found = self._reference(str(text), where)
-            if found is not None:
-                sign, ref = found
+            read = self._reference(str(text), where)
+            if read is not None:
+                sign, ref = read
                 parts.append(ref if sign > 0 else Prod((Const(Fraction(-1)), ref)))
         if not parts:
             return None
@@ -283,12 +285,12 @@ class _Reader:
         entry = self._declared.get(name)
         axes = None if entry is None else entry.get("axes", entry.get("shape"))
         if axes is not None and not isinstance(axes, list | str):
-            self._wrong(f"tensor {name}: axes {axes} is no list", '"axes": ["o", "v"]')
+            self._wrong(f"tensor {name}: axes {axes} is not a list", 'write "axes": ["o", "v"]')
             return None
         spaces = tuple(i.space for i in indices) if axes is None else ()
         for axis in map(str, axes or ()):
             if axis not in self._ranges:
-                self._wrong(f"tensor {name}: axis {axis} is no range", "name it in ranges")
+                self._wrong(f"tensor {name}: axis {axis} is not a range", "add it to ranges")
                 return None
             spaces = (*spaces, self._space(axis))
         volatile = not (entry or {}).get("constant", False)
@@ -297,7 +299,7 @@ class _Reader:
             if any(permuted(spaces, s) != spaces for s in symmetry):
                 raise ValueError("a symmetry exchanges axes of different ranges")
             self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
-            symmetry_group(self._inputs[name])  # which raises where it forces zero
+            symmetry_group(self._inputs[name])  # raises ValueError if it forces zero
         except ValueError as error:
             self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
             return None
@@ -334,7 +336,10 @@ class _Reader:
                 return None
         family = self._families[name]
         if family.parent.rank != rank:
-            self._wrong(f"{where}: {name} has {family.parent.rank} indices elsewhere", "check it")
+            self._wrong(
+                f"{where}: {name} has {rank} indices here, {family.parent.rank} elsewhere",
+                "use one rank",
+            )
             return None
         return family
 
@@ -348,7 +353,9 @@ class _Reader:
                 ) and [spaces[x] for x in images] == list(spaces.values()):
                     perms.append(Permutation(int(sign), tuple(letters.index(x) for x in images)))
                 case _:
-                    advice = f"each is [sign, indices], a permutation of {letters} within ranges"
+                    advice = (
+                        f"write [sign, indices], with a permutation of {letters} within each range"
+                    )
                     self._wrong(f"{where}: perms entry {entry} is not understood", advice)
                     return ()
         identity = tuple(range(len(left)))
@@ -357,31 +364,33 @@ class _Reader:
     def _antisymmetrizer(self, target: _Target) -> tuple[Permutation, ...]:
         """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
         letters = [i.name for i in target.left]
-        found = [Permutation(1, tuple(range(len(letters))))]
+        perms = [Permutation(1, tuple(range(len(letters))))]
         for group in target.antisymmetrize:
             places = [letters.index(x) for x in group]
-            fresh = []
-            for perm, order in itertools.product(found, itertools.permutations(range(len(group)))):
+            products = []
+            for perm, order in itertools.product(perms, itertools.permutations(range(len(group)))):
                 moved = dict(zip(places, (places[k] for k in order), strict=True))
                 inversions = sum(a > b for a, b in itertools.combinations(order, 2))
                 images = tuple(moved.get(k, k) for k in perm.images)
-                fresh.append(Permutation(perm.sign * (-1) ** inversions, images))
-            found = fresh
-        return tuple(found) if target.antisymmetrize else ()
+                products.append(Permutation(perm.sign * (-1) ** inversions, images))
+            perms = products
+        return tuple(perms) if target.antisymmetrize else ()
 
     def _check_order(self, equations: list[Equation]) -> None:
         cycle = [e.lhs.tensor.name for e in find_cycle(equations)]
         if cycle:
-            ring = " -> ".join((*cycle, cycle[0]))
-            self._wrong(f"these targets need each other: {ring}", "break the ring")
+            names = " -> ".join((*cycle, cycle[0]))
+            self._wrong(
+                f"circular definition: {names}", "change a target so that it does not read the next"
+            )
 
     def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
-        """Sign, name and letters of a reference; no name where it is none."""
-        found = _REFERENCE.fullmatch(text)
-        if found is None:
+        """Sign, name and letters of a reference; the name is empty for other text."""
+        match = _REFERENCE.fullmatch(text)
+        if match is None:
             return "", "", ()
-        letters = tuple(x.strip() for x in (found[3] or "").split(",") if x.strip())
-        return found[1], found[2], letters
+        letters = tuple(x.strip() for x in (match[3] or "").split(",") if x.strip())
+        return match[1], match[2], letters
 
     def _wrong(self, message: str, advice: str) -> None:
         self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
@@ -397,6 +406,6 @@ def _texts(term: Any) -> list[str]:
         return []
     texts = []
     for key in ("factors", "denom"):
-        found = term.get(key)
-        texts += [str(x) for x in found] if isinstance(found, list) else []
+        listed = term.get(key)
+        texts += [str(x) for x in listed] if isinstance(listed, list) else []
     return texts

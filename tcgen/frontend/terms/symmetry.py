@@ -25,43 +25,43 @@ def read_symmetry(declared: Any, rank: int) -> tuple[Symmetry, ...]:
         rank: number of axes.
 
     Raises:
-        ValueError: saying which text cannot be understood.
+        ValueError: naming the text that cannot be understood.
 
     Example:
         >>> read_symmetry({"sym": "antisym(0,1) swap(01,23)"}, 4)[1]
         Symmetry(perm=(2, 3, 0, 1), sign=1, conj=False)
     """
-    found: list[Symmetry] = []
+    generators: list[Symmetry] = []
     groups, texts = declared.get("antisym") or [], declared.get("sym") or []
     texts = [texts] if isinstance(texts, str) else texts
     for group in groups if isinstance(groups, list) else [groups]:
         if not isinstance(group, list) or not all(isinstance(k, int) for k in group):
-            raise ValueError(f"antisym {group!r} is no list of axes")
-        found += _group(group, rank, -1)
+            raise ValueError(f"antisym {group!r} is not a list of axes")
+        generators += _group(group, rank, -1)
     for text in texts if isinstance(texts, list) else [texts]:
         if not isinstance(text, str):
-            raise ValueError(f"symmetry {text!r} is no text")
-        found += _read_text(text, rank)
-    for symmetry in found:
+            raise ValueError(f"symmetry {text!r} is not a string")
+        generators += _read_text(text, rank)
+    for symmetry in generators:
         if sorted(symmetry.perm) != list(range(rank)):
-            raise ValueError(f"a symmetry names axes that a tensor of {rank} axes has not")
-    return tuple(dict.fromkeys(found))
+            raise ValueError(f"a symmetry names axes that a tensor of {rank} axes does not have")
+    return tuple(dict.fromkeys(generators))
 
 
 def _read_text(text: str, rank: int) -> list[Symmetry]:
-    found: list[Symmetry] = []
+    generators: list[Symmetry] = []
     at = 0
     for match in _WORD.finditer(text):
         if text[at : match.start()].strip(" ,;"):
             break
         at = match.end()
         if match["left"]:
-            found.append(_equality(match["left"], match["right"], -1 if match["sign"] else 1))
+            generators.append(_equality(match["left"], match["right"], -1 if match["sign"] else 1))
         else:
-            found += _word(match["word"], match["axes"], rank)
+            generators += _word(match["word"], match["axes"], rank)
     if text[at:].strip(" ,;"):
         raise ValueError(f"symmetry {text!r} is not understood")
-    return found
+    return generators
 
 
 def _word(word: str, axes: str | None, rank: int) -> Iterator[Symmetry]:
