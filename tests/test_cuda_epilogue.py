@@ -370,7 +370,7 @@ def test_epilogues_are_checked() -> None:
     # What a launch uses, it uses all the time: no array is born where another one has just died.
     short = replace(bound.buffer("r"), place="arena", live=(0, 1))
     buffers = tuple(short if b.name == "r" else b for b in bound.buffers)
-    with pytest.raises(VerifyError, match=r"lives at statements 0\.\.1"):
+    with pytest.raises(VerifyError, match=r"live at statements 0\.\.1"):
         replace(bound, buffers=buffers).verify()
 
 

@@ -432,7 +432,7 @@ def test_compile_subscripts() -> None:
 def test_compile_subscripts_refuses() -> None:
     with pytest.raises(ExtentError, match="no planning extent for space i, j"):
         tcgen.compile("ij,j->i", target="numpy")
-    with pytest.raises(EinsumError, match="without arrays nothing shows how many axes"):
+    with pytest.raises(EinsumError, match="without arrays"):
         tcgen.compile("...i,i->...", target="numpy")
     with pytest.raises(EinsumError, match="output label 'z' is on no operand"):
         tcgen.compile("ij,jk->iz", target="numpy")

@@ -46,13 +46,18 @@ def read_path(optimize: Any, count: int) -> Path | None:
     if isinstance(optimize, str):
         if optimize in ("greedy", "optimal") or count < 3:  # NumPy ignores the name then
             return None
-        raise PathNameError(
-            f"optimize={optimize!r} is not an order of contraction: use 'greedy' or "
-            "'optimal', or True for the order with the fewest flops"
-        )
+        raise unknown_order(optimize)
     raise ArgumentError(
         f"optimize={optimize!r} is not valid: use True, False, 'greedy', 'optimal' or a path such "
         f"as ['einsum_path', (0, 1), (0, 1)]"
+    )
+
+
+def unknown_order(name: str) -> PathNameError:
+    """The error for a name of an order of contraction that NumPy does not know."""
+    return PathNameError(
+        f"optimize={name!r} is not an order of contraction: use 'greedy' or 'optimal', or True for "
+        "the order with the fewest flops"
     )
 
 

@@ -365,7 +365,7 @@ def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
                     outer = next((v for v in around if v.name == var.below), None)
                     if var.below is not None and not _same_range(var, outer):
                         raise VerifyError(
-                            f"host loop {var.name} stays below {var.below}, which is no such loop "
+                            f"host loop {var.name} has below {var.below}, which is not a loop like it "
                             f"around it"
                         )
                     walk(body, (*around, var))

@@ -59,7 +59,7 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
                 raise VerifyError("a leaf of level 4 in an expression of level 1")
         for perm in term.perms:
             if sorted(perm.images) != list(range(len(lhs.indices))) or perm.sign not in (1, -1):
-                raise VerifyError(f"{perm} is no signed permutation of the left indices")
+                raise VerifyError(f"{perm} is not a signed permutation of the left indices")
             for k, image in enumerate(perm.images):
                 if lhs.indices[k].space != lhs.indices[image].space:
                     raise VerifyError("a permutation exchanges indices of different spaces")
