@@ -434,7 +434,7 @@ def test_compile_subscripts_refuses() -> None:
         tcgen.compile("ij,j->i", target="numpy")
     with pytest.raises(EinsumError, match="without arrays"):
         tcgen.compile("...i,i->...", target="numpy")
-    with pytest.raises(EinsumError, match="output label 'z' is on no operand"):
+    with pytest.raises(EinsumError, match="output label 'z'"):
         tcgen.compile("ij,jk->iz", target="numpy")
     with pytest.raises(tcgen.TcgenError, match=r"no,such\.spec"):
         tcgen.compile("no,such.spec", target="numpy")

@@ -229,7 +229,7 @@ BAD_MODULES: list[tuple[Callable[[Module], Module], str]] = [
     ),
     (
         lambda m: looped(m, LoopVar("h", N, below="g")),
-        "host loop h stays below g",
+        "host loop h has below g",
     ),
     (
         lambda m: looped(looped(m, LoopVar("h", N)), LoopVar("h", N)),

@@ -365,8 +365,8 @@ def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
                     outer = next((v for v in around if v.name == var.below), None)
                     if var.below is not None and not _same_range(var, outer):
                         raise VerifyError(
-                            f"host loop {var.name} has below {var.below}, which is not a loop like it "
-                            f"around it"
+                            f"host loop {var.name} has below {var.below}, which is not a loop like "
+                            f"it around it"
                         )
                     walk(body, (*around, var))
                 case Launch(name):
