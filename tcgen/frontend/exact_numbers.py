@@ -14,8 +14,8 @@ _SMOOTH = tuple(
     if d <= 14400
 )
 OUTSIDE = "choose other units, or pass the number as an input"
-_LONGEST = 1000  # characters, and decimal digits of numerator and denominator
-_LARGEST_POWER_OF_TEN = 400
+_LONGEST = 1000  # characters of a number; decimal digits of its numerator and denominator
+_LARGEST_POWER_OF_TEN = 400  # beyond the range of float64; larger ones take long to compute
 _MOST, _LEAST = Fraction(sys.float_info.max), Fraction(5e-324)
 
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-BYTES_OF = {"float64": 8, "float32": 4, "complex128": 16}
+from ..dtypes import BY_NAME
+
+BYTES_OF = {name: dtype.itemsize for name, dtype in BY_NAME.items()}
 
 
 class Role(Enum):
@@ -213,7 +215,7 @@ def element_type(tensor: Tensor, dtype: str) -> str:
 
 def element_bytes(tensor: Tensor, dtype: str) -> int:
     """Bytes of one element of a tensor's array in a program of ``dtype``."""
-    return BYTES_OF[element_type(tensor, dtype)]
+    return BY_NAME[element_type(tensor, dtype)].itemsize
 
 
 def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:

@@ -49,7 +49,7 @@ _STARTS = {
     None: "equation",
 }
 TOO_DEEP = "this expression is nested too deeply"
-_LARGEST_EXPONENT = 1000
+_LARGEST_EXPONENT = 1000  # of **; the message for larger ones advises exp(n*log(x))
 
 
 def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...]:

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from ...errors import VerifyError
+from ...hardware import WARP_THREADS
 from ..expr import Access, Prod, leaves
 from ..loop_analysis import is_total, is_total_target, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Turned
 
-_WARP = 32
-_MOST_THREADS = 1024
+_MAX_BLOCK_THREADS = 1024  # limit of CUDA
 
 
 def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
@@ -66,7 +66,7 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
 
 
 def _check_threads(threads: int) -> None:
-    if threads % _WARP or not 0 < threads <= _MOST_THREADS:
+    if threads % WARP_THREADS or not 0 < threads <= _MAX_BLOCK_THREADS:
         raise VerifyError(f"a block of {threads} threads is not a number of whole warps")
 
 
