@@ -95,7 +95,7 @@ def test_extents(hand_plans):
 def test_loops(hand_plans):
     plan = hand_plans.tile_of_three()
     (loop,) = plan.loops
-    refused(swap_loop(plan, loop, replace(loop, id=1)), "loop 1 stands at position 0")
+    refused(swap_loop(plan, loop, replace(loop, id=1)), "loop 1 is at position 0")
     refused(swap_loop(plan, loop, replace(loop, tile=0)), "loop 0 has a tile of 0")
     refused(replace(plan, loops=()), "loop 0 is not one of the plan's loops")
     extra = LoopId(1, loop.space)
@@ -439,7 +439,7 @@ def test_phases(hand_plans):
         (h.array(ext, x, (0, 0)), h.array(ext, y, (1, 1))),
         (KernelGroup("m_0", GroupKind.MAP, (0,)), KernelGroup("m_1", GroupKind.MAP, (1,))),
     )
-    refused(plan, r"constant visit 1 \(s1: .*stands after a volatile one")
+    refused(plan, r"constant visit 1 \(s1: .*is after a volatile one")
     first = replace(
         plan,
         visits=plan.visits[::-1],

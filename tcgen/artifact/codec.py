@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class _Place(NamedTuple):
-    """Where a value stands: its name, what holds it, and the table's rows (None in a tree)."""
+    """The place of a value: its name, the place of its owner, and the rows of a table."""
 
     name: str
     holder: _Place | None = None
@@ -186,13 +186,13 @@ def _literal_reader(values: tuple[Any, ...]) -> Reader:
 
 
 def _tuple_reader(types: tuple[Any, ...]) -> Reader:
-    alike = _reader(types[0]) if types[1:] == (...,) else None
+    item = _reader(types[0]) if types[1:] == (...,) else None
 
     def read(value: Any, place: _Place) -> Any:
         if not isinstance(value, list):
             raise place.error("a list is expected")
-        if alike is not None:
-            return tuple([alike(v, place.part(f"[{i}]")) for i, v in enumerate(value)])
+        if item is not None:
+            return tuple([item(v, place.part(f"[{i}]")) for i, v in enumerate(value)])
         if len(types) != len(value):
             raise place.error(f"{len(types)} items are expected")
         parts = enumerate(zip(types, value, strict=True))

@@ -23,7 +23,7 @@ class Subscript:
     Attributes:
         variable: a loop or band variable, or None for position 0 (a contracted element axis).
         base: variable of the tile loop whose base is subtracted (axis contracted to a tile).
-        offset: base spaces that stand before the part that the variable runs over.
+        offset: base spaces of the axis before the part over which the variable runs.
     """
 
     variable: str | None

@@ -115,7 +115,7 @@ class Storage:
         packed: pairs stored as triangles; a pair's axes are adjacent in ``order`` too.
         within: for an array that may be a slice of a larger one: for each logical axis the space
             of the larger array, which sets the strides. It joins the axis' own space and a space,
-            used by no other axis, for the elements behind the slice. () for an array of its own.
+            used by no other axis, for the elements after the slice. () for an array of its own.
     """
 
     order: tuple[int, ...] = ()

@@ -77,7 +77,9 @@ def rename_term(term: Term, names: Mapping[Index, Index]) -> Term:
 
 
 def rename_left(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Term:
-    """The term with the left indices ``old`` replaced by ``new``; summed indices give way to them.
+    """The term with the left indices ``old`` replaced by ``new``.
+
+    Summed indices that have a name of ``new`` are renamed.
 
     Example:
         >>> from fractions import Fraction
@@ -142,7 +144,7 @@ def resolve_deltas(term: Term) -> Term | None:
                 return resolve_deltas(replace(term, factors=others))
             continue
         for old, new in ((left, right), (right, left)):
-            # The sum over ``new`` goes on only if a factor holds it afterwards.
+            # A summed ``new`` must be in a factor of the result, or its sum would be lost.
             remains = new not in term.sums or new in used or old in used
             if old in term.sums and remains and old.space.before(new.space) is not None:
                 sums = tuple(i for i in term.sums if i != old)

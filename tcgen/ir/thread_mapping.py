@@ -56,7 +56,7 @@ class Turned:
     elements to the target, contiguously.
 
     Attributes:
-        source: the access that is transposed by way of the tile in shared memory.
+        source: the access that is transposed through the tile in shared memory.
         row: unit-stride variable of the source.
         column: unit-stride variable of the target.
         tile: elements on each side.

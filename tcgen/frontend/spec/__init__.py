@@ -4,5 +4,5 @@
 and ``diagnose`` explains what it cannot parse; ``names`` collects the declarations, with
 ``attributes`` (symmetry, storage) and ``block_lists``; ``products`` reads right sides, with
 ``operators`` (sum, P, S, perm) and ``permutations``; ``expand`` multiplies brackets out. ``writer``
-turns a System into text again, with ``operator_writer``.
+writes a System as text, with ``operator_writer``.
 """

@@ -171,7 +171,7 @@ def _operators(left: tuple[Index, ...]) -> Iterator[tuple[str, Signed]]:
 
 
 def _tuples(left: tuple[Index, ...], firsts: tuple[Index, ...]) -> Iterator[tuple[str, Signed]]:
-    """S(ia,jb), P(ia,jb), S(ia,jb,kc): ``firsts`` paired with letters that stand after them."""
+    """S(ia,jb), P(ia,jb), S(ia,jb,kc): ``firsts`` paired with letters after them."""
     if len({i.space for i in firsts}) > 1:
         return
     others = [i for i in left if i not in firsts and left.index(i) > left.index(firsts[0])]

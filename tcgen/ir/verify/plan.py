@@ -58,7 +58,7 @@ def _check_extents(plan: FusionPlan) -> None:
 def _check_loops(plan: FusionPlan) -> None:
     for position, loop in enumerate(plan.loops):
         if loop.id != position:
-            raise VerifyError(f"loop {loop.id} stands at position {position} of the loops")
+            raise VerifyError(f"loop {loop.id} is at position {position} of the loops")
         if loop.tile is not None and loop.tile < 1:
             raise VerifyError(f"loop {loop.id} has a tile of {loop.tile}")
         outer = loop.order_after

@@ -57,7 +57,7 @@ def check_phases(plan: FusionPlan) -> None:
     phases = _phase_of_visits(plan)
     for n in range(1, len(phases)):
         if phases[n] is Phase.CONSTANT and phases[n - 1] is Phase.VOLATILE:
-            raise VerifyError(f"constant {named(plan, n)} stands after a volatile one")
+            raise VerifyError(f"constant {named(plan, n)} is after a volatile one")
     for tensor in plan.program.tensors:
         writers = [s for s in plan.program.producers(tensor) if not isinstance(s.op, Produce)]
         if len(_distinct_phases(writers)) > 1:

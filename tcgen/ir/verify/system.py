@@ -42,7 +42,7 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
     for term in equation.terms:
         allowed = set(lhs.indices) | set(term.sums)
         if len(allowed) != len(lhs.indices) + len(term.sums):
-            raise VerifyError("a summed index repeats or stands on the left")
+            raise VerifyError("a summed index repeats or is on the left")
         for ref in term.refs:
             check_ref(ref, known)
             if ref.tensor not in defined:

@@ -1,6 +1,6 @@
 """Rules of thread mappings: blocks and threads of a GPU must compute what the statements say.
 
-An epilogue is the statements behind the products of a tile: each thread executes them alone, for
+An epilogue is the statements after the products of a tile: each thread executes them alone, for
 the elements that it holds. Blocks run at once and in any order, so no element may depend on what
 another thread writes.
 """
