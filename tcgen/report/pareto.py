@@ -1,4 +1,4 @@
-"""Time against memory: the plans of least predicted time for a row of memory limits.
+"""The time-memory trade-off: plans of least predicted time for a series of memory limits.
 
 Reads a program and makes a plan for each limit, from all that it takes unfused down to the least;
 the points that no other beats in both are kept. Seconds are predicted, bytes are those of arrays

@@ -36,7 +36,7 @@ def _count(things: list[Any], name: str) -> str:
 
 def _pareto(points: list[dict[str, Any]]) -> Table:
     table = _table(
-        "Time against memory",
+        "Time-memory trade-off",
         ("limit", True),
         ("peak", True),
         ("predicted s", True),
@@ -96,7 +96,7 @@ def _operations(operations: dict[str, Any]) -> Table:
         "naive": "naive",
         "each_term": "each term alone",
         "contractions": "contractions",
-        "contractions_packed": "  of which unequal by symmetry",
+        "contractions_packed": "  of which symmetry-unique",
         "additions": "additions",
         "maps": "maps",
         "sequence": "sequence",
