@@ -42,7 +42,7 @@ _PEAK = (
 
 
 def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, str]:
-    """Drawings by file name: the fusion graph (if there is one to draw), memory before and after.
+    """Drawings by file name: the fusion graph (unless empty), memory before and after.
 
     Args:
         plan: of the program.
@@ -50,10 +50,10 @@ def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
         extents: of the base spaces.
     """
     graph = graph_svg(plan)
-    found = {} if graph is None else {"fusion-graph.svg": graph}
+    drawings = {} if graph is None else {"fusion-graph.svg": graph}
     before, after = _timelines(plan, manifest, extents)
-    found |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
-    return {name: as_file(svg) for name, svg in found.items()}
+    drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
+    return {name: as_file(svg) for name, svg in drawings.items()}
 
 
 def report_html(
@@ -68,7 +68,7 @@ def report_html(
 
     Args:
         system: the equations.
-        plan: what was made of them.
+        plan: of these equations.
         manifest: of the artifact.
         extents: of the base spaces, at which the page opens.
         pareto: points of the time-memory trade-off, if they were asked for.
@@ -121,7 +121,7 @@ def report_html(
 
 
 class _Numbers:
-    """Numbers of the page and where each comes from; ``sources`` is read by its script."""
+    """Numbers of the page with their sources; the page's script reads ``sources``."""
 
     def __init__(self) -> None:
         self.sources: list[dict[str, Any]] = []
@@ -133,7 +133,7 @@ class _Numbers:
         return f"<td{bar}>{text}</td>"
 
     def text(self, value: int, source: dict[str, Any], unit: str = "") -> str:
-        """The number with its thousands apart, or as readable bytes where ``unit`` says so."""
+        """The number with separated thousands, or as readable bytes if ``unit`` is "bytes"."""
         self.sources.append(source)
         shown = readable_bytes(value) if unit == "bytes" else f"{value:,}"
         kind = f' data-unit="{unit}"' if unit else ""

@@ -56,7 +56,7 @@ def _pareto(points: list[dict[str, Any]]) -> Table:
 
 
 def _tuning(rows: list[dict[str, Any]]) -> Table:
-    """Ways that were measured; without an entry of the model where that had the same."""
+    """Measured variants; the model's choice is shown only if it differs."""
     table = _table(
         "Matrix products, as measured", ("product", False), ("by", False), ("the model", False)
     )
