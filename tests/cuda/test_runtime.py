@@ -17,6 +17,7 @@ import pytest
 
 import tcgen
 from support.cuda_device import DEVICES, device_named
+from support.messages import mentions
 from tcgen.cli.doctor import examine
 from tcgen.errors import (
     ArgumentError,
@@ -114,15 +115,15 @@ def test_constants_stay_on_the_device(device: Any) -> None:
 def test_wrong_arrays_are_refused(device: Any) -> None:
     program = compiled()
     arrays = arrays_of({"o": 3, "v": 4})
-    with pytest.raises(DtypeError, match=r't must be float64.*astype\("float64"\)'):
+    with pytest.raises(DtypeError, match=mentions('t float64 t.astype("float64")')):
         program(**{**arrays, "t": device.put(arrays["t"].astype("float32"))})
-    with pytest.raises(ShapeError, match="found an array of 1 axes"):
+    with pytest.raises(ShapeError, match=mentions("1 axes")):
         program(**{**arrays, "t": device.put(np.ones(3))})
-    with pytest.raises(ShapeError, match=r'out\["r"\] for .* must have shape \(3, 4\)'):
+    with pytest.raises(ShapeError, match=mentions('out["r"] shape (3, 4)')):
         program(**arrays, out={"r": device.put(np.ones((4, 4)))})
-    with pytest.raises(ArgumentError, match="must be a NumPy or CuPy array, found list"):
+    with pytest.raises(ArgumentError, match=mentions("NumPy CuPy list")):
         program(**arrays, out={"r": [1.0]})
-    with pytest.raises(MemoryLimitError, match="memory limit is 2,000"):
+    with pytest.raises(MemoryLimitError, match=mentions("memory limit 2,000")):
         compiled(memory_limit=2000)(**arrays_of({"o": 3, "v": 30}))
 
 
@@ -137,7 +138,7 @@ def test_results_that_share_memory_are_refused(device: Any) -> None:
     for put in (device.put, np.array):
         memory = put(np.zeros(12))
         out = {"r": memory[:9].reshape(3, 3), "s": memory[3:].reshape(3, 3)}
-        with pytest.raises(ArgumentError, match=r'out\["r"\] and out\["s"\] overlap'):
+        with pytest.raises(ArgumentError, match=mentions('out["r"] out["s"] overlap')):
             program(x=x, out=out)
         memory = put(np.zeros((3, 6)))
         program(x=x, out={"r": memory[:, ::2], "s": memory[:, 1::2]})
@@ -159,7 +160,7 @@ CudaArray.__module__ = "cupy"
 
 def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
     program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")
-    with pytest.raises(ArgumentError, match=r"t is a cupy array.*pass cupy.asnumpy\(t\)"):
+    with pytest.raises(ArgumentError, match=mentions("t cupy cupy.asnumpy(t)")):
         program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
 
 
@@ -178,9 +179,7 @@ def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     program = compiled()
     assert 'extern "C" __global__' in program.source
     assert program.peak_bytes() > 0
-    with pytest.raises(
-        UnavailableError, match=r"CuPy cannot be imported .*pip install 'tcgen-chem"
-    ):
+    with pytest.raises(UnavailableError, match=mentions("CuPy pip tcgen-chem")):
         program(**arrays_of({"o": 3, "v": 4}))
     assert copy.copy(UnavailableError("x")).exit_code == 3
 
@@ -207,7 +206,7 @@ def test_copies_of_bound_constants_count(device: Any) -> None:
     needed = compiled().peak_bytes() + arrays["t"].nbytes + arrays["g"].nbytes
     limited = compiled(memory_limit=needed).bind(k=device.put(arrays["k"]))
     limited(t=arrays["t"], g=arrays["g"])
-    with pytest.raises(MemoryLimitError, match="memory limit"):
+    with pytest.raises(MemoryLimitError, match=mentions("memory limit")):
         compiled(memory_limit=needed).bind(k=arrays["k"])(t=arrays["t"], g=arrays["g"])
 
 
@@ -229,7 +228,7 @@ def test_more_blocks_than_a_gpu_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share that was chosen for small extents may ask for too many at large ones."""
     program = compiled()
     monkeypatch.setattr("tcgen.runtime.gpu.backend.LARGEST_GRID", 0)
-    with pytest.raises(ExtentError, match=r"takes \d+ blocks at o=3, v=4, a GPU runs 0 at most"):
+    with pytest.raises(ExtentError, match=mentions("blocks o=3 v=4 GPU 0")):
         program(**arrays_of({"o": 3, "v": 4}))
 
 
@@ -320,9 +319,9 @@ def test_slices_of_one_array_of_another_library_overlap() -> None:
 
 def test_too_little_memory_on_the_gpu() -> None:
     cupy = stand_in(OutOfMemoryError("limit of 80 GiB"))
-    with pytest.raises(MemoryLimitError, match=r"no memory for 8,000,000 bytes more \(limit of 80"):
+    with pytest.raises(MemoryLimitError, match=mentions("memory 8,000,000 bytes limit")):
         cupy.empty((1000, 1000), "float64")
-    with pytest.raises(MemoryLimitError, match=r"no memory for 80 bytes more"):
+    with pytest.raises(MemoryLimitError, match=mentions("memory 80 bytes")):
         cupy.put(np.zeros(10))
 
 
@@ -338,9 +337,7 @@ def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
     cuda = SimpleNamespace(runtime=runtime, nvrtc=SimpleNamespace(getVersion=version))
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
-    with pytest.raises(
-        UnavailableError, match=r"no NVRTC .*\(No such file: libnvrtc.*\): install a"
-    ):
+    with pytest.raises(UnavailableError, match=mentions("NVRTC libnvrtc install")):
         open_device()
     (found,) = [f for f in examine() if f["what"] == "GPU (optional)"]
     assert found["details"].endswith("(No such file: libnvrtc.so.13, libnvrtc.so.12)")
@@ -350,8 +347,8 @@ def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kernels_that_cannot_be_compiled() -> None:
-    with pytest.raises(BuildError, match=r"NVRTC failed to compile the kernels: line 3"):
+    with pytest.raises(BuildError, match=mentions("NVRTC line 3")):
         stand_in(NvrtcError("line 3")).module("")
     for missing in (RuntimeError("no libnvrtc.so"), ImportError("no libnvrtc.so")):
-        with pytest.raises(BuildError, match=r"\(no libnvrtc\.so\).*tcgen-chem\[cuda13\]"):
+        with pytest.raises(BuildError, match=mentions("libnvrtc.so tcgen-chem[cuda13]")):
             stand_in(missing).module("")

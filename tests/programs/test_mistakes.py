@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import tcgen
+from support.messages import mentions, says
 from tcgen.cli.commands import main
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
@@ -41,18 +41,18 @@ def program() -> tcgen.Program:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"f": [[1.0, 2.0], [3.0]]}, "f is no array"),
-        ({"c": 10**400}, "c is outside the range of float64"),
-        ({"out": {"r": np.ma.masked_array(SQUARE)}}, r'out\["r"\] is a masked array'),
-        ({"f": F.astype(">f8")}, r'found >f8: pass f.astype\("float64"\)'),
+        ({"f": [[1.0, 2.0], [3.0]]}, "f array"),
+        ({"c": 10**400}, "c float64"),
+        ({"out": {"r": np.ma.masked_array(SQUARE)}}, 'out["r"] masked'),
+        ({"f": F.astype(">f8")}, '>f8 f.astype("float64")'),
         (
             {"f": np.broadcast_to(1.0, (HUGE, 1)), "t": np.broadcast_to(1.0, (HUGE, 1))},
-            "no memory for 9,671,406,556,917,033,397,649,",
+            "memory 9,671,406,556,917,033,397,649",
         ),
     ],
 )
 def test_calls(program: tcgen.Program, arrays: dict[str, Any], message: str) -> None:
-    with pytest.raises(TcgenError, match=message):
+    with pytest.raises(TcgenError, match=mentions(message)):
         program(**{"f": F, "t": T, "c": 1.0, **arrays})
 
 
@@ -73,67 +73,67 @@ def test_results_may_overwrite_an_input(name: str, view: Callable[[Any], Any]) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"extents": {"o": 3, 1: 4}}, "extents must be by the names of spaces, found 1"),
-        ({"extents": {"o": 2**63}}, r"above 2\^63 - 1"),
-        ({"memory_limit": "9" * 400}, "more memory than 64 bits can address"),
-        ({"memory_limit": 2**70}, "more memory than 64 bits can address"),
-        ({"memory_limit": True}, "True is not an amount of memory"),
+        ({"extents": {"o": 3, 1: 4}}, "extents names 1"),
+        ({"extents": {"o": 2**63}}, "2^63 - 1"),
+        ({"memory_limit": "9" * 400}, "memory 64 bits"),
+        ({"memory_limit": 2**70}, "memory 64 bits"),
+        ({"memory_limit": True}, "True memory"),
         ({"tune": "no"}, "tune"),
-        ({"machine": {}}, "machine {} is not text such as"),
-        ({"sliced": 3}, "sliced=3: give the name of an input"),
+        ({"machine": {}}, "machine {}"),
+        ({"sliced": 3}, "sliced=3 name input"),
     ],
 )
 def test_options(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TcgenError, match=message):
+    with pytest.raises(TcgenError, match=mentions(message)):
         tcgen.compile(SPEC, target="numpy", **options)
 
 
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda: tcgen.compile("a\0b.spec"), "cannot read 'a.*b.spec'"),
-        (lambda: tcgen.load(None), "None is no path of a folder"),
-        (lambda: tcgen.spec_path(3), "no spec named 3"),
-        (lambda: tcgen.set_threads(10**9), "whole number of 1 to 4096"),
-        (lambda: tcgen.lazy([[1.0], [1.0, 2.0]]), "lazy: this is no array"),
-        (lambda: tcgen.lazy(np.ma.masked_array(F)), "a lazy array has no mask"),
-        (lambda: tcgen.lazy(F.view(np.matrix)), "lazy arrays multiply by elements"),
-        (lambda: tcgen.lazy(SQUARE) * SQUARE.view(np.matrix), "lazy arrays multiply by elements"),
-        (lambda: np.add(tcgen.lazy(F), 1, out=np.zeros(2)), r"shape \(2,\) as out"),
-        (lambda: tcgen.einsum(None, F), "labels of operand 0 must be integers"),
-        (lambda: tcgen.einsum("ij->i", [[1.0], [1.0, 2.0]]), "operand 0 is no array"),
-        (lambda: tcgen.einsum("ij->i", F.astype(str)), "einsum: "),
-        (lambda: tcgen.einsum("ij,jk->ik", F, F.T, dtype="f8,f8"), "einsum: "),
+        (lambda: tcgen.compile("a\0b.spec"), "cannot read"),
+        (lambda: tcgen.load(None), "None path folder"),
+        (lambda: tcgen.spec_path(3), "spec 3"),
+        (lambda: tcgen.set_threads(10**9), "1 4096"),
+        (lambda: tcgen.lazy([[1.0], [1.0, 2.0]]), "lazy array"),
+        (lambda: tcgen.lazy(np.ma.masked_array(F)), "lazy mask"),
+        (lambda: tcgen.lazy(F.view(np.matrix)), "lazy elements"),
+        (lambda: tcgen.lazy(SQUARE) * SQUARE.view(np.matrix), "lazy elements"),
+        (lambda: np.add(tcgen.lazy(F), 1, out=np.zeros(2)), "shape (2,) out"),
+        (lambda: tcgen.einsum(None, F), "labels operand 0 integers"),
+        (lambda: tcgen.einsum("ij->i", [[1.0], [1.0, 2.0]]), "operand 0 array"),
+        (lambda: tcgen.einsum("ij->i", F.astype(str)), "einsum"),
+        (lambda: tcgen.einsum("ij,jk->ik", F, F.T, dtype="f8,f8"), "einsum"),
         (
             lambda: tcgen.einsum("ij,jk,kl", F, F.T, F, optimize=["einsum_path", ("a", 1), (0, 1)]),
-            "none of True, False",
+            "True False",
         ),
-        (lambda: tcgen.contract("ij,jk->ik", F, F.T, np.ones(3)), r"alpha=array.* no.* a number"),
-        (lambda: tcgen.contract("ij,jk->ik", F, F.T, 2.0, 1.0, [[0.0] * 3] * 3), "out must be"),
+        (lambda: tcgen.contract("ij,jk->ik", F, F.T, np.ones(3)), "alpha=array number"),
+        (lambda: tcgen.contract("ij,jk->ik", F, F.T, 2.0, 1.0, [[0.0] * 3] * 3), "out"),
         (
             lambda: tcgen.contract("ij,jk", F, F.T, 2.0, 1.0, np.broadcast_to(0.0, (3, 3))),
-            "out is read-only",
+            "out read-only",
         ),
-        (lambda: tcgen.tensordot(F, F, "ab"), "neither a number of axes nor a pair"),
-        (lambda: tcgen.tensordot(F, F, 1.5), "neither a number of axes nor a pair"),
-        (lambda: tcgen.tensordot(F, F, (0, 1, 2)), "neither a number of axes nor a pair"),
-        (lambda: tcgen.transpose(F, (0, 0)), "transpose: axes="),
-        (lambda: read_spec(3), "a int is no text of a spec"),
-        (lambda: tcgen.from_sympy(None), r"None \(NoneType\) is no expression"),
-        (lambda: tcgen.from_wicked(None), "a NoneType is no list of equations"),
-        (lambda: tcgen.from_pdaggerq(None), "a NoneType is no list of terms"),
-        (lambda: tcgen.from_pdaggerq({"e": None}), "a NoneType is no list of terms"),
-        (lambda: tcgen.from_pdaggerq([1, 2]), "a term is no list of texts"),
-        (lambda: tcgen.from_pdaggerq([[1, 2]]), "a term is no list of texts"),
-        (lambda: tcgen.from_pdaggerq([]), "no terms"),
-        (lambda: tcgen.from_pdaggerq({"e": []}), "no terms"),
-        (lambda: tcgen.jvp(read_spec(SPEC), ["t"]), r"directions=\['t'\]: give a dict"),
-        (lambda: tcgen.jvp(read_spec(SPEC), {"t": "3 x"}), "'3 x' is no name of a tensor"),
+        (lambda: tcgen.tensordot(F, F, "ab"), "number axes pair"),
+        (lambda: tcgen.tensordot(F, F, 1.5), "number axes pair"),
+        (lambda: tcgen.tensordot(F, F, (0, 1, 2)), "number axes pair"),
+        (lambda: tcgen.transpose(F, (0, 0)), "transpose axes="),
+        (lambda: read_spec(3), "int spec"),
+        (lambda: tcgen.from_sympy(None), "None NoneType expression"),
+        (lambda: tcgen.from_wicked(None), "NoneType equations"),
+        (lambda: tcgen.from_pdaggerq(None), "NoneType terms"),
+        (lambda: tcgen.from_pdaggerq({"e": None}), "NoneType terms"),
+        (lambda: tcgen.from_pdaggerq([1, 2]), "term list"),
+        (lambda: tcgen.from_pdaggerq([[1, 2]]), "term list"),
+        (lambda: tcgen.from_pdaggerq([]), "terms"),
+        (lambda: tcgen.from_pdaggerq({"e": []}), "terms"),
+        (lambda: tcgen.jvp(read_spec(SPEC), ["t"]), "directions=['t']"),
+        (lambda: tcgen.jvp(read_spec(SPEC), {"t": "3 x"}), "'3 x' name tensor"),
         (lambda: random_arrays(read_spec(SPEC), {"o": 2, "v": 2}, "int"), "dtype='int'"),
     ],
 )
 def test_functions(mistake: Callable[[], object], message: str) -> None:
-    with pytest.raises(TcgenError, match=message):
+    with pytest.raises(TcgenError, match=mentions(message)):
         mistake()
 
 
@@ -189,11 +189,11 @@ def spec(tmp_path: Path) -> Path:
     ("arguments", "code", "message"),
     [
         (("-e", "o=99999999999999"), 3, "memory"),
-        (("-e", "o=100000", "-e", f"v={10**18}"), 3, "no machine has memory for"),
-        (("-e", f"v={10**30}"), 3, "no machine has memory for"),
-        (("--inputs", "bytes.npz"), 2, "f.txt is no array"),
-        (("--inputs", "no.npz"), 2, "cannot read inputs from no.npz: No such file or directory\n"),
-        (("--output", "x.npz", "--save-inputs", "x.npz"), 2, "give two files"),
+        (("-e", "o=100000", "-e", f"v={10**18}"), 3, "machine memory"),
+        (("-e", f"v={10**30}"), 3, "machine memory"),
+        (("--inputs", "bytes.npz"), 2, "f.txt array"),
+        (("--inputs", "no.npz"), 2, "inputs no.npz"),
+        (("--output", "x.npz", "--save-inputs", "x.npz"), 2, "two files"),
     ],
 )
 def test_runs(
@@ -207,7 +207,7 @@ def test_runs(
     with zipfile.ZipFile("bytes.npz", "w") as file:
         file.writestr("f.txt", "hello")
     result = run("run", spec, "--target", "numpy", *arguments)
-    assert (result.exit_code, message in result.output) == (code, True), result.output
+    assert (result.exit_code, says(result.output, message)) == (code, True), result.output
     assert not Path("x.npz").exists()
 
 
@@ -225,12 +225,12 @@ def test_runs_on_what_is_no_number(spec: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = tmp_path / "deep.json"
     deep.write_text("[" * 100_000)
-    assert "nested too deeply" in run("compile", deep).output
+    assert says(run("compile", deep).output, "nested")
     path = tmp_path / "p.spec"
     path.write_text(SPEC)
     monkeypatch.setenv("TCGEN_DUMP", "plan,modul")
     result = run("compile", path, "--target", "numpy")
-    assert (result.exit_code, "TCGEN_DUMP: 'modul' is not all or one of" in result.output) == (
+    assert (result.exit_code, says(result.output, "TCGEN_DUMP 'modul' all")) == (
         2,
         True,
     )
@@ -241,9 +241,9 @@ def test_other_files_and_variables(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TCGEN_CC", "no-such-cc")
     result = run("run", path)
     assert result.exit_code == 0
-    asked = "no C compiler found (TCGEN_CC or CC asks for 'no-such-cc')"
-    assert f"tcgen: {asked}, using target numpy" in result.output
-    with pytest.warns(UserWarning, match=re.escape(asked)):
+    asked = "C compiler TCGEN_CC CC 'no-such-cc'"
+    assert says(result.output, f"{asked} target numpy")
+    with pytest.warns(UserWarning, match=mentions(asked)):
         tcgen.compile(SPEC)
 
 
@@ -256,22 +256,22 @@ def test_a_compiler_that_does_not_work_is_as_good_as_none(
     broken.chmod(0o755)
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("TCGEN_CC", str(broken))
-    reason = f"the C compiler {broken} failed with exit code 1"
+    reason = f"C compiler {broken} exit code 1"
     result = run("run", spec, "--json")
     assert (result.exit_code, json.loads(result.stdout)["target"]) == (0, "numpy")
-    assert result.stderr == f"tcgen: {reason}, using target numpy\n"
-    assert reason in " ".join(run("doctor").stdout.split())
-    with pytest.warns(UserWarning, match=re.escape(reason)):
+    assert says(result.stderr, f"{reason} target numpy")
+    assert says(run("doctor").stdout, reason)
+    with pytest.warns(UserWarning, match=mentions(reason)):
         tcgen.compile(SPEC)
     result = run("run", spec, "--target", "cpu")
-    assert (result.exit_code, reason in result.stderr) == (3, True)
+    assert (result.exit_code, says(result.stderr, reason)) == (3, True)
 
 
 @pytest.mark.parametrize("command", ["compile", "report", "explain", "run"])
 def test_a_folder_of_anything_else(command: str, tmp_path: Path) -> None:
     result = run(command, tmp_path)
     assert result.exit_code == 2
-    assert "is a folder, but holds no compiled program (no manifest.json)" in result.output
+    assert says(result.output, "folder program manifest.json")
 
 
 def test_what_is_interrupted_leaves_no_half_of_a_file(

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from support import hand_modules as hand
+from support.messages import mentions
 from support.paths import ROOT
 from tcgen.artifact.arena import Block, aligned, place
 from tcgen.artifact.folder import Artifact
@@ -48,7 +49,7 @@ def test_with_files_and_limit() -> None:
     made = artifact().with_files((("explain.txt", "new"), ("a.txt", "b"))).with_memory_limit(5)
     assert made.text("explain.txt") == "new"
     assert made.manifest.memory_limit == 5
-    with pytest.raises(ArtifactError, match=r"has no file nothing\.txt"):
+    with pytest.raises(ArtifactError, match=mentions("nothing.txt")):
         made.text("nothing.txt")
 
 
@@ -56,10 +57,10 @@ def test_saving_where_it_must_not_or_cannot(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("...")
-    with pytest.raises(ArtifactError, match="is not a tcgen artifact, so it is not replaced"):
+    with pytest.raises(ArtifactError, match=mentions("tcgen artifact replaced")):
         artifact().save(precious)
     assert (precious / "thesis.tex").read_text() == "..."
-    with pytest.raises(UnavailableError, match="choose a folder you may write to") as caught:
+    with pytest.raises(UnavailableError, match=mentions("folder write")) as caught:
         artifact().save(precious / "thesis.tex" / "a_tcgen")
     assert caught.value.exit_code == 3
 
@@ -122,14 +123,14 @@ def test_damage_is_found(tmp_path: Path) -> None:
     text = manifest.read_text()
 
     def refused(match: str) -> None:
-        with pytest.raises(ArtifactError, match=match):
+        with pytest.raises(ArtifactError, match=mentions(match)):
             Artifact.load(folder)
 
     source = (folder / "kernels.c").read_text()
     (folder / "kernels.c").write_text(source.replace("2.0", "3.0"))
-    refused(r"kernels.c was changed after it was compiled.*compile the program again")
+    refused("kernels.c changed compile")
     (folder / "kernels.c").unlink()
-    refused(r"kernels.c of the artifact cannot be read")
+    refused("kernels.c read")
     (folder / "kernels.c").write_text(source)
     for damage in (
         "",
@@ -142,12 +143,12 @@ def test_damage_is_found(tmp_path: Path) -> None:
         manifest.write_text(damage)
         refused("corrupted")
     data = json.loads(text)
-    for schema, age in ((0, "an older"), (99, "a newer")):
+    for schema, age in ((0, "older"), (99, "newer")):
         manifest.write_text(json.dumps({**data, "schema": schema}))
-        refused(f"schema {schema}, written by {age} tcgen")
+        refused(f"schema {schema} {age}")
     manifest.unlink()
-    refused(r"is not a tcgen artifact \(it has no manifest.json\)")
-    refused("give the folder that tcgen compile wrote")
+    refused("artifact manifest.json")
+    refused("folder compile")
     manifest.write_text(text)
     assert Artifact.load(folder) == artifact()
 
@@ -158,13 +159,13 @@ def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
     good = encode(artifact("generated").manifest)
     assert decode(Manifest, good, "manifest") == artifact("generated").manifest
     for change, message in (
-        ({"name": 3}, "manifest.name: str is expected"),
-        ({"extra": 1}, "manifest: the fields name, "),
-        ({"buffers": "x"}, "manifest.buffers: a list is expected"),
-        ({"planning_extents": [["o"]]}, r"manifest.planning_extents\[0\]: 2 items are expected"),
-        ({"host_volatile": [{"kind": "jump"}]}, "unknown kind 'jump'"),
+        ({"name": 3}, "manifest.name str"),
+        ({"extra": 1}, "manifest fields name"),
+        ({"buffers": "x"}, "manifest.buffers list"),
+        ({"planning_extents": [["o"]]}, "manifest.planning_extents[0] 2"),
+        ({"host_volatile": [{"kind": "jump"}]}, "kind 'jump'"),
     ):
-        with pytest.raises(TypeError, match=message):
+        with pytest.raises(TypeError, match=mentions(message)):
             decode(Manifest, {**good, **change}, "manifest")
 
 
@@ -206,9 +207,9 @@ def test_an_input_named_out_is_refused() -> None:
     module = hand.module(
         "m", (hand.tensor("out", hand.O), hand.output("y", hand.O)), (hand.Zero("y"),)
     )
-    with pytest.raises(ArgumentError, match="rename the input"):
+    with pytest.raises(ArgumentError, match=mentions("rename input")):
         emit_artifact(module, target="cpu")
-    with pytest.raises(ArgumentError, match="target 'gpu' is not one of cpu, cuda, numpy"):
+    with pytest.raises(ArgumentError, match=mentions("target 'gpu' cpu cuda numpy")):
         emit_artifact(hand.energy(), target="gpu")
 
 
@@ -221,7 +222,7 @@ def test_accumulation_in_the_constant_phase_is_refused() -> None:
         host_constant=(*module.host_constant, *module.host_volatile),
         host_volatile=(),
     )
-    with pytest.raises(VerifyError, match="add writes r in the constant phase"):
+    with pytest.raises(VerifyError, match=mentions("add r constant phase")):
         emit_artifact(wrong, target="numpy")
 
 

@@ -13,6 +13,7 @@ import pytest
 
 import tcgen
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
+from support.messages import says
 from tcgen.cli import run as trial
 from tcgen.compiler.driver import read_system
 
@@ -164,7 +165,7 @@ def test_a_compiled_folder_is_not_compiled_again(tmp_path: Path) -> None:
     assert invoke("compile", MP2, "-e", "o=2", "-e", "v=3", "-o", folder).exit_code == 0
     again = invoke("compile", folder)
     assert again.exit_code == 2
-    assert "is compiled already: give the spec it was made from" in again.stderr
+    assert says(again.stderr, "compiled spec")
     report = json.loads(invoke("report", folder, "--json").stdout)
     assert report["fusion"]["seconds"] is None  # no search was made for it
     assert report["seconds"] == {}
@@ -204,7 +205,7 @@ def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
     system = read_system(path)
     case = trial.random_inputs(system, {"o": 1, "v": 9}, "float64", 0)
     wrong = trial._check(system, case, {"e_t": np.array(1e-3)}, {}, "float64")
-    assert "e_t differs from the interpreter" in wrong
+    assert says(wrong, "e_t interpreter")
 
 
 def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:

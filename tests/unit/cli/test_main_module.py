@@ -11,7 +11,7 @@ _INTERRUPTED_WHILE_LOADING = """
 import builtins, sys
 load = builtins.__import__
 def interrupted(name, *rest):
-    if name == "cli":
+    if name.startswith("cli"):
         raise KeyboardInterrupt
     return load(name, *rest)
 import tcgen.__main__

@@ -13,6 +13,7 @@ import pytest
 
 import tcgen
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
+from support.messages import says
 
 SAYING_WHEN_A_KERNEL_STARTS = """
 from tcgen.cli.commands import main
@@ -37,8 +38,8 @@ def test_run_check_names_a_broken_symmetry(tmp_path: Path) -> None:
     np.savez(inputs, **arrays)
     result = invoke("run", MP2, "--inputs", inputs, "--check")
     assert result.exit_code == 1
-    assert "input g breaks its declared symmetry" in result.stderr
-    assert "deviate by 1.000e+00" in result.stderr
+    assert says(result.stderr, "g symmetry")
+    assert says(result.stderr, "1.000e+00")
 
 
 def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> None:
@@ -58,8 +59,8 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
         folder,
     )
     assert result.exit_code == 3
-    assert "the memory limit is 1,048,576" in result.stderr
-    assert "use the objective peak, which fuses loops and needs" in " ".join(result.stderr.split())
+    assert says(result.stderr, "memory limit 1,048,576")
+    assert says(" ".join(result.stderr.split()), "objective peak")
     assert not folder.exists()
 
 
@@ -67,26 +68,26 @@ def test_memory_limit_refuses_with_the_bytes_of_this_plan(tmp_path: Path) -> Non
     ("args", "code", "message"),
     [
         (["compile", "missing.spec"], 2, "missing.spec"),
-        (["compile", MP2], 2, "no planning extent for space o, v: give -e o=10 -e v=10"),
-        (["compile", MP2, "-e", "o=0", "-e", "v=2"], 2, "planning extent o=0 must be at least 1"),
-        (["compile", MP2, "-e", "o=-3", "-e", "v=2"], 2, "planning extent o=-3"),
-        (["compile", MP2, "-e", "o=two"], 2, "'two' in 'o=two' is not a whole number"),
-        (["compile", MP2, "-e", "o"], 2, "write for example -e o=10"),
-        (["compile", MP2, "-e", "o=2", "-e", "v=2", "-e", "z=2"], 2, "space z is not declared"),
+        (["compile", MP2], 2, "extent o v -e o=10 v=10"),
+        (["compile", MP2, "-e", "o=0", "-e", "v=2"], 2, "extent o=0 1"),
+        (["compile", MP2, "-e", "o=-3", "-e", "v=2"], 2, "extent o=-3"),
+        (["compile", MP2, "-e", "o=two"], 2, "'two' 'o=two'"),
+        (["compile", MP2, "-e", "o"], 2, "-e o=10"),
+        (["compile", MP2, "-e", "o=2", "-e", "v=2", "-e", "z=2"], 2, "space z declared"),
         (["compile", MP2, "-e", "o=2", "-e", "v=2", "--memory-limit", "lots"], 2, "'lots'"),
-        (["compile", MP2, "--target", "abacus"], 2, "'abacus' is not one of"),
+        (["compile", MP2, "--target", "abacus"], 2, "'abacus'"),
         (["run", MP2, "-e", "o=2", "-e", "v=2", "--inputs", "none.npz"], 2, "none.npz"),
-        (["report", "nowhere_tcgen"], 2, "cannot read nowhere_tcgen: No such file"),
+        (["report", "nowhere_tcgen"], 2, "nowhere_tcgen"),
         (
             ["compile", MP2, "-e", "o=2", "-e", "o=3", "-e", "v=2"],
             2,
-            "o is given twice, as 2 and 3",
+            "o twice 2 3",
         ),
-        (["run", MP2, "-e", "o=2", "-e", "v=2", "--random", "-1"], 2, "-1 is not in the range"),
+        (["run", MP2, "-e", "o=2", "-e", "v=2", "--random", "-1"], 2, "-1"),
         (
             ["report", MP2, "-e", "o=2", "-e", "v=2", "--figures", f"{MP2}/figures"],
             3,
-            "cannot write to",
+            "write",
         ),
     ],
 )
@@ -94,7 +95,7 @@ def test_bad_input_gets_a_clear_error(args, code: int, message: str, tmp_path, m
     monkeypatch.chdir(tmp_path)
     result = invoke(*args)
     assert result.exit_code == code, result.output
-    assert message in result.stderr
+    assert says(result.stderr, message)
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())  # nothing half-written
 
@@ -130,23 +131,23 @@ def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -
         result = invoke(command, folder, *options)
         assert result.exit_code == 2
         named = ", ".join(o for o in options if o.startswith("--"))
-        assert f"is compiled already, {named} would change nothing" in result.stderr
+        assert says(result.stderr, f"compiled {named}")
     assert invoke("run", folder, "-e", "o=3", "--memory-limit", "1MB").exit_code == 0
 
 
 @pytest.mark.parametrize(
     ("objective", "advice"),
     [
-        ("none", "try the objective time, which plans for the limit, or use the objective peak"),
-        ("peak", "or try the objective time, which plans for the limit and may compute parts anew"),
-        ("time", "since no plan that tcgen finds needs less"),
+        ("none", "objective time peak"),
+        ("peak", "objective time limit"),
+        ("time", "plan less"),
     ],
 )
 def test_a_limit_that_is_too_small_says_which_objective_to_try(objective: str, advice: str) -> None:
     sizes = ("-e", "o=3", "-e", "v=4", "--target", "numpy", "--memory-limit", "10")
     result = invoke("report", tcgen.spec_path("ccd_spin_orbital"), *sizes, "--objective", objective)
     assert result.exit_code == 3
-    assert advice in " ".join(result.stderr.split())
+    assert says(" ".join(result.stderr.split()), advice)
 
 
 def test_a_folder_that_is_no_artifact_is_not_overwritten(tmp_path: Path) -> None:
@@ -176,9 +177,10 @@ def test_every_symmetry_that_does_not_follow_is_shown_in_the_text(tmp_path: Path
     )
     result = invoke("compile", path, "-o", tmp_path / "x")
     assert result.exit_code == 2
-    assert result.stderr.startswith(f"{path}:5:1: error: the symmetry declared for q")
-    assert "    q[i,j] = A[i,j]\n    ^\n    write the missing P or S" in result.stderr
-    assert f"{path}:6:1: error: the symmetry declared for w, w[j,i] = -w[i,j]" in result.stderr
+    assert result.stderr.startswith(f"{path}:5:1: error: ")
+    assert says(result.stderr, "symmetry q write P S")
+    assert "    q[i,j] = A[i,j]\n    ^\n" in result.stderr
+    assert says(result.stderr, f"{path}:6:1 symmetry w w[j,i] -w[i,j]")
     assert not (tmp_path / "x").exists()
 
 
@@ -200,9 +202,9 @@ def test_a_failing_compiler_exits_3_and_keeps_its_whole_log(tmp_path: Path, monk
     assert result.exit_code == 3
     assert result.stdout == ""
     assert result.stderr.startswith("tcgen: error: the C compiler ")
-    assert "failed with exit code 7" in result.stderr
+    assert says(result.stderr, "exit code 7")
     (log,) = (tmp_path / "cache" / "logs").glob("*.log")
-    assert f"full log and source: {log}" in result.stderr
+    assert says(result.stderr, f"log {log}")
     assert "kernels.c:300: error: no 300" in log.read_text()
     assert not (tmp_path / "x").exists()
 
@@ -284,7 +286,5 @@ def test_inputs_that_are_no_npz_are_refused(content: bytes | None, tmp_path: Pat
             file.write(content)
     result = invoke("run", MP2, "-e", "o=3", "-e", "v=4", "--inputs", path)
     assert result.exit_code == 2
-    assert result.stderr == (
-        f"tcgen: error: cannot read inputs from {path}: it is no .npz file, "
-        f"write it with numpy.savez\n"
-    )
+    assert says(result.stderr, f"error inputs {path} .npz numpy.savez")
+    assert result.stderr.count("\n") == 1

@@ -15,6 +15,7 @@ import tcgen
 import tcgen.emit
 from support import hand_modules as hand
 from support.command_line import invoke
+from support.messages import mentions, says
 from tcgen.compiler import timings as way_times
 from tcgen.compiler.autotune import Choice, tune
 from tcgen.compiler.driver import Compilation, compile_system
@@ -380,7 +381,7 @@ def test_the_command_line(measured: list[str], tmp_path: Path) -> None:
     assert info["times"] == len(times_kept()) > 0
     refused = invoke("run", folder, "--tune")
     assert refused.exit_code == 2
-    assert "--tune would change nothing" in refused.stderr
+    assert says(refused.stderr, "--tune nothing")
     cleared = invoke("cache", "clear").stdout
     assert f"and {info['times']} times" in cleared
     assert times_kept() == ()
@@ -388,17 +389,17 @@ def test_the_command_line(measured: list[str], tmp_path: Path) -> None:
 
 def test_targets_without_ways_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for target in ("numpy", "cuda"):
-        with pytest.raises(ArgumentError, match=f"the target here is {target}: compile for"):
+        with pytest.raises(ArgumentError, match=mentions(f"target {target}")):
             tcgen.compile("ij,jk->ik", extents={"i": 2, "j": 2, "k": 2}, target=target, tune=True)
     spec = tmp_path / "r.spec"
     spec.write_text(SPEC)
     assert invoke("compile", spec, "--target", "numpy", "--tune").exit_code == 2
     monkeypatch.setenv("TCGEN_CC", "/no/such/compiler")
-    with pytest.raises(BuildError, match="no C compiler found"):
+    with pytest.raises(BuildError, match=mentions("C compiler")):
         tcgen.compile(SPEC, tune=True)
     refused = invoke("compile", spec, "--tune")
     assert refused.exit_code == 3
-    assert "no C compiler found" in refused.stderr
+    assert says(refused.stderr, "C compiler")
 
 
 def test_einsum_is_tuned_where_the_environment_says_so(
@@ -412,7 +413,7 @@ def test_einsum_is_tuned_where_the_environment_says_so(
         np.testing.assert_allclose(tcgen.einsum("ij,jk->ik", x, y), x @ y, rtol=1e-12)
     assert len(times_kept()) == 2
     monkeypatch.setenv("TCGEN_EINSUM_TUNE", "yes")
-    with pytest.raises(ArgumentError, match="TCGEN_EINSUM_TUNE='yes' is not 0 or 1"):
+    with pytest.raises(ArgumentError, match=mentions("TCGEN_EINSUM_TUNE='yes' 0 1")):
         tcgen.einsum("ij,jk->ik", np.ones((9, 9)), np.ones((9, 9)))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.messages import mentions
 from tcgen.options import parse_bytes
 
 TRACE = "space o\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"
@@ -24,30 +25,30 @@ def test_integers_of_numpy_are_extents_and_bytes() -> None:
 @pytest.mark.parametrize(
     ("option", "error", "message"),
     [
-        ({"extents": {"o": "x"}}, tcgen.TcgenError, "extent o='x' is not a whole number"),
-        ({"extents": {"o": 3.0}}, ValueError, r"extent o=3\.0 is not a whole number"),
-        ({"extents": [("o", 3)]}, ValueError, "extents must be a dict such as"),
-        ({"extents": {"o": -1}}, ValueError, "planning extent o=-1 must be at least 1"),
-        ({"memory_limit": 1e9}, TypeError, "1000000000.0 is not an amount of memory"),
-        ({"memory_limit": -1}, TypeError, "-1 is not an amount of memory"),
-        ({"memory_limit": "8 parsec"}, TypeError, "'8 parsec' is not an amount of memory"),
-        ({"effort": 0}, TypeError, "effort 0 is not a whole number of at least 1"),
-        ({"effort": "much"}, TypeError, "effort 'much' is not"),
-        ({"effort": True}, TypeError, "effort True is not a whole number"),
-        ({"extents": {"o": True}}, ValueError, "extent o=True is not a whole number"),
-        ({"dtype": float}, TypeError, "dtype <class 'float'> is not one of float64"),
-        ({"dtype": np.dtype("f4")}, TypeError, r"dtype dtype\('float32'\) is not one of float64"),
-        ({"optimize": "no"}, TypeError, "optimize='no' is neither True nor False"),
-        ({"pareto": 1}, TypeError, "pareto=1 is neither True nor False"),
-        ({"machine": {"flops": 1}}, TypeError, "is not text such as 'flops=2e11"),
-        ({"machine": "flops=2e11"}, TypeError, "change nothing for the objective none: choose"),
-        ({"sliced": "ff"}, TypeError, "sliced input ff: there is no input of that name"),
+        ({"extents": {"o": "x"}}, tcgen.TcgenError, "o='x' whole number"),
+        ({"extents": {"o": 3.0}}, ValueError, "o=3.0 whole number"),
+        ({"extents": [("o", 3)]}, ValueError, "extents dict"),
+        ({"extents": {"o": -1}}, ValueError, "extent o=-1 1"),
+        ({"memory_limit": 1e9}, TypeError, "1000000000.0 memory"),
+        ({"memory_limit": -1}, TypeError, "-1 memory"),
+        ({"memory_limit": "8 parsec"}, TypeError, "'8 parsec' memory"),
+        ({"effort": 0}, TypeError, "effort 0 1"),
+        ({"effort": "much"}, TypeError, "effort 'much'"),
+        ({"effort": True}, TypeError, "effort True"),
+        ({"extents": {"o": True}}, ValueError, "o=True"),
+        ({"dtype": float}, TypeError, "dtype <class 'float'> float64"),
+        ({"dtype": np.dtype("f4")}, TypeError, "dtype dtype('float32') float64"),
+        ({"optimize": "no"}, TypeError, "optimize='no' True False"),
+        ({"pareto": 1}, TypeError, "pareto=1 True False"),
+        ({"machine": {"flops": 1}}, TypeError, "flops=2e11"),
+        ({"machine": "flops=2e11"}, TypeError, "objective none"),
+        ({"sliced": "ff"}, TypeError, "sliced input ff"),
     ],
 )
 def test_options_that_cannot_be_used(
     option: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=message) as caught:
+    with pytest.raises(error, match=mentions(message)) as caught:
         tcgen.compile(TRACE, **{"extents": {"o": 3}, "target": "numpy", **option})
     assert isinstance(caught.value, tcgen.TcgenError)
 
@@ -55,7 +56,7 @@ def test_options_that_cannot_be_used(
 def test_extents_of_a_peak_are_checked() -> None:
     program = tcgen.compile(TRACE, extents={"o": 3}, target="numpy")
     for extents in ({"v": 3}, {"o": -1}):
-        with pytest.raises(tcgen.TcgenError, match="give extents of at least 0 for o"):
+        with pytest.raises(tcgen.TcgenError, match=mentions("extents 0 o")):
             program.peak_bytes(extents)
 
 

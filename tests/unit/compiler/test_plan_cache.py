@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from support.messages import mentions
 from tcgen.compiler import plan_cache
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.compiler.plan_cache import plans_kept
@@ -110,7 +111,7 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     files(tmp_path)
     assert plans_kept() == ()
     monkeypatch.setenv("TCGEN_PLAN_CACHE", "yes")
-    with pytest.raises(ArgumentError, match="TCGEN_PLAN_CACHE='yes' is not 0 or 1"):
+    with pytest.raises(ArgumentError, match=mentions("TCGEN_PLAN_CACHE='yes' 0 1")):
         files(tmp_path)
 
 

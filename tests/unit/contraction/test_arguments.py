@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -45,18 +46,18 @@ def test_optimize(optimize: Any) -> None:
 @pytest.mark.parametrize(
     ("optimize", "error", "said"),
     [
-        ("best", PathNameError, "^optimize='best' names no order of contraction"),
-        (("best", 3), PathNameError, "optimize='best' names no order"),
-        (("greedy", "3"), ArgumentError, "is none of True, False"),
-        (3, ArgumentError, "optimize=3 is none"),
-        ([(0, 1)], ArgumentError, "is none of True"),
-        (["einsum_path", (0, 1)], PathError, r"leaves 2 arrays of 3: it must end at 1"),
-        (["einsum_path"], PathError, "leaves 3 arrays"),
-        (["einsum_path", (0, 3)], PathError, "there are 3 arrays then"),
+        ("best", PathNameError, "optimize='best' order"),
+        (("best", 3), PathNameError, "optimize='best' names order"),
+        (("greedy", "3"), ArgumentError, "True False"),
+        (3, ArgumentError, "optimize=3"),
+        ([(0, 1)], ArgumentError, "True"),
+        (["einsum_path", (0, 1)], PathError, "2 3 1"),
+        (["einsum_path"], PathError, "3 arrays"),
+        (["einsum_path", (0, 3)], PathError, "3 arrays"),
     ],
 )
 def test_wrong_optimize(optimize: Any, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=mentions(said)):
         tcgen.einsum("ij,jk,lk->il", A, B, B, optimize=optimize)
 
 
@@ -88,36 +89,36 @@ def test_what_numpy_says_of_optimize(optimize: Any, count: int) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        ((), EinsumError, "needs subscripts and at least one operand"),
-        (("",), EinsumError, "at least one operand"),
-        (("i,j", A[0]), EinsumError, "subscripts for 2 operands, but 1 were given"),
-        (("ij->il", A), EinsumError, r"output label 'l' is on no operand \(labels: i, j\)"),
-        (("ij->ii", A), EinsumError, "output label 'i' stands there more than once"),
-        (("i", A), EinsumError, "operand 0 has 2 axes, but only the labels 'i'"),
-        (("ijk", A), EinsumError, "operand 0 has 2 axes, but too many labels"),
-        (("i%", A), EinsumError, "'%' in operand 0 is no label"),
-        (("i.j", A), EinsumError, "'.' that is not part of one ellipsis"),
-        (("......", A), EinsumError, "not part of one ellipsis"),
-        (("ij->i->j", A), EinsumError, "the output follows one '->'"),
-        (("ij- >i", A), EinsumError, "the output follows one '->'"),
-        (("ij->i,j", A), EinsumError, "the output has a comma"),
-        (("i...->i", A), EinsumError, "stands for 1 axes, which the output leaves out"),
-        (("ii", A), ShapeError, r"'i' repeats on operand 0 of shape \(2, 3\)"),
+        ((), EinsumError, "subscripts operand"),
+        (("",), EinsumError, "operand"),
+        (("i,j", A[0]), EinsumError, "subscripts 2 operands 1"),
+        (("ij->il", A), EinsumError, "output label 'l' operand i j"),
+        (("ij->ii", A), EinsumError, "output label 'i' once"),
+        (("i", A), EinsumError, "operand 0 2 axes labels 'i'"),
+        (("ijk", A), EinsumError, "operand 0 2 axes labels"),
+        (("i%", A), EinsumError, "'%' operand 0 label"),
+        (("i.j", A), EinsumError, "'.' ellipsis"),
+        (("......", A), EinsumError, "ellipsis"),
+        (("ij->i->j", A), EinsumError, "output '->'"),
+        (("ij- >i", A), EinsumError, "output '->'"),
+        (("ij->i,j", A), EinsumError, "output comma"),
+        (("i...->i", A), EinsumError, "1 axes output"),
+        (("ii", A), ShapeError, "'i' operand 0 shape (2, 3)"),
         (
             ("ij,jk", A, A),
             ShapeError,
-            r"'j' has extent 2 on axis 0 of operand 1 \(shape \(2, 3\)\), but extent 3 on axis 1",
+            "'j' extent 2 axis 0 operand 1 (2, 3) 3",
         ),
-        (("...,...", A, A.T), ShapeError, r"'...\[-2\]' has extent 3"),
-        ((A, 0), ArgumentError, "labels of operand 0 must be a list of integers, found int"),
-        ((A, [0.5, 1]), ArgumentError, "must be integers or Ellipsis, found 0.5"),
-        ((A, [True, 1]), ArgumentError, "must be integers or Ellipsis, found True"),
-        ((A, [0, 52]), EinsumError, "label 52 of operand 0 is not in 0 to 51"),
-        ((A, [..., ...]), EinsumError, "more than one Ellipsis"),
+        (("...,...", A, A.T), ShapeError, "'...[-2]' extent 3"),
+        ((A, 0), ArgumentError, "labels operand 0 integers int"),
+        ((A, [0.5, 1]), ArgumentError, "integers Ellipsis 0.5"),
+        ((A, [True, 1]), ArgumentError, "integers Ellipsis True"),
+        ((A, [0, 52]), EinsumError, "label 52 operand 0 51"),
+        ((A, [..., ...]), EinsumError, "one Ellipsis"),
     ],
 )
 def test_wrong_calls(arguments: tuple[Any, ...], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=mentions(said)):
         tcgen.einsum(*arguments)
     with pytest.raises((ValueError, TypeError)) as numpys:
         np.einsum(*arguments)
@@ -127,30 +128,30 @@ def test_wrong_calls(arguments: tuple[Any, ...], error: type[Exception], said: s
 @pytest.mark.parametrize(
     ("keywords", "error", "said"),
     [
-        ({"out": [0]}, ArgumentError, "out must be a NumPy array, found list"),
+        ({"out": [0]}, ArgumentError, "out NumPy list"),
         (
             {"out": np.zeros(3)},
             ShapeError,
-            r"out has shape \(3,\), but the result has shape \(2, 4",
+            "out shape (3,) result (2, 4)",
         ),
-        ({"out": np.zeros((2, 5))}, ShapeError, r"out has shape \(2, 5\)"),
-        ({"out": np.zeros((2, 4), "f4")}, DtypeError, "could not be cast.*casting='unsafe'"),
-        ({"dtype": "f4"}, DtypeError, "could not be cast.*cast the operands"),
+        ({"out": np.zeros((2, 5))}, ShapeError, "out shape (2, 5)"),
+        ({"out": np.zeros((2, 4), "f4")}, DtypeError, "cast casting='unsafe'"),
+        ({"dtype": "f4"}, DtypeError, "cast operands"),
         ({"dtype": "no type"}, DtypeError, "dtype='no type'"),
         ({"casting": "always"}, EinsumError, "casting"),
-        ({"order": "W"}, EinsumError, "order='W' is none of"),
-        ({"memory_limit": "lots"}, ArgumentError, "not an amount of memory"),
+        ({"order": "W"}, EinsumError, "order='W'"),
+        ({"memory_limit": "lots"}, ArgumentError, "memory"),
     ],
 )
 def test_wrong_keywords(keywords: dict[str, Any], error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=mentions(said)):
         tcgen.einsum("ij,jk", A, B, **keywords)
 
 
 def test_read_only_out() -> None:
     out = np.zeros((2, 4))
     out.flags.writeable = False
-    with pytest.raises(EinsumError, match="out is read-only"):
+    with pytest.raises(EinsumError, match=mentions("out read-only")):
         tcgen.einsum("ij,jk", A, B, out=out)
 
 
@@ -167,13 +168,13 @@ def test_arrays_of_a_gpu_are_refused() -> None:
 def test_wrong_orders_are_wrong_as_in_numpy(order: Any) -> None:
     with pytest.raises((TypeError, ValueError)) as numpys:
         np.einsum("ij,jk->ki", A, B, order=order)
-    with pytest.raises(TcgenError, match="is none of 'C', 'F', 'A' and 'K'") as ours:
+    with pytest.raises(TcgenError, match=mentions("'C' 'F' 'A' 'K'")) as ours:
         tcgen.einsum("ij,jk->ki", A, B, order=order)
     assert isinstance(ours.value, numpys.type)
 
 
 def test_ragged_operands_are_a_value_error() -> None:
-    with pytest.raises(ValueError, match="operand 1 is no array"):
+    with pytest.raises(ValueError, match=mentions("operand 1 array")):
         tcgen.einsum("i,i->", [1.0, 2.0], [[1.0], [2.0, 3.0]])
 
 

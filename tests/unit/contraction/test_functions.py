@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import tcgen
 import tcgen.compiler.api
+from support.messages import mentions, says
 from tcgen.contraction.programs import _default_target
 from tcgen.errors import (
     ArgumentError,
@@ -55,7 +56,7 @@ def test_a_compiler_that_was_asked_for_and_is_missing_is_named(
 ) -> None:
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
-    with pytest.warns(RuntimeWarning, match="'no-such-compiler'.*NumPy computes"):
+    with pytest.warns(RuntimeWarning, match=mentions("'no-such-compiler' NumPy")):
         found = tcgen.einsum("ij,jk->ik", A, B)
     np.testing.assert_allclose(found, A @ B)
 
@@ -71,7 +72,7 @@ def test_a_compiler_that_does_not_work_is_named(
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.delenv("TCGEN_CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.warns(RuntimeWarning, match="cc failed with exit code 1: NumPy computes"):
+    with pytest.warns(RuntimeWarning, match=mentions("cc exit code 1 NumPy")):
         found = tcgen.einsum("ij,jk->ik", A, B)
     np.testing.assert_allclose(found, A @ B)
 
@@ -80,13 +81,13 @@ def test_wishes_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_EINSUM_TUNE", "1")  # of no use to NumPy, and no mistake
     np.testing.assert_allclose(tcgen.einsum("ij,jk->ik", A, B), A @ B)
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cuda")
-    with pytest.raises(ArgumentError, match="TCGEN_EINSUM_TARGET='cuda' is not cpu or numpy"):
+    with pytest.raises(ArgumentError, match=mentions("TCGEN_EINSUM_TARGET='cuda' cpu numpy")):
         tcgen.einsum("ij,jk->ik", A, B)
 
 
 def test_no_more_threads_than_a_system_can_start() -> None:
     assert used_threads(2) == 2
-    with pytest.raises(ArgumentError, match="OMP_NUM_THREADS asks for 4097 threads: give at most"):
+    with pytest.raises(ArgumentError, match=mentions("OMP_NUM_THREADS 4097 threads")):
         used_threads(4097)
 
 
@@ -98,7 +99,7 @@ def test_tiny_calls_are_delegated_and_the_report_says_so(monkeypatch: pytest.Mon
     report = tcgen.einsum_report()
     assert routes() == [("kernel", "numpy"), ("numpy", "tiny")]
     assert (report.kernel_calls, report.numpy_calls) == (1, 1)
-    assert "1 calls ran generated code, 1 were delegated to NumPy" in str(report)
+    assert says(str(report), "1 generated NumPy")
     assert "ij,jk->ik" in str(report)
 
 
@@ -163,13 +164,13 @@ def test_numpy_can_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("MIN_FLOPS", "many", "no number of flops"),
-        ("TARGET", "gpu", "is not cpu or numpy"),
+        ("MIN_FLOPS", "many", "flops"),
+        ("TARGET", "gpu", "cpu numpy"),
     ],
 )
 def test_wrong_settings(name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(f"TCGEN_EINSUM_{name}", value)
-    with pytest.raises(ArgumentError, match=said):
+    with pytest.raises(ArgumentError, match=mentions(said)):
         tcgen.einsum("ij,jk", A, B)
 
 
@@ -189,7 +190,7 @@ def test_more_labels_than_letters() -> None:
 def test_more_labels_than_letters_on_integers() -> None:
     letters = [chr(0x4E00 + n) for n in range(60)]
     text = ",".join(a + b for a, b in itertools.pairwise(letters))
-    with pytest.raises(EinsumError, match=r"60 labels on int64 arrays: NumPy.*takes 52"):
+    with pytest.raises(EinsumError, match=mentions("60 labels int64 NumPy 52")):
         tcgen.einsum(text, *[np.ones((1, 1), int)] * 59)
 
 
@@ -200,7 +201,7 @@ def test_memory_limit() -> None:
     text = "xac,xbd,ijcd->ijab"
     expected = np.einsum(text, b, b, t, optimize=True)
     result = 8 * expected.size
-    with pytest.raises(MemoryLimitError, match="this plan needs") as refused:
+    with pytest.raises(MemoryLimitError, match=mentions("plan")) as refused:
         tcgen.einsum(text, b, b, t, memory_limit=result - 1)
     assert "objective" not in str(refused.value)  # which a call of einsum does not choose
     path = ["einsum_path", (0, 1), (0, 1)]
@@ -218,7 +219,7 @@ def test_memory_limit() -> None:
 
 
 def test_memory_limit_needs_a_kernel() -> None:
-    with pytest.raises(DtypeError, match="memory_limit needs generated code: no kernels for int64"):
+    with pytest.raises(DtypeError, match=mentions("memory_limit int64")):
         tcgen.einsum("i,i", np.arange(3), np.arange(3), memory_limit="1MiB")
 
 
@@ -363,11 +364,11 @@ def test_contract_of_complex_numbers() -> None:
 
 
 def test_contract_refuses() -> None:
-    with pytest.raises(ArgumentError, match=r"beta=1\.0 scales what out holds"):
+    with pytest.raises(ArgumentError, match=mentions("beta=1.0 out")):
         tcgen.contract("ij,jk->ik", A, B, beta=1.0)
-    with pytest.raises(ShapeError, match=r"out has shape \(3,\), the result \(2, 4\)"):
+    with pytest.raises(ShapeError, match=mentions("out shape (3,) (2, 4)")):
         tcgen.contract("ij,jk->ik", A, B, alpha=2.0, out=np.zeros(3))
-    with pytest.raises(EinsumError, match="subscripts for 3 operands"):
+    with pytest.raises(EinsumError, match=mentions("subscripts 3 operands")):
         tcgen.contract("ij,jk,kl->il", A, B)
 
 
@@ -397,11 +398,11 @@ def test_tensordot(data: st.DataObject) -> None:
 
 
 def test_tensordot_refuses() -> None:
-    with pytest.raises(ShapeError, match="axis 0 of shape"):
+    with pytest.raises(ShapeError, match=mentions("axis 0 shape")):
         tcgen.tensordot(A, A, axes=(0, 1))
-    with pytest.raises(EinsumError, match=r"axes \[5\] do not exist in shape \(2, 3\)"):
+    with pytest.raises(EinsumError, match=mentions("axes [5] shape (2, 3)")):
         tcgen.tensordot(A, A, axes=(5, 0))
-    with pytest.raises(EinsumError, match="as many, each given once"):
+    with pytest.raises(EinsumError, match=mentions("axes once")):
         tcgen.tensordot(A, A, axes=([0, 1], [0]))
 
 
@@ -430,11 +431,11 @@ def test_compile_subscripts() -> None:
 
 
 def test_compile_subscripts_refuses() -> None:
-    with pytest.raises(ExtentError, match="no planning extent for space i, j"):
+    with pytest.raises(ExtentError, match=mentions("extent i j")):
         tcgen.compile("ij,j->i", target="numpy")
-    with pytest.raises(EinsumError, match="without arrays nothing shows how many axes"):
+    with pytest.raises(EinsumError, match=mentions("arrays axes")):
         tcgen.compile("...i,i->...", target="numpy")
-    with pytest.raises(EinsumError, match="output label 'z' is on no operand"):
+    with pytest.raises(EinsumError, match=mentions("output label 'z' operand")):
         tcgen.compile("ij,jk->iz", target="numpy")
     with pytest.raises(tcgen.TcgenError, match=r"no,such\.spec"):
         tcgen.compile("no,such.spec", target="numpy")
@@ -443,7 +444,7 @@ def test_compile_subscripts_refuses() -> None:
 @pytest.mark.parametrize("factor", ["2", None, [1.0, "x"]])
 def test_factors_of_contract_are_numbers(factor: object) -> None:
     a = np.eye(2)
-    with pytest.raises(ArgumentError, match="is not a number"):
+    with pytest.raises(ArgumentError, match=mentions("number")):
         tcgen.contract("ij,jk->ik", a, a, alpha=factor)
-    with pytest.raises(ArgumentError, match="is not a number"):
+    with pytest.raises(ArgumentError, match=mentions("number")):
         tcgen.contract("ij,jk->ik", a, a, beta=factor, out=np.zeros((2, 2)))

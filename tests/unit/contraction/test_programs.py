@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError
 
 pytestmark = pytest.mark.usefixtures("generated_einsum")
@@ -62,5 +63,5 @@ def test_programs_that_were_not_called_for_longest_go(monkeypatch: pytest.Monkey
     tcgen.einsum("ij,jk->ki", square, square)
     assert tcgen.einsum_report().programs - before == 4
     monkeypatch.setenv("TCGEN_EINSUM_PROGRAMS", "few")
-    with pytest.raises(ArgumentError, match="TCGEN_EINSUM_PROGRAMS='few' is no number of programs"):
+    with pytest.raises(ArgumentError, match=mentions("TCGEN_EINSUM_PROGRAMS='few'")):
         tcgen.einsum("ij,kj->ki", square, square)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support import hand_modules as hand
+from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.emit.c.expressions import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
@@ -192,7 +193,7 @@ def test_literals_are_the_nearest_numbers() -> None:
     assert literal(Fraction(0.1) + Fraction(0.2), "float64") == "0.30000000000000004"
     assert float(literal(Fraction(2, 3), "float64")) == 2 / 3
     assert literal(Fraction(-1, 3), "float32") == "-0.3333333333333333f"
-    with pytest.raises(VerifyError, match="does not fit a float64"):
+    with pytest.raises(VerifyError, match=mentions("float64")):
         literal(Fraction(10**400), "float64")
 
 
@@ -212,9 +213,9 @@ def test_names_are_legal_and_unique() -> None:
 
 
 def test_templates_are_filled_exactly() -> None:
-    with pytest.raises(VerifyError, match=r"c/phase.c has the places body, phase, but the values"):
+    with pytest.raises(VerifyError, match=mentions("c/phase.c body phase")):
         fill("c/phase.c", phase="x")
-    with pytest.raises(VerifyError, match="are body, more, phase"):
+    with pytest.raises(VerifyError, match=mentions("body more phase")):
         fill("c/phase.c", phase="x", body="y", more="z")
     with pytest.raises(UnavailableError, match=r"neither at .*tcgen/templates/no nor at .*/no:"):
         template_text("no")

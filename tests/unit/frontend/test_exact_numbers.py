@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from support.messages import mentions
 from tcgen.errors import SpecError
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.frontend.spec.reader import read_spec
@@ -13,14 +14,14 @@ from tcgen.frontend.terms.reader import read_terms
 from tcgen.interp import evaluate_system
 
 HEAD = "space o = 2\nindex i : o\ninput x[o]\n"
-RANGE = "outside the range of floating-point numbers"
+RANGE = "outside range"
 
 
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ("9" * 5000, "has more than 1000 digits"),
-        ("0." + "1" * 5000, "has more than 1000 digits"),
+        ("9" * 5000, "1000 digits"),
+        ("0." + "1" * 5000, "1000 digits"),
         ("1e999999999", RANGE),
         ("1e-999999999", RANGE),
         ("1e309", RANGE),
@@ -29,43 +30,43 @@ RANGE = "outside the range of floating-point numbers"
         ("1e300/1e-300", RANGE),
         ("10**1000", RANGE),
         ("(1e-300)**1000", RANGE),
-        ("((1 + 1e-9)**1000)**1000", "a ratio of numbers with more than 1000 digits"),
+        ("((1 + 1e-9)**1000)**1000", "ratio 1000 digits"),
         ("(((9**1000)**1000)**1000)", RANGE),
         ("cos(1e300*1e300)", RANGE),
     ],
 )
 def test_in_an_equation(number: str, message: str) -> None:
-    with pytest.raises(SpecError, match=message) as caught:
+    with pytest.raises(SpecError, match=mentions(message)) as caught:
         read_spec(f"{HEAD}output e\ne = {number}*x[i]*x[i]\n", "n.spec")
     assert str(caught.value).startswith("n.spec:5:")
 
 
 @pytest.mark.parametrize("number", ["1e999999999", "9" * 5000, "1e300/1e-300", "-1e400"])
 def test_as_a_default(number: str) -> None:
-    with pytest.raises(SpecError, match=f"{RANGE}|more than 1000 digits"):
+    with pytest.raises(SpecError, match=f"{mentions(RANGE)}|1000 digits"):
         read_spec(f"{HEAD}input s = {number}\noutput e\ne = s*x[i]*x[i]\n")
 
 
 @pytest.mark.parametrize("extent", ["1e999999999", "9" * 5000, "9223372036854775808", "0", "1.5"])
 def test_as_an_extent(extent: str) -> None:
-    with pytest.raises(SpecError, match="is not a whole number of 1 to 2\\^63 - 1"):
+    with pytest.raises(SpecError, match=mentions("whole number 1 2^63 - 1")):
         read_spec(f"space o = {extent}\nindex i : o\ninput x[o]\noutput e\ne = x[i]*x[i]\n")
 
 
 def test_as_an_exponent() -> None:
-    with pytest.raises(SpecError, match="has more than 1000 digits"):
+    with pytest.raises(SpecError, match=mentions("1000 digits")):
         read_spec(f"{HEAD}output e\ne = x[i]**{'9' * 5000}*x[i]\n")
 
 
 @pytest.mark.parametrize("coef", ['"1e999999999"', "1e999", '"1/' + "9" * 5000 + '"', "9" * 5000])
 def test_in_a_term_list(coef: str) -> None:
     text = '{"targets": [{"out": "e", "terms": [{"coef": %s, "factors": ["x[i]", "x[i]"]}]}]}'
-    with pytest.raises(SpecError, match=r"is no number that a program can hold|no JSON"):
+    with pytest.raises(SpecError, match=r"number|JSON"):
         read_terms(text % coef, "e.json")
 
 
 def test_in_printed_equations() -> None:
-    with pytest.raises(SpecError, match="is no number"):
+    with pytest.raises(SpecError, match=mentions("number")):
         from_pdaggerq({"e": [["1e999999999", "f(i,a)", "t1(a,i)"]]})
     line = {
         "target": {"name": "e", "indices": [], "classes": [], "is_intermediate": False},
@@ -74,7 +75,7 @@ def test_in_printed_equations() -> None:
         "coeff_rational": "1e999999999",
         "operands": [{"name": "t1", "indices": ["a", "i"], "classes": ["v", "o"]}],
     }
-    with pytest.raises(SpecError, match=RANGE):
+    with pytest.raises(SpecError, match=mentions(RANGE)):
         from_pdaggerq(json.dumps(line))
 
 

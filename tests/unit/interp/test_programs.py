@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from support.messages import mentions
 from tcgen.errors import ArgumentError, ShapeError
 from tcgen.interp import evaluate_program
 from tcgen.ir.expr import Call, Const, Delta, Quot, Sum
@@ -138,9 +139,9 @@ def test_accumulating_packed_output_in_stored_order() -> None:
         evaluate_program(p, {"y": b}, EXTENTS, out={"r": start})["r"], expected
     )
     assert (start == 1).all()
-    with pytest.raises(ArgumentError, match="output r accumulates"):
+    with pytest.raises(ArgumentError, match=mentions("output r accumulates")):
         evaluate_program(p, {"y": b}, EXTENTS)
-    with pytest.raises(ShapeError, match=r"r\[v,\(o,o\)\] must have shape \(2, 6\)"):
+    with pytest.raises(ShapeError, match=mentions("shape (2, 6)")):
         evaluate_program(p, {"y": b}, EXTENTS, out={"r": np.ones((6, 2))})
 
 

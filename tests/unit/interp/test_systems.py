@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
+from support.messages import mentions
 from tcgen.errors import ArgumentError, ExtentError, ShapeError
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Call, Const, Delta, Pow, Prod, Quot, Sum
@@ -333,7 +333,7 @@ def test_outputs_come_in_stored_order_and_packed() -> None:
     expected = start + np.array([dense[p, q] for p in range(3) for q in range(p + 1)])
     check(s, {"yy": a}, expected, out={"r": start})
     assert start.tolist() == np.arange(12.0).reshape(6, 2).tolist()
-    with pytest.raises(ArgumentError, match=r'pass out=\{"r": array\}'):
+    with pytest.raises(ArgumentError, match=mentions('out={"r": array}')):
         evaluate_system(s, {"yy": a}, EXTENTS)
     anti = tensor("r", "oo", Role.OUTPUT, storage=Storage((), (Packing(0, True),)))
     s = system(
@@ -428,21 +428,21 @@ def test_real_tensors_stay_real() -> None:
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
-        ({}, ArgumentError, "input x is missing"),
-        ({"x": np.eye(3), "y2": 1}, ArgumentError, "y2: no such input; inputs are x"),
+        ({}, ArgumentError, "x missing"),
+        ({"x": np.eye(3), "y2": 1}, ArgumentError, "y2 x"),
         (
             {"x": np.eye(4)},
             ShapeError,
-            "x[o,o] must have shape (3, 3) at these extents, found (4, 4)",
+            "x[o,o] (3, 3) (4, 4)",
         ),
-        ({"x": lambda out, ranges: None}, ArgumentError, "only generated inputs can be"),
+        ({"x": lambda out, ranges: None}, ArgumentError, "generated"),
     ],
 )
 def test_what_the_caller_did_wrong(arrays: dict, error: type[Exception], message: str) -> None:
     s = one_term("o", "i", "1", ref(x, "ii"))
-    with pytest.raises(error, match=re.escape(message)):
+    with pytest.raises(error, match=mentions(message)):
         evaluate_system(s, arrays, EXTENTS)
-    with pytest.raises(ExtentError, match="extent of space v is missing: give v="):
+    with pytest.raises(ExtentError, match=mentions("extent v v=")):
         evaluate_system(s, arrays, {"o": 3})
-    with pytest.raises(ExtentError, match="x=-1 is negative"):
+    with pytest.raises(ExtentError, match=mentions("x=-1 negative")):
         evaluate_system(s, arrays, EXTENTS | {"x": -1})

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as delayed_run
 from tcgen.lazy_arrays.equations import delayed_system
@@ -225,7 +226,7 @@ def test_results_asked_for_together_are_one_program() -> None:
     assert (a.waiting, b.waiting, shared.waiting) == (0, 0, 1)
     np.testing.assert_allclose(a, np.exp(drawn(4, 5)).sum(0))
     np.testing.assert_allclose(b, np.exp(drawn(4, 5)) - 1)
-    with pytest.raises(ArgumentError, match="a int is no lazy array"):
+    with pytest.raises(ArgumentError, match=mentions("int lazy array")):
         tcgen.evaluate(1)  # type: ignore[arg-type]  # a user's mistake
 
 
@@ -276,7 +277,7 @@ def test_results_go_where_out_says() -> None:
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, 1.5)
     whole = tcgen.lazy(np.arange(3))
-    with pytest.raises(TcgenError, match="an array of int64 as out"):
+    with pytest.raises(TcgenError, match=mentions("int64 out")):
         whole += 0.5
 
 
@@ -318,20 +319,20 @@ def test_what_it_is_in_python() -> None:
 @pytest.mark.parametrize(
     ("mistake", "message"),
     [
-        (lambda x: x + tcgen.lazy(np.ones(4)), r"shapes \(2, 3\) and \(4,\) cannot be broadcast"),
-        (lambda x: x.sum(axis=2), "axis 2 does not exist in an array of 2 axes"),
-        (lambda x: x.sum(axis=(0, 0)), "names an axis twice"),
-        (lambda x: x.transpose(0), "transpose: axes 0 of an array of 2 axes"),
-        (lambda x: x @ x, "@ sums over axes of extents 3 and 2, which differ"),
-        (lambda x: x @ np.ones((1, 4)), "@ sums over axes of extents 3 and 1, which differ"),
-        (lambda x: np.dot(np.ones(1), x), "@ sums over axes of extents 1 and 2, which differ"),
-        (lambda x: np.einsum("ij,jk", x, x), "label 'j' has extent 2"),
-        (lambda x: x @ 2.0, "@ needs operands with axes"),
-        (lambda x: len(x.sum()), "no length"),
+        (lambda x: x + tcgen.lazy(np.ones(4)), "shapes (2, 3) (4,) broadcast"),
+        (lambda x: x.sum(axis=2), "axis 2 axes"),
+        (lambda x: x.sum(axis=(0, 0)), "names axis twice"),
+        (lambda x: x.transpose(0), "transpose axes 0 2"),
+        (lambda x: x @ x, "@ axes 3 2"),
+        (lambda x: x @ np.ones((1, 4)), "@ axes 3 1"),
+        (lambda x: np.dot(np.ones(1), x), "@ axes 1 2"),
+        (lambda x: np.einsum("ij,jk", x, x), "label 'j' extent 2"),
+        (lambda x: x @ 2.0, "@ operands axes"),
+        (lambda x: len(x.sum()), "length"),
     ],
 )
 def test_mistakes_are_named_at_once(mistake: Callable[[Any], Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=mentions(message)) as caught:
         mistake(tcgen.lazy(drawn(2, 3)))
     assert isinstance(caught.value, TcgenError)
 
@@ -387,5 +388,5 @@ def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int
 def test_a_number_has_an_axis_to_sum_over_as_in_numpy(axis: int) -> None:
     number = tcgen.lazy(np.array(3.0)) * 2
     assert float(np.sum(number, axis=axis)) == np.sum(np.array(6.0), axis=axis)
-    with pytest.raises(ValueError, match="does not exist in an array of 0 axes"):
+    with pytest.raises(ValueError, match=mentions("0 axes")):
         np.mean(number, axis=axis)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pytest
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
 from tcgen.lazy_arrays import evaluate as delayed_run
 
@@ -119,7 +120,7 @@ def test_out_may_come_by_position(call: Callable[[Any, Any], Any], lazy_operand:
 
 def test_casts_into_out_are_those_asked_for() -> None:
     for out in (np.zeros(3, "int64"), tcgen.lazy(np.zeros(3, "int64"))):
-        with pytest.raises(ArgumentError, match="an array of int64 as out"):
+        with pytest.raises(ArgumentError, match=mentions("int64 out")):
             np.add(tcgen.lazy(grid(3)), 0.5, out=out)
         np.add(tcgen.lazy(grid(3)), 0.5, out=out, casting="unsafe")
         np.testing.assert_array_equal(out, [1, 2, 3])
@@ -128,7 +129,7 @@ def test_casts_into_out_are_those_asked_for() -> None:
 
 def test_a_sum_is_not_broadcast_into_out() -> None:
     for out in (np.zeros((2, 3)), tcgen.lazy(np.zeros((2, 3)))):
-        with pytest.raises(ShapeError, match=r"an array of shape \(2, 3\) as out"):
+        with pytest.raises(ShapeError, match=mentions("shape (2, 3) out")):
             np.sum(tcgen.lazy(grid(2, 3)), axis=0, out=out)
         np.add(tcgen.lazy(grid(3)), 1, out=out)  # operations on elements are
         np.testing.assert_allclose(out, [grid(3) + 1] * 2)
@@ -250,8 +251,8 @@ def test_arguments_by_position_are_those_of_numpy() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (np.ma.array([1.0, 2.0], mask=[False, True]), "a lazy array has no mask"),
-        (np.array([[1.0, 2.0]]).view(np.matrix), "lazy arrays multiply by elements"),
+        (np.ma.array([1.0, 2.0], mask=[False, True]), "lazy mask"),
+        (np.array([[1.0, 2.0]]).view(np.matrix), "lazy elements"),
     ],
     ids=["masked", "matrix"],
 )
@@ -273,7 +274,7 @@ def test_arguments_by_position_are_those_of_numpy() -> None:
 def test_other_arrays_are_refused(
     call: Callable[[Any, Any], Any], other: Any, message: str
 ) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ArgumentError, match=mentions(message)):
         call(tcgen.lazy(np.ones(2)), other)
 
 
@@ -293,14 +294,14 @@ def test_sparse_arrays_are_refused_but_where_they_do_the_work(
 ) -> None:
     sparse = pytest.importorskip("scipy.sparse").eye_array(2, format="csr") * 3
     x = tcgen.lazy(np.ones((2, 2)))
-    with pytest.raises(ArgumentError, match="a csr_array is no array to NumPy"):
+    with pytest.raises(ArgumentError, match=mentions("csr_array NumPy")):
         call(x, sparse)
     np.testing.assert_array_equal(sparse @ x, [[3, 3], [3, 3]])
 
 
 def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:
     other = np.ma.array([1.0, 2.0], mask=[False, True])
-    with pytest.raises(ArgumentError, match="has no mask"):
+    with pytest.raises(ArgumentError, match=mentions("mask")):
         other += tcgen.lazy(np.ones(2))
     np.testing.assert_array_equal(other.data, [1, 2])
 
@@ -322,7 +323,7 @@ def test_a_missing_axis_is_numpys_error_too(
         call(grid(2, 3))
     numpys = caught.value
     for kind in (np.exceptions.AxisError, IndexError, ShapeError, TcgenError):
-        with pytest.raises(kind, match="does not exist in an array of") as caught:
+        with pytest.raises(kind, match=mentions("axis")) as caught:
             call(tcgen.lazy(grid(2, 3)))
     assert type(caught.value) is AxisError
     assert (caught.value.axis, caught.value.ndim) == (axis, ndim) == (numpys.axis, numpys.ndim)
@@ -331,13 +332,13 @@ def test_a_missing_axis_is_numpys_error_too(
 def test_axes_are_whole_numbers() -> None:
     x = tcgen.lazy(grid(2, 3))
     np.testing.assert_allclose(x.sum(axis=np.array(1)), grid(2, 3).sum(1))
-    with pytest.raises(ArgumentError, match=r"axis 1\.5: give a whole number"):
+    with pytest.raises(ArgumentError, match=mentions("axis 1.5")):
         x.sum(axis=1.5)
 
 
 def test_orders_of_contraction_are_checked() -> None:
     x, y = tcgen.lazy(grid(3, 3)), grid(3, 3)
-    with pytest.raises(PathNameError, match="'nonsense' names no order of contraction"):
+    with pytest.raises(PathNameError, match=mentions("'nonsense' names order")):
         np.einsum("ij,jk,kl", x, x, x, optimize="nonsense")
     with pytest.raises(TypeError):
         np.einsum("ij,jk,kl", x, x, x, optimize=7)
@@ -364,7 +365,7 @@ def test_numbers_are_rounded_and_counted_with() -> None:
     assert type(round(x.sum())) is int
     assert list(range(whole)) == [0, 1, 2]
     assert "abcd"[whole] == "d"
-    with pytest.raises(ArgumentError, match=r"round of an array of shape \(2, 3\): use numpy"):
+    with pytest.raises(ArgumentError, match=mentions("round shape (2, 3) numpy")):
         round(x)
     for other in (x.sum(), tcgen.lazy(np.arange(3))):
         with pytest.raises(TypeError, match="only integer scalar arrays"):

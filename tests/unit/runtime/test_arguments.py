@@ -9,6 +9,7 @@ import pytest
 
 import tcgen
 from support.hand_programs import O, V, made, rand, tiles_expected
+from support.messages import mentions
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -35,7 +36,7 @@ def tiles(request: pytest.FixtureRequest) -> Program:
 def test_unknown_and_missing_keywords(energy: Program) -> None:
     inputs = energy_inputs()
     del inputs["g"]
-    with pytest.raises(ArgumentError, match=r"missing input g; unknown input gg \(the inputs here"):
+    with pytest.raises(ArgumentError, match=mentions("missing input g unknown gg")):
         energy(**inputs, gg=1)
 
 
@@ -48,20 +49,17 @@ def test_default_of_a_scalar(energy: Program) -> None:
 
 def test_rank_and_contradictory_extents(energy: Program) -> None:
     inputs = energy_inputs()
-    with pytest.raises(ShapeError, match=r"g\[o,v\] has 2 axes, found an array of 3 axes"):
+    with pytest.raises(ShapeError, match=mentions("g[o,v] 2 axes 3")):
         energy(**{**inputs, "g": rand(O, V, 1)})
-    message = (
-        r"axis 0 of e_v\[v\] says that space v has extent 8, but axis 1 of g\[o,v\] says 7: "
-        r"expected shape \(7,\), found shape \(8,\)"
-    )
-    with pytest.raises(ExtentError, match=message):
+    message = "axis 0 e_v[v] space v 8 axis 1 g[o,v] 7 shape (7,) (8,)"
+    with pytest.raises(ExtentError, match=mentions(message)):
         energy(**{**inputs, "e_v": rand(8)})
 
 
 def test_joined_extents(request: pytest.FixtureRequest) -> None:
     program = made("joined", planning_extents=(("o", 2), ("v", 3)))
     assert program(double=rand(5, 5))["ov"].shape == (2, 3)
-    with pytest.raises(ShapeError, match=r"must have length 5 \(p: o=2 \+ v=3\), found 6"):
+    with pytest.raises(ShapeError, match=mentions("length 5 p o=2 v=3 6")):
         program(double=rand(6, 6))
     products = made("gemm")
     inputs = {
@@ -75,9 +73,9 @@ def test_joined_extents(request: pytest.FixtureRequest) -> None:
     assert products.extents_for(**inputs) == {"o": O, "v": V}
     # a part that only a joined axis shows is what the other parts leave of it
     assert products.extents_for(b=rand(V, O + V)) == {"o": O, "v": V}
-    with pytest.raises(ShapeError, match=r"axis 1 of b\[v,p\] must have length 12"):
+    with pytest.raises(ShapeError, match=mentions("axis 1 b[v,p] length 12")):
         products(**{**inputs, "b": rand(V, O + V + 1)})
-    with pytest.raises(ExtentError, match=r'extent of space o, v: compile with extents=\{"o": 10'):
+    with pytest.raises(ExtentError, match=mentions("extent o v extents=")):
         made("joined")(double=rand(5, 5))
 
 
@@ -85,21 +83,21 @@ def test_packed_lengths() -> None:
     program = made("packed")
     good = {"g": rand(15, 21), "n": rand(V, 10)}
     program(**good)
-    with pytest.raises(ShapeError, match=r"packed pair: its length must be n\(n\+1\)/2, found 16"):
+    with pytest.raises(ShapeError, match=mentions("packed pair n(n+1)/2 16")):
         program(**{**good, "g": rand(16, 21)})
-    with pytest.raises(ShapeError, match=r"must be n\(n-1\)/2, found 11"):
+    with pytest.raises(ShapeError, match=mentions("n(n-1)/2 11")):
         program(**{**good, "n": rand(V, 11)})
 
 
 def test_element_types(energy: Program) -> None:
     inputs = energy_inputs()
-    with pytest.raises(DtypeError, match=r'g must be float64, found float32: pass g.astype\("fl'):
+    with pytest.raises(DtypeError, match=mentions('g float64 float32 g.astype("float64")')):
         energy(**{**inputs, "g": inputs["g"].astype("float32")})
-    with pytest.raises(DtypeError, match=r'pass g.real.astype\("float64"\)'):
+    with pytest.raises(DtypeError, match=mentions('g.real.astype("float64")')):
         energy(**{**inputs, "g": inputs["g"] + 0j})
-    with pytest.raises(DtypeError, match="float64"):
+    with pytest.raises(DtypeError, match=mentions("float64")):
         energy(**{**inputs, "g": inputs["g"].astype(">f8")})
-    with pytest.raises(DtypeError, match="shift must be float64"):
+    with pytest.raises(DtypeError, match=mentions("shift float64")):
         energy(**{**inputs, "shift": 1j})
     for shift in (1, 0.5, np.float64(0.5), np.float32(0.5), np.array(0.5)):
         energy(**{**inputs, "shift": shift})
@@ -112,14 +110,14 @@ def test_foreign_and_strange_arrays(energy: Program) -> None:
         __cuda_array_interface__ = ()
 
     Elsewhere.__module__ = "cupy"
-    with pytest.raises(ArgumentError, match=r"g is a cupy array.*cupy.asnumpy\(g\)"):
+    with pytest.raises(ArgumentError, match=mentions("g cupy cupy.asnumpy(g)")):
         energy(**{**inputs, "g": Elsewhere()})
-    with pytest.raises(ArgumentError, match="not a generated input"):
+    with pytest.raises(ArgumentError, match=mentions("generated input")):
         energy(**{**inputs, "g": lambda out, ranges: None})
     for nothing in (None, "g", [None] * O):
-        with pytest.raises(DtypeError, match=r"g must be float64, found .*: pass (numbers|an a)"):
+        with pytest.raises(DtypeError, match=mentions("g float64")):
             energy(**{**inputs, "g": nothing})
-    with pytest.raises(ArgumentError, match="masked"):
+    with pytest.raises(ArgumentError, match=mentions("masked")):
         energy(**{**inputs, "g": np.ma.masked_array(inputs["g"])})
 
 
@@ -171,22 +169,22 @@ def test_out_may_overlap_an_input_but_not_an_output(tiles: Program) -> None:
     result = tiles(x=x, y=y, out={"r": memory[1:]})
     assert np.allclose(result["r"], expected["r"])
     assert np.allclose(result["s"], expected["s"])
-    with pytest.raises(ArgumentError, match=r'out\["r"\] and out\["s"\] overlap'):
+    with pytest.raises(ArgumentError, match=mentions('out["r"] out["s"] overlap')):
         tiles(x=x, y=rand(V, O), out={"r": memory[:V], "s": memory[:O]})
 
 
 def test_wrong_out(tiles: Program) -> None:
     x, y = rand(O, V), rand(V, O)
     for out, error, message in (
-        ({"q": x}, ArgumentError, "out has q, which is no output"),
-        ([], ArgumentError, "out must be a dict"),
-        ({"r": [1.0]}, ArgumentError, "must be a NumPy array"),
-        ({"r": np.zeros((V, O + 1))}, ShapeError, r"must have shape \(7, 5\), found \(7, 6\)"),
-        ({"r": np.zeros((V, O), "f4")}, DtypeError, r'out\["r"\] must be float64'),
+        ({"q": x}, ArgumentError, "out q output"),
+        ([], ArgumentError, "out dict"),
+        ({"r": [1.0]}, ArgumentError, "NumPy"),
+        ({"r": np.zeros((V, O + 1))}, ShapeError, "shape (7, 5) (7, 6)"),
+        ({"r": np.zeros((V, O), "f4")}, DtypeError, 'out["r"] float64'),
         ({"r": np.broadcast_to(0.0, (V, O))}, ArgumentError, "read-only"),
         ({"r": np.broadcast_to(0.0, (V, O))}, ValueError, "read-only"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises(error, match=mentions(message)):
             tiles(x=x, y=y, out=out)  # type: ignore[arg-type]
 
 
@@ -209,10 +207,10 @@ def test_arrays_come_by_name() -> None:
     text = "space o = 2\nindex i : o\ninput c[o] constant\ninput x[o]\noutput e\ne = c[i]*x[i]\n"
     program = tcgen.compile(text, target="numpy")
     one = np.ones(2)
-    with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(c=\.\.\., x=\.\.\.\)"):
+    with pytest.raises(ArgumentError, match=mentions("name program(c=..., x=...)")):
         program(one, one)
-    with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(x=\.\.\.\)"):
+    with pytest.raises(ArgumentError, match=mentions("name program(x=...)")):
         program.bind(c=one)(one)
     assert repr(program.bind(c=one)) == "<spec, bound(x), numpy, float64>"
-    with pytest.raises(ArgumentError, match=r"unknown input y \(there are no inputs here\)"):
+    with pytest.raises(ArgumentError, match=mentions("unknown input y")):
         tcgen.compile("ij->ji", extents={"i": 1, "j": 1}, target="numpy").bind(y=one)

@@ -13,6 +13,7 @@ import pytest
 import tcgen
 from support import hand_modules as hand
 from support.hand_programs import O, V, made, rand, tiles_expected
+from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     ArgumentError,
@@ -47,15 +48,13 @@ def test_constants_are_bound_once(target: str) -> None:
             assert np.allclose(part[name], value)
     again = pickle.loads(pickle.dumps(bound))
     assert np.allclose(again(x=x, out={"r": start.copy()})["y"], expected["y"])
-    with pytest.raises(ArgumentError, match=r"bound: missing input x \(the inputs here are x\)"):
+    with pytest.raises(ArgumentError, match=mentions("bound missing input x")):
         bound(out={"r": start})
-    with pytest.raises(ArgumentError, match="x may change at each call"):
+    with pytest.raises(ArgumentError, match=mentions("x call")):
         program.bind(c=c, x=x)
-    with pytest.raises(
-        ExtentError, match=r"axis 0 of x\[o,o\] says that space o has extent 6, but"
-    ):
+    with pytest.raises(ExtentError, match=mentions("axis 0 x[o,o] space o extent 6")):
         bound(x=rand(6, 6), out={"r": rand(6, 6)})
-    with pytest.raises(ArgumentError, match="output r accumulates: pass the array"):
+    with pytest.raises(ArgumentError, match=mentions("output r accumulates")):
         bound(x=x)
 
 
@@ -93,7 +92,7 @@ def test_generated_inputs(target: str) -> None:
 
     with pytest.raises(RuntimeError, match="disk is gone"):
         program(g=broken, x=x)
-    with pytest.raises(DtypeError, match="g must be float64"):
+    with pytest.raises(DtypeError, match=mentions("g float64")):
         program(g=g.transpose(1, 0, 2).astype("f4"), x=x)
 
 
@@ -103,7 +102,7 @@ def test_memory_limit_and_peak() -> None:
     program(x=x, y=y)
     peak = program.peak_bytes({"o": O, "v": V})
     assert program.allocated_bytes == peak
-    with pytest.raises(MemoryLimitError, match=r"at o=50, v=70.*limit is 10,000.*g 20,000"):
+    with pytest.raises(MemoryLimitError, match=mentions("o=50 v=70 limit 10,000 g 20,000")):
         program(x=rand(50, 70), y=rand(70, 50))
     # the least: the arena holds g, the outputs r and s
     assert peak >= 8 * (O * O + V * O + O * O)
@@ -173,7 +172,7 @@ def test_broken_symmetry_is_noticed() -> None:
     module = replace(module, tensors=(promised, *module.tensors[1:]), buffers=buffers)
     program = Program(emit_artifact(module, target="numpy"))
     x = rand(O, V, O)
-    with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+    with pytest.raises(CheckError, match=mentions("x symmetry")):
         program(x=x)
     program(x=x + x.transpose(2, 1, 0))
 
@@ -183,7 +182,7 @@ def test_samples_of_a_symmetry_walk_through_all_axes() -> None:
     n = 15
     x = np.zeros((n, n, n))
     x[:, :, 7] = 1.0  # 225 of 3375 elements break x[i,j,k] == x[i,k,j]
-    with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+    with pytest.raises(CheckError, match=mentions("x symmetry")):
         check_symmetry("x", x, [((0, 2, 1), 1, False)], samples=225)
 
 
@@ -201,7 +200,7 @@ def test_symmetry_between_packed_pairs_is_sampled(sign: int) -> None:
     program = tcgen.compile(text, target="numpy")
     n = 10 if sign > 0 else 6
     w, t = rand(n, n), rand(4, 4, seed=1)
-    with pytest.raises(CheckError, match="w breaks its declared symmetry"):
+    with pytest.raises(CheckError, match=mentions("w symmetry")):
         program(w=w, t=t)
     assert program(w=w + w.T, t=t)["r"].shape == (4, 4)
 
@@ -219,7 +218,7 @@ def test_infinities_hide_no_broken_symmetry(odd: float, samples: int | None) -> 
     near = whole.copy()
     near[0, 2] = 1e-3
     for array in (broken, near):
-        with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+        with pytest.raises(CheckError, match=mentions("x symmetry")):
             check_symmetry("x", array, transposed, samples=samples)
 
 
@@ -250,7 +249,7 @@ def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
     roomy = tcgen.compile(text, target=target, memory_limit="1 GB")
     limited = tcgen.compile(text, target=target, memory_limit=roomy.peak_bytes() + f.nbytes)
     limited(f=f, x=x)
-    with pytest.raises(MemoryLimitError, match="spec needs"):
+    with pytest.raises(MemoryLimitError, match=mentions("spec")):
         limited.bind(f=f)
     bound = program.bind(f=produce)
     assert not asked
@@ -289,7 +288,7 @@ def test_constants_on_joined_axes_are_bound_at_the_extents_of_the_call() -> None
         assert bound.kept_bytes >= 8 * v * v
         other = rand(v, o)  # the same sum of extents
         assert np.allclose(bound(t=other)["r"], other @ (full[v:, :v] @ full[:v, v:]).T)
-    with pytest.raises(ShapeError, match=r"axis 0 of F\[p,p\] must have length 7"):
+    with pytest.raises(ShapeError, match=mentions("axis 0 F[p,p] length 7")):
         bound(t=rand(3, 4))
 
 
@@ -301,7 +300,7 @@ def test_zeros_of_point_groups_may_be_rounded(dtype: str, noise: float) -> None:
     x[0, 1, 0, 1] = x[0, 1, 1, 0] = 1.0
     for samples in (None, 64):
         check_symmetry("x", x, [((0, 1, 3, 2), 1, False)], samples=samples)
-        with pytest.raises(CheckError, match="x breaks its declared symmetry"):
+        with pytest.raises(CheckError, match=mentions("x symmetry")):
             check_symmetry("x", wrong, [((0, 1, 3, 2), 1, False)], samples=samples)
 
 
@@ -311,5 +310,5 @@ def test_what_symmetry_leaves_no_element_may_be_rounded(samples: int | None) -> 
     t3 = 1e-17 * rand(2, 2, 2)
     signs = [((1, 0, 2), -1, False), ((0, 2, 1), -1, False)]
     check_symmetry("t3", t3, signs, samples=samples)
-    with pytest.raises(CheckError, match="t3 breaks its declared symmetry"):
+    with pytest.raises(CheckError, match=mentions("t3 symmetry")):
         check_symmetry("t3", 1e9 * t3, signs, samples=samples)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.runtime import host
 
@@ -65,7 +66,7 @@ def test_an_array_stored_in_another_order(tmp_path: Path) -> None:
     with stored(tmp_path, other).file as file:
         np.testing.assert_allclose(program(v_vvvv=file["v"], t2=t2)["r"], wanted)
     np.testing.assert_allclose(program(v_vvvv=other, t2=t2)["r"], wanted)
-    with pytest.raises(ArgumentError, match="stored in another order"):
+    with pytest.raises(ArgumentError, match=mentions("order")):
         program(v_vvvv=lambda out, ranges: None, t2=t2)
 
 
@@ -95,28 +96,28 @@ def test_a_dataset_for_a_whole_input_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        (LADDER, "w", "there is no input of that name"),
-        (LADDER.replace("t2[o,o,v,v]", "t2[o,o,v,v], s").replace("1/2", "s"), "s", "is a scalar"),
+        (LADDER, "w", "input name"),
+        (LADDER.replace("t2[o,o,v,v]", "t2[o,o,v,v], s").replace("1/2", "s"), "s", "scalar"),
         (
             LADDER.replace("v_vvvv[v,v,v,v]", "v_vvvv[v,v,v,v] symmetric (0,1) packed (0,1)"),
             "v_vvvv",
-            "has packed axes",
+            "packed axes",
         ),
         (
             "space o = 4\nindex i j : o\ninput x[o,o]\noutput e\ne = x[i,j]*x[j,i]\n",
             "x",
-            "needed whole by s",
+            "whole s",
         ),
     ],
 )
 def test_what_cannot_be_sliced(text: str, name: str, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ArgumentError, match=mentions(message)):
         tcgen.compile(text, target="numpy", sliced=(name,))
 
 
 def test_the_objective_time_slices_where_loops_are_shared() -> None:
     path, extents = tcgen.spec_path("df_ladder"), {"o": 3, "v": 7, "x": 5}
-    with pytest.raises(ArgumentError, match="shares no loop in this plan of the objective time"):
+    with pytest.raises(ArgumentError, match=mentions("loop objective time")):
         tcgen.compile(path, extents=extents, target="numpy", objective="time", sliced="b_vv")
     tight = tcgen.compile(
         path,

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
+from support.messages import mentions
 from tcgen.errors import ArgumentError, ExtentError, UnavailableError
 from tcgen.interp import evaluate_system
 from tcgen.interp.storage import caller_shape, to_logical
@@ -147,7 +148,7 @@ def test_denominator_without_a_sign_is_kept_away_from_zero() -> None:
     e = random_arrays(system, EXTENTS)["e"]
     assert abs(e[:, None] - e + np.eye(5)).min() >= 0.1
     never = Sum((energy("e", O, I), Prod((MINUS, energy("e", O, I)))))
-    with pytest.raises(ArgumentError, match=r"do not keep e\[i\] - e\[i\] away from zero"):
+    with pytest.raises(ArgumentError, match=mentions("e[i] - e[i] zero")):
         random_arrays(one_equation(Quot(Const(Fraction(1)), never)), EXTENTS)
 
 
@@ -162,7 +163,7 @@ def test_defaults_starts_and_missing_extents() -> None:
     assert list(starts) == ["r"]
     value = evaluate_system(system, inputs, EXTENTS, out=starts)["r"]
     assert (value == starts["r"] + 0.25).all()
-    with pytest.raises(ExtentError, match="extent of space o is missing"):
+    with pytest.raises(ExtentError, match=mentions("extent o")):
         random_arrays(system, {"v": 2})
 
 
@@ -173,16 +174,16 @@ def test_comparison_names_array_deviation_and_place() -> None:
     assert_same_values([np.nan, np.inf, 1.0], [np.nan, np.inf, 1.0])
     y = x.copy()
     y[1, 0] += 1e-3
-    with pytest.raises(AssertionError, match=r"r: max\|x - y\| = 1.000e-03.* at r\[1,0\]"):
+    with pytest.raises(AssertionError, match=mentions("r 1.000e-03 r[1,0]")):
         assert_same_values({"r": y}, {"r": x})
-    with pytest.raises(AssertionError, match=r"r: shape \(3, 2\), expected \(2, 3\)"):
+    with pytest.raises(AssertionError, match=mentions("r shape (3, 2) (2, 3)")):
         assert_same_values({"r": x.T}, {"r": x})
-    with pytest.raises(AssertionError, match="arrays are e, expected r"):
+    with pytest.raises(AssertionError, match=mentions("arrays e r")):
         assert_same_values({"e": x}, {"r": x})
     y[1, 0] = np.nan
-    with pytest.raises(AssertionError, match=r"largest at r\[1,0\]"):
+    with pytest.raises(AssertionError, match=mentions("r[1,0]")):
         assert_same_values({"r": y}, {"r": x})
-    with pytest.raises(AssertionError, match=r"r\[1,0\] is 3.0, expected nan"):
+    with pytest.raises(AssertionError, match=mentions("r[1,0] 3.0 nan")):
         assert_same_values({"r": x}, {"r": y})
 
 

@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.frontend import read_spec, read_spec_file, spec_text
 from tcgen.interp import evaluate_system
@@ -129,7 +130,7 @@ def test_jvp_of_modulus_is_right_for_complex_values() -> None:
     got = evaluate_system(linear, {"x": x, "y": y}, {"o": 4, "v": 1})["d_e"]
     wanted = slope(system, {"x": x}, {"x": y}, {"o": 4, "v": 1})["e"]
     np.testing.assert_allclose(got, wanted, atol=1e-8)
-    with pytest.raises(ArgumentError, match="has no complex derivative: use jvp"):
+    with pytest.raises(ArgumentError, match=mentions("complex derivative jvp")):
         tcgen.derivative(system, "x")
 
 
@@ -199,25 +200,25 @@ def test_an_output_that_does_not_depend_is_zero() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s: tcgen.jvp(s, {"q": "dq"}), "q is no stored input of ccsd_spin_orbital"),
-        (lambda s: tcgen.jvp(s, {"t1": "t2"}), "the name t2 is taken"),
-        (lambda s: tcgen.jvp(s, {"t1": "x"}, of=("z",)), "z is no output"),
-        (lambda s: tcgen.derivative(s, "t1", of="tau"), "tau is no output"),
-        (lambda s: tcgen.derivative(s, "t1", names={"t1": "t2"}), "the name t2 is taken"),
+        (lambda s: tcgen.jvp(s, {"q": "dq"}), "q input ccsd_spin_orbital"),
+        (lambda s: tcgen.jvp(s, {"t1": "t2"}), "name t2"),
+        (lambda s: tcgen.jvp(s, {"t1": "x"}, of=("z",)), "z output"),
+        (lambda s: tcgen.derivative(s, "t1", of="tau"), "tau output"),
+        (lambda s: tcgen.derivative(s, "t1", names={"t1": "t2"}), "name t2"),
     ],
 )
 def test_messages(call: object, message: str) -> None:
-    with pytest.raises(ArgumentError, match=message):
+    with pytest.raises(ArgumentError, match=mentions(message)):
         call(ccsd())
 
 
 def test_text_is_no_system() -> None:
     for call in (lambda: tcgen.derivative("e = x", "x"), lambda: tcgen.jvp("a.spec", {"x": "y"})):
-        with pytest.raises(ArgumentError, match=r"a str is no system .* tcgen.frontend.read_spec "):
+        with pytest.raises(ArgumentError, match=mentions("str system read_spec")):
             call()
 
 
 def test_several_outputs_need_a_choice() -> None:
     system = read_spec(HEAD + "input x[o]\noutput r, s\nr[i] = x[i]\ns[i] = 2*x[i]")
-    with pytest.raises(ArgumentError, match=r"say of which, of= one of \['r', 's'\]"):
+    with pytest.raises(ArgumentError, match=mentions("of= ['r', 's']")):
         tcgen.derivative(system, "x")

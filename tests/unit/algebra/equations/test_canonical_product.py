@@ -7,6 +7,7 @@ from itertools import permutations
 
 import pytest
 
+from support.messages import mentions
 from tcgen.algebra.equations.atoms import atom_of
 from tcgen.algebra.equations.canonical_equation import vector_of
 from tcgen.algebra.equations.canonical_product import FREE, canonical_product, free_group
@@ -108,7 +109,7 @@ def test_contradicting_symmetry_is_refused_by_name() -> None:
         "h", (O, O), Role.INPUT, symmetry=(Symmetry((1, 0), 1, conj=True), Symmetry((1, 0), -1))
     )
     assert form(Ref(h, idx("ij")), left="ij", complex_values=True).sign
-    with pytest.raises(TcgenError, match="h force it to be zero in a real program"):
+    with pytest.raises(TcgenError, match=mentions("h zero real")):
         form(Ref(h, idx("ij")), left="ij")
 
 

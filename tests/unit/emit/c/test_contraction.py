@@ -16,6 +16,7 @@ import pytest
 import tcgen
 from support import hand_modules as hand
 from support.contraction_programs import contraction_of, program_for
+from support.messages import mentions
 from tcgen.artifact.kernel_abi import packing_bytes
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
@@ -253,7 +254,7 @@ def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
         (k,),
         scheme=Scheme(),
     )
-    with pytest.raises(VerifyError, match=r"stands . times in a\[k,k\]"):
+    with pytest.raises(VerifyError, match=mentions("a[k,k]")):
         hand.module("twice", (a, b, r), (stmt,))
 
 

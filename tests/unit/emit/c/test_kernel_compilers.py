@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from support.messages import says
 from support.paths import ROOT
 
 FILES = ("tests/unit/emit/c/test_contraction.py", "tests/unit/emit/c/test_staged_lines.py")
@@ -111,4 +112,4 @@ def test_a_kernel_that_a_compiler_refuses_is_replaced_with_a_warning(tmp_path: P
             text=True,
             check=True,
         )
-        assert ("a contraction takes several times as long" in done.stderr) == refused
+        assert (says(done.stderr, "contraction times")) == refused

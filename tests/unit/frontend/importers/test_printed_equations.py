@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from support.messages import mentions, says
 from support.paths import DATA
 from tcgen.cli.commands import main
 from tcgen.errors import SpecError, TcgenError
@@ -177,7 +178,7 @@ def test_spin_blocks_get_spaces_of_their_own() -> None:
     assert "v_oOvV[i,J,a,B]" in system.pretty().replace(" ", "")
     assert "t2_abab[a,B,i,J]" in system.pretty()
     assert {s.name for s in system.spaces} == {"o", "v", "O", "V"}
-    with pytest.raises(SpecError, match=r"index . has both spins"):
+    with pytest.raises(SpecError, match=mentions("index spins")):
         from_pdaggerq([["1", "f_aa(i,a)", "t1_bb(a,i)"]])
 
 
@@ -242,32 +243,32 @@ def test_coefficients_of_lines_are_exact() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no terms"),
-        ("e = 1/4 v t2", "neither a target nor a list"),
-        ("['+x', 'f(i,a)']", "the coefficient '+x' is no number"),
-        ("['1.0', 'Q(i,j']", "'Q(i,j' is neither a tensor nor"),
-        ("['1.0', 'f(i,z)']", "index z is neither occupied"),
-        ("{bad", "no JSON"),
-        ("['1.0', '<i,j|a,b>', 't2(a,b,i,j)']", "'<i,j|a,b>' is neither a tensor nor"),
-        ("['1.0', 'a*(i)', 'a(j)', 'd(i,j)']", "'a*(i)' is an operator that is left over"),
-        ("['1.0', 'B+', 'w0']", "'B+' is an operator that is left over"),
-        ("['1.0', 'f(ni,na)', 't1_n(na,ni)']", "ni is the label of a nucleus"),
-        ("['1.0', 'f(i)']", "f(i) has 1 labels, not 2"),
-        ("['1.0', 't2_ab(a,b,i,j)']", "the block ab does not fit t2_ab(a,b,i,j)"),
-        ("['1.0', 'PP3(i,a,j,b)', 'x(a,b,i,j)']", "PP3(i,a,j,b) has 4 labels, not 6"),
-        ("['1.0', 'P(i,l)', 'x(a,b,i,j)']", "the label l of an operator is on no tensor"),
-        ('{"coeff": 1}', "'operands' is missing"),
+        ("", "terms"),
+        ("e = 1/4 v t2", "target list"),
+        ("['+x', 'f(i,a)']", "coefficient '+x' number"),
+        ("['1.0', 'Q(i,j']", "'Q(i,j' tensor"),
+        ("['1.0', 'f(i,z)']", "index z occupied"),
+        ("{bad", "JSON"),
+        ("['1.0', '<i,j|a,b>', 't2(a,b,i,j)']", "'<i,j|a,b>' tensor"),
+        ("['1.0', 'a*(i)', 'a(j)', 'd(i,j)']", "'a*(i)'"),
+        ("['1.0', 'B+', 'w0']", "'B+'"),
+        ("['1.0', 'f(ni,na)', 't1_n(na,ni)']", "ni label nucleus"),
+        ("['1.0', 'f(i)']", "f(i) 1 labels 2"),
+        ("['1.0', 't2_ab(a,b,i,j)']", "block ab t2_ab(a,b,i,j)"),
+        ("['1.0', 'PP3(i,a,j,b)', 'x(a,b,i,j)']", "PP3(i,a,j,b) 4 labels 6"),
+        ("['1.0', 'P(i,l)', 'x(a,b,i,j)']", "label l tensor"),
+        ('{"coeff": 1}', "'operands' missing"),
         (
             ir(**LINE, target=tensor("e", "", ""), operands=[tensor("t", "ai", "v")]),
-            "2 indices, 1 classes",
+            "2 indices 1",
         ),
         (
             ir(**LINE, target=tensor("e", "", ""), operands=[], conditions=["t3"]),
-            "under the conditions ['t3'] alone",
+            "['t3']",
         ),
         (
             ir(**LINE, target=tensor("t1", "", ""), operands=[tensor("t1", "", "")]),
-            "t1 is an input and a target",
+            "t1 input target",
         ),
         (
             ir(
@@ -275,7 +276,7 @@ def test_coefficients_of_lines_are_exact() -> None:
                 target=tensor("e", "", ""),
                 operands=[tensor("tmps_1", "", "", is_intermediate=True)],
             ),
-            "tmps_1 is read before it is computed",
+            "tmps_1",
         ),
         (
             ir(
@@ -283,19 +284,19 @@ def test_coefficients_of_lines_are_exact() -> None:
                 target=tensor("e", "", ""),
                 operands=[tensor('t1["ab"]', "aiQ", "voQ"), tensor('t2["b"]', "ai", "vo")],
             ),
-            "the block b of t2",
+            "block b t2",
         ),
     ],
 )
 def test_pdaggerq_errors(text: str, message: str) -> None:
     with pytest.raises(SpecError) as caught:
         from_pdaggerq(text, filename="eq.txt")
-    assert message in str(caught.value)
+    assert says(str(caught.value), message)
     assert "eq.txt:1:" in str(caught.value)
 
 
 def test_a_heading_names_the_free_labels() -> None:
-    with pytest.raises(SpecError, match=r"r1\(a\) lacks the free labels i"):
+    with pytest.raises(SpecError, match=mentions("r1(a) labels i")):
         from_pdaggerq({"r1(a)": [["1", "f(a,i)"]]})
 
 
@@ -309,9 +310,9 @@ def test_labels_in_upper_case_are_orbitals_of_the_same_space() -> None:
 
 
 def test_wicked_errors() -> None:
-    with pytest.raises(SpecError, match=r"eq:2:1: error: no equation of wick&d"):
+    with pytest.raises(SpecError, match=mentions("eq:2:1 wick&d")):
         from_wicked("r^{o0}_{v0} += f^{o0}_{v0}\nr += 1", filename="eq")
-    with pytest.raises(SpecError, match="no equations"):
+    with pytest.raises(SpecError, match=mentions("equations")):
         from_wicked("# nothing")
 
 
@@ -322,5 +323,5 @@ def test_other_spaces_of_wicked_keep_their_labels() -> None:
 
 def test_unknown_suffix(tmp_path: Path) -> None:
     (tmp_path / "x.f90").touch()
-    with pytest.raises(TcgenError, match=r"\.jsonl files with the output of pdaggerq"):
+    with pytest.raises(TcgenError, match=mentions(".jsonl pdaggerq")):
         read(tmp_path / "x.f90")

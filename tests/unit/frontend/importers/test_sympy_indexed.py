@@ -12,6 +12,7 @@ import sympy as sp
 from sympy.physics.secondquant import AntiSymmetricTensor, PermutationOperator
 
 import tcgen
+from support.messages import mentions
 from support.paths import ROOT
 from tcgen.errors import SpecError, TcgenError
 from tcgen.interp import evaluate_system
@@ -106,23 +107,23 @@ def test_compile_takes_equations() -> None:
 @pytest.mark.parametrize(
     ("equations", "message"),
     [
-        (A[sp.Symbol("p"), i], "index p of A.* has no range"),
-        (A[i, j] * x[j], "index i occurs once in a term of e"),
-        (sp.Eq(R[i, i], x[i]), "are not distinct"),
-        (sp.gamma(x[i]) * y[i], "gamma is not understood"),
-        (x[i] ** sp.Rational(1, 3) * y[i], "use whole or half powers"),
-        (sp.exp(sp.Sum(x[i], (i, 0, N - 1))), "stands inside a function"),
-        (A[i, a] * A[a, i], r"A has the axes \[[nm],[nm]\] and"),
-        ([], "no equations"),
+        (A[sp.Symbol("p"), i], "index p A range"),
+        (A[i, j] * x[j], "index i term e"),
+        (sp.Eq(R[i, i], x[i]), "distinct"),
+        (sp.gamma(x[i]) * y[i], "gamma"),
+        (x[i] ** sp.Rational(1, 3) * y[i], "half powers"),
+        (sp.exp(sp.Sum(x[i], (i, 0, N - 1))), "function"),
+        (A[i, a] * A[a, i], "A axes"),
+        ([], "equations"),
     ],
 )
 def test_messages(equations: object, message: str) -> None:
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=mentions(message)):
         tcgen.from_sympy(equations)
 
 
 def test_compile_refuses_what_it_cannot_read() -> None:
-    with pytest.raises(TcgenError, match="cannot compile a int"):
+    with pytest.raises(TcgenError, match=mentions("int")):
         tcgen.compile(3)
 
 
@@ -201,9 +202,9 @@ def test_sympys_ccd_does_not_depend_on_the_hash_seed() -> None:
 
 def test_second_quantisation_messages() -> None:
     p, q = sp.symbols("p q", cls=sp.Dummy)
-    with pytest.raises(SpecError, match="neither below nor above the Fermi level"):
+    with pytest.raises(SpecError, match=mentions("Fermi level")):
         tcgen.from_sympy(AntiSymmetricTensor("f", (p,), (q,)))
     i, _, a, *_ = fermions()
     f = AntiSymmetricTensor("f", (i,), (a,))
-    with pytest.raises(SpecError, match="index z occurs nowhere"):
+    with pytest.raises(SpecError, match=mentions("index z")):
         tcgen.from_sympy({"r(z)": f})

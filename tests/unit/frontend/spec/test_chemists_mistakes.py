@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import tcgen
+from support.messages import mentions, says
 from tcgen.cli.commands import main
 from tcgen.errors import CheckError, DtypeError, ExtentError, SpecError
 from tcgen.frontend import read_spec
@@ -40,19 +41,19 @@ def invoke(*args: object) -> Result:
 @pytest.mark.parametrize(
     ("body", "place", "advice"),
     [
-        ("t[i,a]*t[i,a] \u2212 1", "7:19", "this is no minus of the keyboard: write -"),
-        ("t[i,a]\u00b7t[i,a]", "7:11", "write * for a product"),
-        ("\u2211 t[i,a]*t[i,a]", "7:5", "write sum(i,a), or nothing"),
-        ("t[i',a]*t[i',a]", "7:8", "names are letters, digits and _: write i1, say"),
-        ("t[\u03b1,a]*t[\u03b1,a]", "7:7", "letters a to z, A to Z, digits and _"),
-        ("\u00a0t[i,a]*t[i,a]", "7:5", "a blank of another kind: write a plain one"),
-        ("t[i,a]*t[i,a];", "7:18", "a statement ends with its line"),
-        ("t[i,a] \\\n*t[i,a]", "7:12", "a line goes on where a bracket is open"),
-        ("t[i,a]*t[i,a] +\nt[j,b]*t[j,b]", "7:20", "to go on in the next line, start that one"),
-        ("t(i,a)*t[i,a]", "7:6", "indices stand in square brackets, t[..]"),
-        ("t[ia]*t[i,a]", "7:7", "separate indices by commas: i,a"),
-        ("(1 - P(i,j)) f[i,j]", "7:16", "P(i,j) must stand before what it acts on"),
-        ("sum(i,a)*t[i,a]", "7:13", "sum(i,a) must stand before what it acts on, without '*'"),
+        ("t[i,a]*t[i,a] \u2212 1", "7:19", "minus -"),
+        ("t[i,a]\u00b7t[i,a]", "7:11", "* product"),
+        ("\u2211 t[i,a]*t[i,a]", "7:5", "sum(i,a)"),
+        ("t[i',a]*t[i',a]", "7:8", "letters digits _ i1"),
+        ("t[\u03b1,a]*t[\u03b1,a]", "7:7", "letters digits _"),
+        ("\u00a0t[i,a]*t[i,a]", "7:5", "blank"),
+        ("t[i,a]*t[i,a];", "7:18", "statement line"),
+        ("t[i,a] \\\n*t[i,a]", "7:12", "line bracket"),
+        ("t[i,a]*t[i,a] +\nt[j,b]*t[j,b]", "7:20", "next line"),
+        ("t(i,a)*t[i,a]", "7:6", "indices square brackets t[..]"),
+        ("t[ia]*t[i,a]", "7:7", "commas i,a"),
+        ("(1 - P(i,j)) f[i,j]", "7:16", "P(i,j)"),
+        ("sum(i,a)*t[i,a]", "7:13", "sum(i,a) '*'"),
     ],
 )
 def test_what_stands_in_papers_is_refused_with_what_to_write(
@@ -60,32 +61,32 @@ def test_what_stands_in_papers_is_refused_with_what_to_write(
 ) -> None:
     message = error(f"output e\ne = {body}\n")
     assert f"x.spec:{place}: error: " in message
-    assert advice in message
+    assert says(message, advice)
 
 
 def test_round_brackets_around_axes() -> None:
     message = error("input g(o,v)\noutput e\ne = t[i,a]*t[i,a]\n")
-    assert "x.spec:6:8: error: axes stand in square brackets" in message
+    assert says(message, "x.spec:6:8 axes square brackets")
     assert "input t2[o,o,v,v]" in message
 
 
 def test_an_input_that_is_an_output_too() -> None:
     message = error("output t\nt[i,a] = 2*t[i,a]\n")
-    assert "x.spec:6:8: error: t is an input and an output" in message
-    assert "give the result another name, such as t_new" in message
+    assert says(message, "x.spec:6:8 t input output")
+    assert says(message, "name t_new")
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_a_transposed_input_is_shown_the_shape_that_the_others_give_it(target: str) -> None:
     program = tcgen.compile(DOUBLES, extents={"o": 2, "v": 3}, target=target)
     t2 = np.zeros((2, 2, 3, 3))
-    message = r"expected shape \(2, 2, v, v\), found shape \(3, 3, 2, 2\)"
-    with pytest.raises(ExtentError, match=message):
+    message = "shape (2, 2, v, v) (3, 3, 2, 2)"
+    with pytest.raises(ExtentError, match=mentions(message)):
         program(e_o=np.ones(2), t2=t2.transpose(2, 3, 0, 1))
-    with pytest.raises(DtypeError, match="t2 must be float64, found None: pass an array"):
+    with pytest.raises(DtypeError, match=mentions("t2 float64 None array")):
         program(e_o=np.ones(2), t2=None)
     single = np.zeros((2, 2, 3, 3), np.float32)
-    with pytest.raises(DtypeError, match=r'out\["r"\] must be float64, found float32: pass an a'):
+    with pytest.raises(DtypeError, match=mentions('out["r"] float64 float32 array')):
         program(e_o=np.ones(2), t2=t2, out={"r": single})
 
 
@@ -94,14 +95,14 @@ def test_the_expected_shape_comes_from_arrays_that_are_right() -> None:
     program = tcgen.compile(
         spec.replace("*e_o[i]", "*e_o[i]*f[a,b]"), extents={"o": 2, "v": 3}, target="numpy"
     )
-    with pytest.raises(ExtentError, match=r"expected shape \(4, 4, 5, 5\), found shape \(5, 5, 4"):
+    with pytest.raises(ExtentError, match=mentions("shape (4, 4, 5, 5) (5, 5, 4, 4)")):
         program(f=np.ones((5, 5)), e_o=np.ones(4), t2=np.zeros((5, 5, 4, 4)))
 
 
 def test_an_element_that_must_vanish_is_called_so() -> None:
     x = np.zeros((3, 3))
     x[1, 1] = 0.5
-    with pytest.raises(CheckError, match=r"element \[1, 1\] should be zero, but is 5.000e-01"):
+    with pytest.raises(CheckError, match=mentions("element [1, 1] zero 5.000e-01")):
         check_symmetry("x", x, [((1, 0), -1, False)])
     z = np.zeros((3, 3), complex)
     z[1, 1] = 0.5j
@@ -121,10 +122,10 @@ def test_an_energy_that_is_always_zero_is_pointed_out(e: str, tmp_path: Path) ->
     spec.write_text(text)
     result = invoke("explain", spec, "-e", "o=2", "-e", "v=3")
     assert result.exit_code == 0
-    assert result.stderr.splitlines()[-1].startswith("tcgen: warning: output e is zero for all in")
+    assert says(result.stderr.splitlines()[-1], "warning output e zero")
     assert "output r" not in result.stderr
     assert "warning" not in invoke("-q", "explain", spec, "-e", "o=2", "-e", "v=3").stderr
-    with pytest.warns(UserWarning, match="output e is zero for all inputs: its terms cancel"):
+    with pytest.warns(UserWarning, match=mentions("output e zero cancel")):
         tcgen.compile(text, extents={"o": 2, "v": 3}, target="numpy")
     with warnings.catch_warnings():  # what a program makes, a derivative say, may be zero
         warnings.simplefilter("error")
@@ -147,8 +148,8 @@ def test_an_extent_that_the_arrays_contradict_is_refused(tmp_path: Path) -> None
         assert invoke("-q", "run", source, "--inputs", inputs, *extents).exit_code == 0
         result = invoke("run", source, "--inputs", inputs, "-e", "o=5")
         assert result.exit_code == 2
-        assert f"-e o=5 contradicts the arrays in {inputs}" in result.stderr
-        assert "space o has extent 2: leave it out" in result.stderr
+        assert says(result.stderr, f"-e o=5 {inputs}")
+        assert says(result.stderr, "space o extent 2")
 
 
 def test_right_sides_are_read_where_the_name_on_the_left_is_at_fault() -> None:
@@ -163,11 +164,6 @@ def test_right_sides_are_read_where_the_name_on_the_left_is_at_fault() -> None:
     """
     with pytest.raises(SpecError) as caught:
         tcgen.compile(text)
-    assert [d.message for d in caught.value.diagnostics] == [
-        "index a is not declared",
-        "x is neither declared nor defined",
-        "input y stands on the left",
-        "n is neither declared nor defined",
-        "the name exp is reserved",
-        "m is neither declared nor defined",
-    ]
+    facts = ("index a declared", "x declared", "y left", "n declared", "exp reserved", "m declared")
+    for diagnostic, expected in zip(caught.value.diagnostics, facts, strict=True):
+        assert says(diagnostic.message, expected)

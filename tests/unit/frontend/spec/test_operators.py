@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.messages import says
 from support.spec_texts import EXTENTS, OV, arrays, error, spec, value
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_system
@@ -41,20 +42,20 @@ def test_rule_20_operators_inside_a_bracket_rename_left_indices() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("r[i,j] = f[i,j]*P(i,j) g[i,j]", "an operator stands inside a product"),
-        ("r[i] = P(i,k) f[i,k]*x[k]", "P and S rename indices of the left side; k is not there"),
-        ("r[i,a] = P(i,a) h[i,a]", "P exchanges indices of different spaces: i of o and a of v"),
-        ("r[i,j] = P(ij) f[i,j]", "P(ij) exchanges nothing"),
-        ("r[i,j] = P(i) f[i,j]", "P(i) exchanges nothing"),
-        ("r[i,j] = P(i,i) f[i,j]", "i stands twice in P(..)"),
-        ("r[i,j] = P(ij,k) f[i,j]", "the tuples of P(..) differ in length"),
-        ("r[i,j] = P((i,j)/k) f[i,j]", "no tuples beside a slash"),
-        ("r[i,j] = P(i,q) f[i,j]", "index q is not declared"),
-        ("r[i,j] = f[i,j]/P(i,j) f[i,j]", "P stands inside a product or denominator"),
+        ("r[i,j] = f[i,j]*P(i,j) g[i,j]", "operator product"),
+        ("r[i] = P(i,k) f[i,k]*x[k]", "P S indices k"),
+        ("r[i,a] = P(i,a) h[i,a]", "P indices spaces i o a v"),
+        ("r[i,j] = P(ij) f[i,j]", "P(ij)"),
+        ("r[i,j] = P(i) f[i,j]", "P(i)"),
+        ("r[i,j] = P(i,i) f[i,j]", "i twice P(..)"),
+        ("r[i,j] = P(ij,k) f[i,j]", "tuples P(..) length"),
+        ("r[i,j] = P((i,j)/k) f[i,j]", "tuples slash"),
+        ("r[i,j] = P(i,q) f[i,j]", "index q declared"),
+        ("r[i,j] = f[i,j]/P(i,j) f[i,j]", "P product denominator"),
     ],
 )
 def test_rule_20_wrong_operators_are_explained(text: str, message: str) -> None:
-    assert message in error(f"output r\n{text}")
+    assert says(error(f"output r\n{text}"), message)
 
 
 def test_rule_21_a_joined_pair_proposes_the_comma() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.messages import mentions, says
 from support.paths import DATA
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
@@ -159,45 +160,45 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("{", "t.json:1:2: error: no JSON"),
-        ([], "the list has no targets"),
-        ({"targets": []}, "the list has no targets"),
-        ({"targets": [3], "tensors": 1, "ranges": 2}, "tensors is no object"),
-        ({"targets": [target("e", term(1, "x"))], "tensors": {"x": 1}}, "tensor x is no object"),
-        ({"targets": [target("e", term(1, "x"))], "ranges": {"o": 1}}, "range o is no list"),
-        ({"targets": [target("e", term(1, "x", denom="d"))]}, "term 1: denom is no list"),
-        ({"targets": [{"terms": []}]}, "a target has no out"),
-        ({"targets": [{"out": "r[i"}]}, "target r[i has no terms"),
-        ({"targets": [target("r[i")]}, "target r[i is not of the form name[i,j]"),
-        ({"targets": [target("r[i,i]")]}, "its indices are not distinct"),
-        ({"targets": [target("r[i]", {"coef": 1})]}, "target r, term 1 has no factors"),
+        ("{", "t.json:1:2 JSON"),
+        ([], "targets"),
+        ({"targets": []}, "targets"),
+        ({"targets": [3], "tensors": 1, "ranges": 2}, "tensors object"),
+        ({"targets": [target("e", term(1, "x"))], "tensors": {"x": 1}}, "tensor x object"),
+        ({"targets": [target("e", term(1, "x"))], "ranges": {"o": 1}}, "range o list"),
+        ({"targets": [target("e", term(1, "x", denom="d"))]}, "term 1 denom list"),
+        ({"targets": [{"terms": []}]}, "target out"),
+        ({"targets": [{"out": "r[i"}]}, "target terms"),
+        ({"targets": [target("r[i")]}, "target name[i,j]"),
+        ({"targets": [target("r[i,i]")]}, "indices distinct"),
+        ({"targets": [target("r[i]", {"coef": 1})]}, "target r term 1 factors"),
         (
             {"targets": [target("e", {"factors": ["x"]})]},
-            "term 1: the coefficient None is no number",
+            "term 1 coefficient None number",
         ),
-        ({"targets": [target("e", term("a", "x"))]}, "the coefficient 'a' is no number"),
-        ({"targets": [target("e", term(1, "x[i"))]}, "'x[i' is not of the form name[i,j]"),
-        ({"targets": [target("e", term(1, "x[z]"))]}, "index z belongs to no range"),
-        ({"targets": [target("e", term(1, "x[i]", "x[a]"))]}, "x[a] does not fit x[o]"),
+        ({"targets": [target("e", term("a", "x"))]}, "coefficient 'a' number"),
+        ({"targets": [target("e", term(1, "x[i"))]}, "'x[i' name[i,j]"),
+        ({"targets": [target("e", term(1, "x[z]"))]}, "index z range"),
+        ({"targets": [target("e", term(1, "x[i]", "x[a]"))]}, "x[a] x[o]"),
         (
             {"targets": [target("e", term(1, "x[i]"))], "tensors": {"x": {"axes": ["w"]}}},
-            "tensor x: axis w is no range",
+            "tensor x axis w range",
         ),
         (
             {"targets": [target("e", term(1, "x"))], "tensors": {"x": {"axes": [], "sym": "odd"}}},
-            "symmetry 'odd' is not understood",
+            "symmetry 'odd'",
         ),
         (
             {"targets": [target("e", term(1, "v[i,j]"))], "tensors": {"v": {"sym": "pqr=qpr"}}},
-            "a symmetry names axes that a tensor of 2 axes has not",
+            "symmetry names axes tensor 2",
         ),
         (
             {"targets": [target("e", term(1, "f[i,j]"), term(1, "f[i]"))]},
-            "term 2: f has 2 indices elsewhere",
+            "term 2 f indices",
         ),
         (
             {"targets": [target("r[i,j]", term(1, "x[i,j]", perms=[[1, ["i", "k"]]]))]},
-            "perms entry [1, ['i', 'k']] is not understood",
+            "perms",
         ),
         (
             {"targets": [target("r[i]", term(1, "x[i]"), antisymmetrize=[["i", "j"]])]},
@@ -205,43 +206,43 @@ def test_symmetry_of_four_axes(text: str, perms: list[tuple[int, ...]]) -> None:
         ),
         (
             {"targets": [target("r[i]", term(1, "u[i]")), target("u[i]", term(1, "r[i]"))]},
-            "these targets need each other: r -> u -> r",
+            "targets r -> u -> r",
         ),
         (
             {"targets": [target("r[i,a]", term(1, "x[i,a]"), antisymmetrize=[["i", "a"]])]},
-            "antisymmetrize ['i', 'a'] is not understood",
+            "antisymmetrize ['i', 'a']",
         ),
         (
             {"targets": [target("r[i]", term(1, "x[i]"), antisymmetrize=[["i", "i"]])]},
-            "antisymmetrize ['i', 'i'] is not understood",
+            "antisymmetrize ['i', 'i']",
         ),
         (
             {"targets": [target("r[i,a]", term(1, "x[i,a]", perms=[[-1, ["a", "i"]]]))]},
-            "perms entry [-1, ['a', 'i']] is not understood",
+            "perms -1",
         ),
         (
             {
                 "targets": [target("e", term(1, "x[i,a]"))],
                 "tensors": {"x": {"axes": ["o", "v"], "sym": "sym(0,1)"}},
             },
-            "tensor x: a symmetry exchanges axes of different ranges",
+            "tensor x symmetry axes ranges",
         ),
         (
             {
                 "targets": [target("e", term(1, "x[i,j]"))],
                 "tensors": {"x": {"axes": ["o", "o"], "sym": "sym(0,1) antisym(0,1)"}},
             },
-            "tensor x: the symmetries of x force it to be zero",
+            "tensor x zero",
         ),
         (
             {"targets": [target("e", term(1, "x[i]"))], "ranges": {"o": ["i"], "v": ["a", "i"]}},
-            "letter i is in the ranges o and v",
+            "letter i ranges o v",
         ),
     ],
 )
 def test_what_is_wrong_names_file_target_and_term(data: Any, message: str) -> None:
     found = error(data)
-    assert message in found
+    assert says(found, message)
     assert found.startswith("t.json:1:")
 
 
@@ -252,16 +253,16 @@ def test_all_problems_of_a_list_are_reported() -> None:
 
 
 def test_files_that_cannot_be_read_are_explained(tmp_path: Path) -> None:
-    with pytest.raises(TcgenError, match=r"cannot read .*no\.spec: No such file"):
+    with pytest.raises(TcgenError, match=mentions("no.spec")):
         read(tmp_path / "no.spec")
     for name in ("a.f90", "a"):
         (tmp_path / name).touch()
-    with pytest.raises(TcgenError, match=r"has the suffix \.f90: tcgen reads \.spec"):
+    with pytest.raises(TcgenError, match=mentions("suffix .f90 .spec")):
         read(tmp_path / "a.f90")
-    with pytest.raises(TcgenError, match="has no suffix"):
+    with pytest.raises(TcgenError, match=mentions("suffix")):
         read(tmp_path / "a")
     (tmp_path / "b.spec").write_bytes(b"space o\n\xff")
-    with pytest.raises(TcgenError, match="is not text in UTF-8"):
+    with pytest.raises(TcgenError, match=mentions("UTF-8")):
         read(tmp_path / "b.spec")
 
 

@@ -14,6 +14,7 @@ import pytest
 import tcgen
 from support import brute_force as brute
 from support import random_programs as programs
+from support.messages import mentions, says
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
 from tcgen.compiler.api import spec_path
@@ -339,14 +340,13 @@ def test_too_small_a_limit_says_what_is_kept_from_constants(declared, kept):
     """
     with pytest.raises(MemoryLimitError) as caught:
         tcgen.compile(text, objective="time", memory_limit=10, target="numpy")
-    advice = "from constant inputs, and whole for all calls: w; declare one of those inputs"
-    assert (advice in str(caught.value)) == kept
+    assert says(str(caught.value), "constant inputs whole w declare") == kept
 
 
 def test_the_least_of_a_program_may_be_a_triangle_of_tiles():
     """Loops i and j alone leave 20 x 20 elements of g: 3,200 bytes, and 8 of the energy."""
     wish = {"extents": {"o": 5, "v": 20, "x": 40}, "objective": "time", "target": "numpy"}
-    with pytest.raises(MemoryLimitError, match=r"needs 208 bytes.*Raise the limit to 208 "):
+    with pytest.raises(MemoryLimitError, match=mentions("208 bytes limit")):
         tcgen.compile(spec_path("mp2_df"), memory_limit=100, **wish)
     program = tcgen.compile(spec_path("mp2_df"), memory_limit=208, **wish)
     assert program.report["memory"]["peak_bytes"] <= 208
@@ -391,7 +391,7 @@ def test_half_of_the_cache_is_for_what_stays_there(cache, near, hand_plans):
 def test_constants_of_a_machine():
     assert parse_machine("flops=2e11, call=0") == Machine(flops=2 * 10**11, call=0)
     for text in ("flops", "speed=3", "flops=-1", "flops=0", "call=1.5"):
-        with pytest.raises(ArgumentError, match="machine"):
+        with pytest.raises(ArgumentError, match=mentions("machine")):
             parse_machine(text)
 
 
@@ -411,7 +411,7 @@ def test_time_against_memory(tmp_path):
     assert points[0]["seconds"] == program.report["fusion"]["value"]
     program.save(tmp_path / "ladder")
     page = (tmp_path / "ladder" / "report.html").read_text()
-    assert "Time against memory" in page
+    assert says(page, "memory")
     assert page.count("<polyline") == 1
     assert page.count('href="#pareto"') == 1
     drawn = page[page.index("Predicted time against peak memory") :]
@@ -419,7 +419,7 @@ def test_time_against_memory(tmp_path):
     plain = tcgen.compile(path, extents=extents, target="numpy")
     plain.save(tmp_path / "plain")
     assert 'href="#pareto"' not in (tmp_path / "plain" / "report.html").read_text()
-    with pytest.raises(ArgumentError, match="compile it with pareto=True"):
+    with pytest.raises(ArgumentError, match=mentions("pareto=True")):
         plain.report.pareto()
 
 

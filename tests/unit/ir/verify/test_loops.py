@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support import hand_modules as hand
+from support.messages import mentions
 from tcgen.errors import VerifyError
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Prod, Subscript
@@ -119,35 +120,35 @@ def loop(*body: object, **fields: object) -> Loop:
 
 
 BAD_STATEMENTS: list[tuple[object, str]] = [
-    (Zero("u"), "u is no buffer"),
-    (assign(place("u"), place("s")), "u is no buffer"),
-    (assign(place("R", "i"), place("s"), i), "needs 2 subscripts"),
-    (assign(place("R", "i", "z"), place("s"), i), "z is not in scope"),
-    (assign(place("R", "i", "j"), place("s"), i, j, i), "i is used twice"),
-    (loop(loop()), "two loop variables are named i"),
-    (loop(assign(place("R", "i", "j"), place("s"), i, j)), "i is used twice"),
-    (assign(place("R", "i", None), place("s"), i), "is not contracted"),
-    (assign(place("t", "i", "j"), place("s"), i, j), "walks a contracted axis"),
-    (assign(place("R", "i", "k"), place("s"), i, k), "m does not start there"),
-    (assign(place("R", "i", "j"), place("s"), BandVar("i", N, "i0", 2), j), "walks no tile"),
-    (assign(place("R", "i", "j"), place("s"), replace(i, base="i0"), j), "base without a tile"),
-    (assign(place("R", "i", "j"), place("s"), replace(i, below="j"), j), "stays below j"),
-    (Loop(LoopVar("i", N, below="j"), ()), "stays below j"),
-    (Loop(LoopVar("i", N, 2), (assign(place("R", "i", "j"), place("s"), j),)), "base of a tile"),
-    (assign(place("R", "i", "j"), place("X", "i", "k"), i, k, j), "outside one of the overwritten"),
+    (Zero("u"), "u buffer"),
+    (assign(place("u"), place("s")), "u buffer"),
+    (assign(place("R", "i"), place("s"), i), "2 subscripts"),
+    (assign(place("R", "i", "z"), place("s"), i), "z scope"),
+    (assign(place("R", "i", "j"), place("s"), i, j, i), "i twice"),
+    (loop(loop()), "loop i"),
+    (loop(assign(place("R", "i", "j"), place("s"), i, j)), "i twice"),
+    (assign(place("R", "i", None), place("s"), i), "contracted"),
+    (assign(place("t", "i", "j"), place("s"), i, j), "contracted axis"),
+    (assign(place("R", "i", "k"), place("s"), i, k), "m start"),
+    (assign(place("R", "i", "j"), place("s"), BandVar("i", N, "i0", 2), j), "tile"),
+    (assign(place("R", "i", "j"), place("s"), replace(i, base="i0"), j), "base tile"),
+    (assign(place("R", "i", "j"), place("s"), replace(i, below="j"), j), "below j"),
+    (Loop(LoopVar("i", N, below="j"), ()), "below j"),
+    (Loop(LoopVar("i", N, 2), (assign(place("R", "i", "j"), place("s"), j),)), "base tile"),
+    (assign(place("R", "i", "j"), place("X", "i", "k"), i, k, j), "overwritten"),
     (assign(place("R", "i", "j"), place("s"), i, j, orbit=(("i", "z"),)), "orbit i,z"),
-    (assign(place("R", "i", "j"), place("s"), i, j, parallel=3), "3 parallel loops"),
+    (assign(place("R", "i", "j"), place("s"), i, j, parallel=3), "3 parallel"),
     (
         assign(place("R", "i", "i"), place("X", "i", "k"), k, i, accumulate=True, parallel=1),
-        "parallel variable is not in the target",
+        "parallel target",
     ),
-    (assign(place("R", "i", "j"), place("s"), i, j, block=("i", "i")), "blocked against"),
-    (Assign(place("s"), Ref(X, ()), band=()), "leaf of an earlier level"),
+    (assign(place("R", "i", "j"), place("s"), i, j, block=("i", "i")), "blocked"),
+    (Assign(place("s"), Ref(X, ()), band=()), "leaf level"),
     (loop(assign(place("s"), place("s")), parallel=False), ""),
-    (loop(Zero("R"), parallel=True), "all of R is zeroed"),
+    (loop(Zero("R"), parallel=True), "R zeroed"),
     (
         loop(assign(place("R", "j", "j"), place("s"), j), parallel=True),
-        "R is not walked by i",
+        "R i",
     ),
     (
         loop(
@@ -155,22 +156,22 @@ BAD_STATEMENTS: list[tuple[object, str]] = [
             assign(place("s"), place("R", "j", "i"), j, accumulate=True),
             parallel=True,
         ),
-        "R is not walked by i on one axis",
+        "R i axis",
     ),
     (
         loop(assign(place("R", "i", "j"), place("s"), j, parallel=1), parallel=True),
-        "inside a parallel loop",
+        "parallel loop",
     ),
     (
         Loop(LoopVar("l", N), (loop(assign(place("R", "i", "l"), place("s")), parallel=True),)),
-        "not an outermost",
+        "outermost",
     ),
-    (replace(PRODUCT, m=(j,), n=(i,)), "group that it lacks"),
-    (replace(PRODUCT, out=place("R", "i", "i")), "i stands 2 times"),
-    (replace(PRODUCT, a=place("R", "i", "j"), k=(j,)), "is used twice"),
-    (replace(PRODUCT, out=place("X", "i", "k"), a=place("X", "i", "k")), "is read and written"),
-    (replace(PRODUCT, m=(replace(i, below="q"),)), "stays below q"),
-    (replace(PRODUCT, batch=(BandVar("z", N),)), "batch variable z"),
+    (replace(PRODUCT, m=(j,), n=(i,)), "group"),
+    (replace(PRODUCT, out=place("R", "i", "i")), "i 2"),
+    (replace(PRODUCT, a=place("R", "i", "j"), k=(j,)), "twice"),
+    (replace(PRODUCT, out=place("X", "i", "k"), a=place("X", "i", "k")), "read written"),
+    (replace(PRODUCT, m=(replace(i, below="q"),)), "below q"),
+    (replace(PRODUCT, batch=(BandVar("z", N),)), "batch z"),
 ]  # fmt: skip
 
 
@@ -180,7 +181,7 @@ def test_broken_statements(stmt: object, message: str) -> None:
     if not message:
         broken.verify()
         return
-    with pytest.raises(VerifyError, match=message) as caught:
+    with pytest.raises(VerifyError, match=mentions(message)) as caught:
         broken.verify()
     assert str(caught.value).startswith("module m: ")
 
@@ -203,50 +204,50 @@ def looped(m: Module, var: LoopVar) -> Module:
 
 
 BAD_MODULES: list[tuple[Callable[[Module], Module], str]] = [
-    (changed_buffer("t", name="s"), "two buffers are named s"),
-    (changed_buffer("t", place="stack"), "place stack"),
-    (changed_buffer("t", order=(0, 0)), "order is no permutation"),
-    (changed_buffer("t", place="register"), "a register holds one element"),
-    (changed_buffer("t", packed=(Packing(0),)), "packed pair 0 differ"),
-    (changed_buffer("X", place="arena", packed=(Packing(0),)), "caller's buffer and scratch are"),
-    (changed_buffer("R", packed=(Packing(1),)), "are not neighbours"),
-    (changed_buffer("X", packed=(Packing(0),)), "packed pair 0 differ"),
-    (changed_buffer("X", axes=(Axis(N, 2), Axis(M))), "a caller's buffer is whole"),
+    (changed_buffer("t", name="s"), "s"),
+    (changed_buffer("t", place="stack"), "stack"),
+    (changed_buffer("t", order=(0, 0)), "order permutation"),
+    (changed_buffer("t", place="register"), "register one element"),
+    (changed_buffer("t", packed=(Packing(0),)), "packed pair 0"),
+    (changed_buffer("X", place="arena", packed=(Packing(0),)), "buffer scratch"),
+    (changed_buffer("R", packed=(Packing(1),)), "neighbours"),
+    (changed_buffer("X", packed=(Packing(0),)), "packed pair 0"),
+    (changed_buffer("X", axes=(Axis(N, 2), Axis(M))), "buffer"),
     (changed_buffer("X", order=(1, 0), packed=()), ""),
-    (changed_buffer("X", dtype="float32"), "a matrix product of float64, float32, float64"),
-    (changed_buffer("R", packed=(Packing(0),)), "R is packed"),
+    (changed_buffer("X", dtype="float32"), "matrix product float64 float32"),
+    (changed_buffer("R", packed=(Packing(0),)), "R packed"),
     (
         changed_buffer("Y", place="arena", live=(1, 1)),
-        "lives at statements 1..1 but is used at 0..0",
+        "statements 1..1 0..0",
     ),
-    (lambda m: replace(m, host_volatile=()), "does not launch every kernel once"),
-    (lambda m: replace(m, host_volatile=(Launch("q"),)), "launch of q"),
-    (lambda m: replace(m, host_volatile=(*m.host_volatile, *m.host_volatile)), "every kernel once"),
-    (lambda m: replace(m, kernels=m.kernels * 2), "two kernels are named k"),
+    (lambda m: replace(m, host_volatile=()), "launch kernel once"),
+    (lambda m: replace(m, host_volatile=(Launch("q"),)), "launch q"),
+    (lambda m: replace(m, host_volatile=(*m.host_volatile, *m.host_volatile)), "kernel once"),
+    (lambda m: replace(m, kernels=m.kernels * 2), "kernels k"),
     (
         lambda m: replace(m, kernels=(replace(m.kernels[0], host_vars=(LoopVar("h", N),)),)),
-        "wants a host variable",
+        "host variable",
     ),
     (
         lambda m: looped(m, LoopVar("h", N, below="g")),
-        "host loop h stays below g",
+        "host loop h below g",
     ),
     (
         lambda m: looped(looped(m, LoopVar("h", N)), LoopVar("h", N)),
-        "two loop variables are named h",
+        "loop h",
     ),
-    (lambda m: replace(m, host_volatile=(Fetch("X", (None, None)), Launch("k"))), "fetch into X"),
+    (lambda m: replace(m, host_volatile=(Fetch("X", (None, None)), Launch("k"))), "fetch X"),
     (
         lambda m: changed_buffer("X", place="arena")(
             replace(m, host_volatile=(Fetch("X", (None,)), Launch("k")))
         ),
-        "needs 2 ranges",
+        "2 ranges",
     ),
     (
         lambda m: changed_buffer("X", place="arena")(
             replace(m, host_volatile=(Fetch("X", (LOOP, None)), Launch("k")))
         ),
-        "a range does not fill its axis",
+        "range axis",
     ),
 ]  # fmt: skip
 
@@ -257,7 +258,7 @@ def test_broken_modules(change: Callable[[Module], Module], message: str) -> Non
     if not message:
         broken.verify()
         return
-    with pytest.raises(VerifyError, match=message):
+    with pytest.raises(VerifyError, match=mentions(message)):
         broken.verify()
 
 
@@ -273,10 +274,10 @@ def test_a_group_must_be_contiguous() -> None:
     plain = replace(joined, axes=(Axis(M), Axis(M), Axis(N)))
     base = module(wide)
     replace(base, buffers=(*base.buffers, three, plain)).verify()
-    with pytest.raises(VerifyError, match="z walks a part of its axis"):
+    with pytest.raises(VerifyError, match=mentions("z part axis")):
         replace(base, buffers=(*base.buffers, three, joined)).verify()
     turned = replace(plain, order=(2, 0, 1))
-    with pytest.raises(VerifyError, match="k and z are no neighbours"):
+    with pytest.raises(VerifyError, match=mentions("k z neighbours")):
         replace(base, buffers=(*base.buffers, three, turned)).verify()
     strided = replace(three, order=(1, 2, 0))
     replace(base, buffers=(*base.buffers, strided, plain)).verify()
@@ -291,7 +292,7 @@ def test_a_group_must_be_contiguous() -> None:
             (),
         )
     )
-    with pytest.raises(VerifyError, match="neither group ends on the fastest axis"):
+    with pytest.raises(VerifyError, match=mentions("group axis")):
         replace(batch, buffers=(*batch.buffers, three)).verify()
 
 
@@ -328,5 +329,5 @@ def test_numbers_that_threads_add_up_are_not_read_meanwhile() -> None:
     read = Assign(place("n"), place("e"), accumulate=True)
     body = (start, replace(rows, body=(replace(columns, body=(*columns.body, read)),)))
     broken = replace(made, kernels=(replace(kernel, body=body),))
-    with pytest.raises(VerifyError, match="loop a0 cannot be parallel: e is not walked by a0"):
+    with pytest.raises(VerifyError, match=mentions("loop a0 parallel e")):
         broken.verify()

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from support.messages import mentions
 from tcgen.errors import VerifyError
 from tcgen.ir.exchange_symmetry import exchange_sign
 from tcgen.ir.expr import Call, Const, Pow, Prod, Quot, Sum
@@ -44,7 +45,7 @@ def group(plan, position: int, **changes):
 
 
 def refused(plan, message: str) -> None:
-    with pytest.raises(VerifyError, match=message):
+    with pytest.raises(VerifyError, match=mentions(message)):
         plan.verify()
 
 
@@ -87,61 +88,57 @@ def test_hand_written_plans_pass(hand_plans, name):
 
 def test_extents(hand_plans):
     plan = hand_plans.shared_producer()
-    refused(replace(plan, extents=plan.extents[1:]), "no planning extent for space i")
-    refused(replace(plan, extents=plan.extents[::-1]), "not sorted by name")
-    refused(replace(plan, extents=(("i", 0), *plan.extents[1:])), "i=0 is below 1")
+    refused(replace(plan, extents=plan.extents[1:]), "extent i")
+    refused(replace(plan, extents=plan.extents[::-1]), "sorted name")
+    refused(replace(plan, extents=(("i", 0), *plan.extents[1:])), "i=0 1")
 
 
 def test_loops(hand_plans):
     plan = hand_plans.tile_of_three()
     (loop,) = plan.loops
-    refused(swap_loop(plan, loop, replace(loop, id=1)), "loop 1 stands at position 0")
-    refused(swap_loop(plan, loop, replace(loop, tile=0)), "loop 0 has a tile of 0")
-    refused(replace(plan, loops=()), "loop 0 is not one of the plan's loops")
+    refused(swap_loop(plan, loop, replace(loop, id=1)), "loop 1 position 0")
+    refused(swap_loop(plan, loop, replace(loop, tile=0)), "loop 0 tile")
+    refused(replace(plan, loops=()), "loop 0")
     extra = LoopId(1, loop.space)
-    refused(replace(plan, loops=(loop, extra)), "loop 1 encloses no visit")
+    refused(replace(plan, loops=(loop, extra)), "loop 1 no visit")
 
 
 def test_steps_and_bindings(hand_plans):
     plan = hand_plans.nested_fusion()
     h = hand_plans
     outer, inner = plan.loops
-    refused(replace(plan, visits=plan.visits[:2]), r"no visit executes s2: W\[k\]")
-    refused(visit(plan, 2, step=9), "no visit executes s2")
-    refused(
-        replace(plan, visits=(*plan.visits, Visit(9))), "visit 3 names step 9, which does not exist"
-    )
-    refused(visit(plan, 0, bind=((h.k, outer),)), r"visit 0 \(s0: .*k is bound to loop 0 but is no")
-    refused(visit(plan, 2, bind=((h.j, inner), (h.k, outer))), "j runs over j but loop 1 over k")
-    refused(
-        visit(plan, 2, bind=((h.j, outer), (h.k, inner), (h.k, inner))), "two indices are bound"
-    )
-    refused(visit(plan, 2, loops=(outer, inner, inner)), "encloses the visit twice")
-    refused(visit(plan, 2, loops=(outer,)), "not the bound ones and the redundant ones")
-    refused(visit(plan, 0, redundant=(outer,)), "not the bound ones and the redundant ones")
+    refused(replace(plan, visits=plan.visits[:2]), "no visit s2 W[k]")
+    refused(visit(plan, 2, step=9), "no visit s2")
+    refused(replace(plan, visits=(*plan.visits, Visit(9))), "visit 3 names step 9")
+    refused(visit(plan, 0, bind=((h.k, outer),)), "visit 0 s0 k bound loop no")
+    refused(visit(plan, 2, bind=((h.j, inner), (h.k, outer))), "j loop 1 k")
+    refused(visit(plan, 2, bind=((h.j, outer), (h.k, inner), (h.k, inner))), "indices bound")
+    refused(visit(plan, 2, loops=(outer, inner, inner)), "visit twice")
+    refused(visit(plan, 2, loops=(outer,)), "bound redundant")
+    refused(visit(plan, 0, redundant=(outer,)), "bound redundant")
 
 
 def test_loops_are_nested_or_apart(hand_plans):
     plan = hand_plans.nested_fusion()
     outer, inner = plan.loops
-    refused(visit(plan, 2, loops=(inner, outer)), "overlaps another loop: visits 0 and 2")
-    refused(visit(plan, 1, bind=(), loops=()), "loop 0 is not contiguous: visits 0 and 2")
+    refused(visit(plan, 2, loops=(inner, outer)), "overlaps loop visits 0 2")
+    refused(visit(plan, 1, bind=(), loops=()), "loop 0 contiguous visits 2")
 
 
 def test_instances(hand_plans):
     plan = hand_plans.accumulation()
     (t, x) = plan.arrays
-    refused(replace(plan, arrays=(t,)), "visit 2 .* uses X, with 0 instances live")
-    refused(replace(plan, arrays=(t, t, x)), "visit 0 .* uses T, with 2 instances live")
-    refused(replace(plan, arrays=(*plan.arrays, replace(x, live=(0, 0)))), "X has 2 instances")
-    refused(array(plan, 1, live=(1, 2)), "its life is not from its first use to its last one")
-    refused(array(plan, 1, tensor=plan.program.tensors[0]), "A is an input or unknown")
+    refused(replace(plan, arrays=(t,)), "visit 2 X 0 instances live")
+    refused(replace(plan, arrays=(t, t, x)), "visit 0 T 2 instances live")
+    refused(replace(plan, arrays=(*plan.arrays, replace(x, live=(0, 0)))), "X 2 instances")
+    refused(array(plan, 1, live=(1, 2)), "first last")
+    refused(array(plan, 1, tensor=plan.program.tensors[0]), "A input unknown")
     swapped = (plan.visits[1], plan.visits[0], plan.visits[2])
-    refused(replace(plan, visits=swapped), r"producers are not steps \[0, 1\], each once")
+    refused(replace(plan, visits=swapped), "producers steps [0, 1] once")
     late = (plan.visits[0], plan.visits[2], plan.visits[1])
     refused(
         replace(plan, visits=late, arrays=(t, replace(x, live=(1, 1)))),
-        "visit 1 .* reads it before visit 2 has written it",
+        "visit 1 2 written",
     )
 
 
@@ -149,34 +146,34 @@ def test_a_second_instance_needs_all_producers(hand_plans):
     plan = hand_plans.recomputation()
     first, x, second, y = plan.arrays
     joined = replace(first, live=(0, 3))
-    refused(replace(plan, arrays=(joined, x, y)), r"producers are not steps \[0\], each once")
+    refused(replace(plan, arrays=(joined, x, y)), "producers steps [0] once")
     refused(
         replace(plan, arrays=(first, x, replace(second, live=(3, 3)), y)),
-        "visit 2 .* uses T, with 0 instances live",
+        "visit 2 T 0 instances live",
     )
 
 
 def test_home(hand_plans):
     plan = hand_plans.nested_fusion()
     outer, inner = plan.loops
-    refused(array(plan, 0, home=inner), "f1.*home, loop 1, does not enclose visit 0")
-    refused(array(plan, 2, home=outer), "an output lives for the whole program")
+    refused(array(plan, 0, home=inner), "f1 home loop 1 visit 0")
+    refused(array(plan, 2, home=outer), "output whole")
 
 
 def test_contracted_axes(hand_plans):
     plan = hand_plans.nested_fusion()
     outer, inner = plan.loops
-    refused(array(plan, 0, home=None), "axis 0 is contracted in loop 0, which neither is nor")
-    refused(array(plan, 1, home=outer), "axis 1 is contracted in loop 1, which neither is nor")
+    refused(array(plan, 0, home=None), "axis 0 contracted loop")
+    refused(array(plan, 1, home=outer), "axis 1 contracted loop")
     twice = ((0, outer), (0, outer))
-    refused(array(plan, 1, contracted=twice), "an axis is contracted twice or does not exist")
+    refused(array(plan, 1, contracted=twice), "axis contracted")
     wrong = ((0, outer), (1, outer))
-    refused(array(plan, 1, contracted=wrong), "axis 1 over k is contracted in loop 0 over j")
+    refused(array(plan, 1, contracted=wrong), "axis 1 k contracted loop 0 j")
     loose = visit(plan, 2, bind=((hand_plans.k, inner),), redundant=(outer,))
-    refused(loose, "contracted in loop 0, but visit 2 .* does not bind j to it")
+    refused(loose, "contracted loop 0 visit 2 j")
     refused(
         array(plan, 1, contracted=((0, outer),), place=Place.ARENA),
-        "f2.*axis 1 is whole, but visit 1 .* computes one part of it",
+        "f2 axis 1 whole visit part",
     )
 
 
@@ -188,8 +185,8 @@ def test_sums_stay_inside_the_home(hand_plans):
     deeper = visit(deeper, 1, bind=(*bind, (hand_plans.l, extra)), loops=(*plan.loops, extra))
     deeper.verify()
     deeper = visit(deeper, 2, loops=(*plan.loops, extra), redundant=(extra,))
-    refused(array(deeper, 1, home=extra), "visit 1 .* sums l in a loop around its home")
-    refused(deeper, "f2.*visits 1 and 2 share loop 2 but do not walk the same axis")
+    refused(array(deeper, 1, home=extra), "visit 1 sums l loop home")
+    refused(deeper, "f2 visits 1 2 loop same axis")
 
 
 def test_carried_dependences(hand_plans):
@@ -221,7 +218,7 @@ def test_carried_dependences(hand_plans):
             replace(whole.arrays[1], tensor=x2),
         ),
     )
-    refused(crossed, "visits 0 and 1 share loop 0 but do not walk the same axis")
+    refused(crossed, "visits 0 1 loop same axis")
     assert crossed.loops == (loop,)
 
 
@@ -232,18 +229,18 @@ def test_triangular_loops(hand_plans):
     tiled = replace(outer, tile=2)
     refused(
         swap_loop(swap_loop(plan, outer, tiled), inner, replace(inner, order_after=tiled)),
-        "triangular loop 1 and its outer loop differ in their tiles",
+        "triangular loop 1 tiles",
     )
     other = replace(outer, space=h.P)
     refused(
         swap_loop(swap_loop(plan, outer, other), inner, replace(inner, order_after=other)),
-        "differ in space",
+        "space",
     )
     turned = visit(visit(plan, 0, loops=(inner, outer)), 1, loops=(inner, outer))
-    refused(turned, "loop 1 is ordered after loop 0, which does not enclose it")
-    refused(visit(plan, 0, bind=((h.i2, inner),), redundant=(outer,)), "x.*does not bind i to it")
+    refused(turned, "loop 1 ordered 0")
+    refused(visit(plan, 0, bind=((h.i2, inner),), redundant=(outer,)), "x i")
     whole = array(plan, 0, contracted=(), home=None, place=Place.ARENA)
-    refused(whole, "x is written for the triangle only and must be contracted in the chain")
+    refused(whole, "x written triangle contracted chain")
 
 
 def _square_program(h, last: Step) -> Program:
@@ -269,7 +266,7 @@ def test_triangle_sums_only_what_is_symmetric(hand_plans):
         arrays = (plan.arrays[0], replace(plan.arrays[1], tensor=last.out.tensor))
         return replace(plan, program=_square_program(h, last), arrays=arrays)
 
-    message = "visit 1 .*triangular loops 0, 1: .*not symmetric under exchange of i and x"
+    message = "visit 1 triangular loops symmetric exchange i x"
     refused(with_last(Contract(xs, h.at(w, h.i, h.i2))), message)
     symmetric = replace(w, symmetry=(Symmetry((1, 0)),))
     with_last(Contract(xs, h.at(symmetric, h.i, h.i2))).verify()
@@ -284,7 +281,7 @@ def test_triangle_sums_only_what_is_symmetric(hand_plans):
     row = Tensor("r", (h.I,), Role.OUTPUT)
     refused(
         with_last(Contract(xs, h.at(w, h.i, h.i2)), h.at(row, h.i), (h.i2,)),
-        "the step sums over a part of the chain only",
+        "step sums part chain",
     )
 
 
@@ -305,7 +302,7 @@ def test_a_chain_is_bound_as_a_whole_and_does_not_branch(hand_plans):
             h.array(plan.extent_of, s, (1, 1)),
         ),
     )
-    refused(partly, "visit 0 .*triangular loops 0, 1: the step is bound to a part of the chain")
+    refused(partly, "visit 0 triangular loops 1 step bound part chain")
     third, j3 = LoopId(2, h.I, None, outer), Index("z", h.I)
     x = plan.program.tensors[1]
     first = plan.program.steps[0]
@@ -321,7 +318,7 @@ def test_a_chain_is_bound_as_a_whole_and_does_not_branch(hand_plans):
         ),
         arrays=(replace(plan.arrays[0], home=third), h.array(plan.extent_of, s, (1, 1))),
     )
-    refused(branching, "visit 0 .*two loops are ordered after the same loop")
+    refused(branching, "visit 0 loops ordered same loop")
 
 
 def test_repeating_inside_the_home_is_refused(hand_plans):
@@ -333,7 +330,7 @@ def test_repeating_inside_the_home_is_refused(hand_plans):
         loops=loops,
         extents=(*plan.extents, ("p", 2)),
     )
-    refused(repeated, "X.*visit 1 .* repeats in loop 1 inside its home and would accumulate")
+    refused(repeated, "X visit 1 repeats loop home accumulate")
 
 
 def test_exchange_renames_summed_indices():
@@ -358,21 +355,19 @@ def test_exchange_renames_summed_indices():
 def test_kernels(hand_plans):
     plan = hand_plans.host_loop()
     (loop,) = plan.loops
-    refused(replace(plan, groups=plan.groups[::-1]), "do not hold every visit once, in order")
-    refused(replace(plan, groups=plan.groups[:1]), "do not hold every visit once, in order")
-    refused(group(plan, 1, name="product_0"), "names are not distinct identifiers")
-    refused(group(plan, 1, name="a b"), "names are not distinct identifiers")
-    refused(group(plan, 1, host_loops=(LoopId(5, loop.space),)), "do not enclose all its visits")
-    refused(group(plan, 1, host_loops=()), "library kernel product_1 is not one contraction")
-    refused(
-        group(plan, 1, host_loops=(), kind=GroupKind.MAP), "map kernel product_1 is not one step"
-    )
+    refused(replace(plan, groups=plan.groups[::-1]), "visit once")
+    refused(replace(plan, groups=plan.groups[:1]), "visit once")
+    refused(group(plan, 1, name="product_0"), "names identifiers")
+    refused(group(plan, 1, name="a b"), "names identifiers")
+    refused(group(plan, 1, host_loops=(LoopId(5, loop.space),)), "visits")
+    refused(group(plan, 1, host_loops=()), "library kernel product_1")
+    refused(group(plan, 1, host_loops=(), kind=GroupKind.MAP), "kernel product_1 step")
     refused(
         group(plan, 1, host_loops=(), kind=GroupKind.NEST),
-        "loop 0 spans several kernels but is no host loop of product_1",
+        "loop 0 several kernels no host product_1",
     )
     merged = (KernelGroup("k", GroupKind.LIBRARY, (0, 1), (loop,)),)
-    refused(replace(plan, groups=merged), "library kernel k is not one contraction by itself")
+    refused(replace(plan, groups=merged), "library kernel k")
     replace(plan, groups=(KernelGroup("k", GroupKind.NEST, (0, 1), (loop,)),)).verify()
 
 
@@ -380,22 +375,22 @@ def test_fetches_run_on_the_host(hand_plans):
     plan = hand_plans.generated_tile()
     (loop,) = plan.loops
     inside = (KernelGroup("k", GroupKind.NEST, (0, 1)),)
-    refused(replace(plan, groups=inside), "kernel k produces a generated input")
+    refused(replace(plan, groups=inside), "kernel k generated input")
     together = (KernelGroup("k", GroupKind.NEST, (0, 1), (loop,)),)
-    refused(replace(plan, groups=together), "it must do nothing else")
-    refused(array(plan, 0, place=Place.SHARED), "a generated tile is fetched into the arena")
+    refused(replace(plan, groups=together), "kernel")
+    refused(array(plan, 0, place=Place.SHARED), "generated tile arena")
 
 
 def test_places(hand_plans):
     plan = hand_plans.nested_fusion()
-    refused(array(plan, 2, place=Place.ARENA), "W: outputs, and nothing else, live in the caller")
-    refused(array(plan, 0, place=Place.CALLER), "f1: outputs, and nothing else")
+    refused(array(plan, 2, place=Place.ARENA), "W outputs caller")
+    refused(array(plan, 0, place=Place.CALLER), "f1 outputs")
     row = array(hand_plans.shared_producer(), 0, place=Place.REG)
-    refused(row, "T lives in a register but is not contracted to one element")
+    refused(row, "T register contracted element")
     tile = array(hand_plans.tile_of_three(), 0, place=Place.REG)
-    refused(tile, "T lives in a register but is not contracted")
+    refused(tile, "T register contracted")
     apart = array(hand_plans.host_loop(), 0, place=Place.SHARED)
-    refused(apart, "T lives in a shared memory but in several kernels|in several kernels")
+    refused(apart, "several kernels")
 
 
 def _two_phases(h, first: Phase, second: Phase):
@@ -419,7 +414,7 @@ def _two_phases(h, first: Phase, second: Phase):
 
 def test_phases(hand_plans):
     mixed = _two_phases(hand_plans, Phase.CONSTANT, Phase.VOLATILE)
-    refused(mixed, "constant and volatile steps share loop 0")
+    refused(mixed, "constant volatile steps loop 0")
     _two_phases(hand_plans, Phase.CONSTANT, Phase.CONSTANT).verify()
     h = hand_plans
     a, x, y = h.tensor("a", h.I), *(Tensor(n, (h.I,), Role.OUTPUT) for n in "xy")
@@ -439,7 +434,7 @@ def test_phases(hand_plans):
         (h.array(ext, x, (0, 0)), h.array(ext, y, (1, 1))),
         (KernelGroup("m_0", GroupKind.MAP, (0,)), KernelGroup("m_1", GroupKind.MAP, (1,))),
     )
-    refused(plan, r"constant visit 1 \(s1: .*stands after a volatile one")
+    refused(plan, "constant visit 1 s1 volatile")
     first = replace(
         plan,
         visits=plan.visits[::-1],
@@ -447,7 +442,7 @@ def test_phases(hand_plans):
     )
     first.verify()
     together = (KernelGroup("n_0", GroupKind.NEST, (0, 1)),)
-    refused(replace(first, groups=together), "kernel n_0 holds constant and volatile visits")
+    refused(replace(first, groups=together), "kernel n_0 constant volatile visits")
 
 
 def test_an_array_is_not_written_in_both_phases(hand_plans):
@@ -464,4 +459,4 @@ def test_an_array_is_not_written_in_both_phases(hand_plans):
     groups = (KernelGroup("m_0", GroupKind.MAP, (0,)), KernelGroup("m_1", GroupKind.MAP, (1,)))
     visits, arrays = (Visit(0), Visit(1)), (h.array(ext, x, (0, 1)),)
     plan = h.finish(program, ext, (), visits, arrays, groups)
-    refused(plan, "x is written in the constant and in the volatile phase")
+    refused(plan, "x written constant volatile phase")

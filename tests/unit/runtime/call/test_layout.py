@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
+from support.messages import mentions
 from tcgen.errors import ArgumentError, DtypeError, ExtentError, ReadOnlyError, ShapeError
 from tcgen.runtime import execution
 from tcgen.runtime.cpu import backend as cpu
@@ -188,24 +189,24 @@ def test_what_is_wrong_is_wrong_each_time(target: str) -> None:
     locked = np.zeros((3, 3))
     locked.flags.writeable = False
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"x": x}, ArgumentError, "missing input y"),
-        ({"x": x, "y": y, "z": y}, ArgumentError, "unknown input z"),
-        ({"x": x, "z": y}, ArgumentError, "missing input y; unknown input z"),
-        ({"x": x.astype("f4"), "y": y}, DtypeError, "x must be float64, found float32"),
-        ({"x": x.astype(">f8"), "y": y}, DtypeError, "x must be float64, found >f8"),
-        ({"x": x[None], "y": y}, ShapeError, "2 axes, found an array of 3 axes"),
-        ({"x": x, "y": x}, ExtentError, "contradict|says that space"),
-        ({"x": x, "y": y, "out": {"q": x}}, ArgumentError, "out has q, which is no output"),
-        ({"x": x, "y": y, "out": [x]}, ArgumentError, "out must be a dict"),
-        ({"x": x, "y": y, "out": {"r": x}}, ShapeError, r"must have shape \(3, 3\)"),
+        ({"x": x}, ArgumentError, "missing y"),
+        ({"x": x, "y": y, "z": y}, ArgumentError, "unknown z"),
+        ({"x": x, "z": y}, ArgumentError, "missing y unknown z"),
+        ({"x": x.astype("f4"), "y": y}, DtypeError, "x float64 float32"),
+        ({"x": x.astype(">f8"), "y": y}, DtypeError, "x float64 >f8"),
+        ({"x": x[None], "y": y}, ShapeError, "2 axes 3"),
+        ({"x": x, "y": x}, ExtentError, "space extent"),
+        ({"x": x, "y": y, "out": {"q": x}}, ArgumentError, "out q output"),
+        ({"x": x, "y": y, "out": [x]}, ArgumentError, "out dict"),
+        ({"x": x, "y": y, "out": {"r": x}}, ShapeError, "shape (3, 3)"),
         ({"x": x, "y": y, "out": {"r": locked}}, ReadOnlyError, "read-only"),
-        ({"x": np.ma.masked_array(x), "y": y}, ArgumentError, "x is a masked array"),
+        ({"x": np.ma.masked_array(x), "y": y}, ArgumentError, "x masked"),
     ]
     for arguments, error, said in cases * 2:
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=mentions(said)):
             program(**arguments)
         np.testing.assert_array_equal(program(x=x, y=y)["r"], expected(x, y)["r"])
-    with pytest.raises(ArgumentError, match=r"pass arrays by name: program\(x=..., y=...\)"):
+    with pytest.raises(ArgumentError, match=mentions("name program(x=..., y=...)")):
         program(x, y)
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import tcgen
 import tcgen.compiler.api
+from support.messages import mentions
 from tcgen.contraction import programs as einsum_kernels
 from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import TcgenError
@@ -284,7 +285,7 @@ def test_bound_parts() -> None:
 
 
 def test_a_spec_has_no_parts() -> None:
-    with pytest.raises(TcgenError, match="the array of x0 is a part of a larger one"):
+    with pytest.raises(TcgenError, match=mentions("x0 part")):
         spec_text(einsum_system(Kernel(((0, 1),), (0,), ((1,), ()))))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.messages import mentions
 from support.paths import ROOT
 from tcgen.errors import BuildError, UnavailableError
 from tcgen.runtime.cpu import build
@@ -76,7 +77,7 @@ def test_two_processes_build_the_same(folder: Path) -> None:
 
 
 def test_failure_keeps_the_log(folder: Path) -> None:
-    with pytest.raises(BuildError, match="failed with exit code 1") as caught:
+    with pytest.raises(BuildError, match=mentions("exit code 1")) as caught:
         built("int broken(void) { return nothing; }")
     assert "nothing" in str(caught.value)
     (log,) = (folder / "logs").glob("*.log")
@@ -88,12 +89,12 @@ def test_failure_keeps_the_log(folder: Path) -> None:
 def test_no_compiler(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler -x")
     assert compiler.find_compiler() is None
-    with pytest.raises(BuildError, match=r"'no-such-compiler -x'.*install gcc"):
+    with pytest.raises(BuildError, match=mentions("'no-such-compiler -x' install gcc")):
         compiler.probe_compiler()
     monkeypatch.delenv("TCGEN_CC")
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(BuildError, match=r'tried cc, gcc and clang.*target="numpy"'):
+    with pytest.raises(BuildError, match=mentions('cc gcc clang target="numpy"')):
         built(SOURCE)
 
 
@@ -107,7 +108,7 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     )
     script.chmod(0o755)
     monkeypatch.setenv("TCGEN_CC", str(script))
-    with pytest.warns(RuntimeWarning, match="no OpenMP: programs run on one thread"):
+    with pytest.warns(RuntimeWarning, match=mentions("OpenMP one thread")):
         old = compiler.probe_compiler()
     assert not old.openmp
     assert "-ffp-contract=fast" in old.flags
@@ -122,7 +123,7 @@ def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:
         found = build.build_libraries([*sources, sources[0]])
         assert [library.tcgen_answer() for library in found] == [44, 45, 46, 44]
     assert objects.cache_info()["objects"] == 3
-    with pytest.raises(BuildError, match="failed with exit code 1"):
+    with pytest.raises(BuildError, match=mentions("exit code 1")):
         build.build_libraries([build.Source("int x = "), build.Source(SOURCE)])
 
 
@@ -171,7 +172,7 @@ def test_unwritable_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     blocked = tmp_path / "file"
     blocked.write_text("")
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(blocked))
-    with pytest.raises(UnavailableError, match="set TCGEN_CACHE_DIR to a folder"):
+    with pytest.raises(UnavailableError, match=mentions("TCGEN_CACHE_DIR folder")):
         built(SOURCE)
 
 
@@ -182,5 +183,5 @@ def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(compiler.tempfile, "TemporaryDirectory", refused)
-    with pytest.raises(UnavailableError, match=r"No space left on device\): set TMPDIR"):
+    with pytest.raises(UnavailableError, match=mentions("TMPDIR")):
         built("int tc_no_room(void) { return 0; }\n")

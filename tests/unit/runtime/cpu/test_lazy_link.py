@@ -13,6 +13,7 @@ import pytest
 
 import tcgen
 from support import hand_modules as hand
+from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.errors import BuildError
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Scheme
@@ -131,7 +132,7 @@ def test_what_cannot_be_built_is_an_error_of_that_call(monkeypatch: pytest.Monke
     with monkeypatch.context() as context:
         context.setenv("TCGEN_CC", "/no/such/compiler")
         check(program, FITS)
-        with pytest.raises(BuildError, match="no C compiler found"):
+        with pytest.raises(BuildError, match=mentions("C compiler")):
             check(program, DEEP)
     check(program, DEEP)
 
@@ -171,7 +172,7 @@ def test_threads_of_a_parallel_loop_call_it(
         count = len(built)
         with monkeypatch.context() as context:
             context.setenv("TCGEN_CC", "/no/such/compiler")
-            with pytest.raises(BuildError, match="no C compiler found"):
+            with pytest.raises(BuildError, match=mentions("C compiler")):
                 check_many(program, 7, DEEP)
         check_many(program, 7, DEEP)
         assert len(built) == count + 2  # in vain, and once for all threads
