@@ -16,7 +16,7 @@ from ._version import __version__
 
 _HOME = {
     "compile": "compiler.api",
-    "spec_path": "compiler.api",
+    "spec_path": "resources",
     "from_pdaggerq": "frontend.importers.pdaggerq",
     "from_wicked": "frontend.importers.wicked",
     "from_sympy": "frontend.importers.sympy_indexed",
@@ -85,7 +85,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from .algebra.derivatives.equations import derivative, jvp
-    from .compiler.api import compile, spec_path
+    from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot, transpose
     from .contraction.programs import einsum_report
     from .errors import (
@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from .frontend.importers.sympy_indexed import from_sympy
     from .frontend.importers.wicked import from_wicked
     from .lazy_arrays.array import LazyArray, evaluate, lazy
+    from .resources import spec_path
     from .runtime.bound import BoundProgram
     from .runtime.cpu.threads import set_threads
     from .runtime.program import Program, load

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from string import Template
 
-from .errors import UnavailableError, VerifyError
+from .errors import TcgenError, UnavailableError, VerifyError
 
 
 @cache
@@ -43,3 +43,24 @@ def fill(*names: str, **values: str) -> str:
             f"but the values are {', '.join(sorted(values)) or '(none)'}"
         )
     return template.substitute(values)
+
+
+def spec_path(name: str) -> Path:
+    """Path of a spec that ships with tcgen.
+
+    Raises:
+        TcgenError: listing the specs there are.
+
+    Example:
+        >>> spec_path("mp2_closed_shell").name
+        'mp2_closed_shell.spec'
+    """
+    here = Path(__file__).parents[1]
+    for folder in (here / "specs", here.parent / "specs"):
+        path = folder / f"{str(name).removesuffix('.spec')}.spec"
+        if path.is_file():
+            return path
+        if folder.is_dir():
+            names = sorted(p.stem for p in folder.glob("*.spec"))
+            raise TcgenError(f"no spec named {name!r}; there are: {', '.join(names)}")
+    raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")

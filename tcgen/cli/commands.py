@@ -295,7 +295,7 @@ def run_command(
 def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
     """Write FILE (.spec, .json, or what pdaggerq or wick&d printed) as a .spec."""
     from ..frontend import read_printed, spec_text  # noqa: PLC0415  (loaded where files are read)
-    from ..frontend.spec.reader import read_text  # noqa: PLC0415
+    from ..frontend.source import read_text  # noqa: PLC0415
 
     if real and source.suffix in (".spec", ".json"):
         raise click.UsageError("--real is for .txt and .jsonl files: the others say it themselves")

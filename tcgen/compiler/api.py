@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import SupportsIndex
 
-from ..errors import ArgumentError, TcgenError
+from ..errors import ArgumentError
 from ..ir.system import System
 from ..options import Machine, Options, parse_bytes, parse_extents, parse_machine
-from ..runtime.cpu.toolchain import no_compiler
 from ..runtime.program import Program
 from .driver import Tracer, compile_system, read_system
+from .target import default_target
 
 
 def compile(
@@ -114,40 +114,6 @@ def compile(
     for message in result.warnings if typed else ():
         warnings.warn(message, stacklevel=2)
     return Program(result.artifact)
-
-
-def default_target(*, warn: bool = False) -> str:
-    """``cpu`` where a C compiler works, else ``numpy``."""
-    reason = no_compiler()
-    if reason is None:
-        return "cpu"
-    if warn:
-        warnings.warn(
-            f"{reason}: using target numpy (install gcc or clang, or set TCGEN_CC)",
-            stacklevel=3,
-        )
-    return "numpy"
-
-
-def spec_path(name: str) -> Path:
-    """Path of a spec that ships with tcgen.
-
-    Raises:
-        TcgenError: listing the specs there are.
-
-    Example:
-        >>> spec_path("mp2_closed_shell").name
-        'mp2_closed_shell.spec'
-    """
-    here = Path(__file__).parents[1]
-    for folder in (here / "specs", here.parent / "specs"):
-        path = folder / f"{str(name).removesuffix('.spec')}.spec"
-        if path.is_file():
-            return path
-        if folder.is_dir():
-            names = sorted(p.stem for p in folder.glob("*.spec"))
-            raise TcgenError(f"no spec named {name!r}; there are: {', '.join(names)}")
-    raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")
 
 
 def _read(source: object) -> System:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from .. import options as config
+from .. import environment
 from ..artifact.folder import Artifact
 from ..errors import (
     ArgumentError,
@@ -69,18 +69,18 @@ class Tracer:
         self.progress(stage)
         start = time.perf_counter()
         level = make()
-        if config.verify_level() >= 1:
+        if environment.verify_level() >= 1:
             level.verify()
-        if config.verify_level() >= 2 and self.check_values is not None:
+        if environment.verify_level() >= 2 and self.check_values is not None:
             self.check_values(stage, level)
         self.seconds[stage] = time.perf_counter() - start
-        wanted = config.dump_stages()
+        wanted = environment.dump_stages()
         if "all" in wanted or stage in wanted:
             self._dump(stage, level.pretty())
         return level
 
     def _dump(self, stage: str, text: str) -> None:
-        folder = config.dump_dir()
+        folder = environment.dump_dir()
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / f"{len(self.seconds):02d}-{stage}.txt").write_text(text, encoding="utf-8")
@@ -146,7 +146,7 @@ def compile_system(
         return make() if plain else kept(stage, given, asked, kind, make)
 
     options = replace(options, extents=planning_extents(system, options.extent_of))
-    if config.verify_level() >= 2:
+    if environment.verify_level() >= 2:
         tracer.check_values = _ValueCheck(system, options.dtype)
     equations = read_in_slices(system, options.sliced)
     system = tracer.run("system", lambda: equations)

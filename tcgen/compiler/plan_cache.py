@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..atomic_file import keep_text
+from ..environment import cache_dir, keeps_plans
 from ..errors import TcgenError
 from ..ir.serialize import decode, encode
-from ..options import Options, cache_dir, keeps_plans
+from ..options import Options
 
 T = TypeVar("T")
 

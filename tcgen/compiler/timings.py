@@ -21,14 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
+from ..artifact.sizes import stored_shape
 from ..atomic_file import keep_text
 from ..emit import emit_artifact
+from ..environment import cache_dir, openmp_threads
 from ..lower.cpu.product_benchmark import Alone
-from ..options import cache_dir, openmp_threads
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import wanted_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
-from ..runtime.memory.footprint import stored_shape
 from ..runtime.memory.ledger import Ledger, new_array
 from ..runtime.program import Program
 

@@ -15,10 +15,12 @@ import numpy.typing as npt
 # Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
 from numpy import einsum as numpy_einsum
 
+from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.equation import Path, Update, extents_of
+from ..frontend.einsum.equation import Update, extents_of
+from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import Expression, express
-from ..options import einsum_min_flops, parse_bytes
+from ..options import parse_bytes
 from ..runtime.fork_safe_lock import Lock
 from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Number
 from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..errors import ArgumentError, DtypeError, EinsumError, PathNameError, ShapeError
-from ..frontend.einsum.equation import Path, check_path
+from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
+from ..frontend.einsum.path import _path
 from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
 from .call import check_out, run_einsum
 from .routes import Array
@@ -225,45 +225,6 @@ def _array(number: int, given: Any) -> Array:
         return np.asarray(given)
     except ValueError as error:  # rows of different lengths, for example
         raise ShapeError(f"operand {number} is no array: {error}") from None
-
-
-def _path(optimize: Any, count: int) -> Path | None:
-    """The order asked for: None for the cheapest.
-
-    Raises:
-        ArgumentError: it is of a kind that NumPy does not know (a TypeError).
-        PathNameError: a name that NumPy does not know (a KeyError).
-        PathError: a path that does not fit.
-    """
-    if optimize is None or isinstance(optimize, bool | np.bool_):
-        if optimize or count < 3:
-            return None
-        return ((0, 1), *((0, k) for k in range(count - 2, 0, -1)))
-    if isinstance(optimize, tuple | list) and optimize and optimize[0] == "einsum_path":
-        steps = optimize[1:]
-        if all(
-            isinstance(s, Sequence) and all(isinstance(p, SupportsIndex) for p in s) for s in steps
-        ):
-            path = tuple(tuple(index(p) for p in step) for step in steps)
-            check_path(path, count)
-            return path
-    elif (
-        isinstance(optimize, tuple | list)
-        and len(optimize) == 2
-        and isinstance(optimize[1], int | float)
-    ):
-        optimize = optimize[0]  # (name, elements of the largest intermediate)
-    if isinstance(optimize, str):
-        if optimize in ("greedy", "optimal") or count < 3:  # NumPy asks for no order of two
-            return None
-        raise PathNameError(
-            f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
-            "'optimal'; True takes the order with the fewest flops"
-        )
-    raise ArgumentError(
-        f"optimize={optimize!r} is none of True, False, 'greedy', 'optimal' or a path such as "
-        f"['einsum_path', (0, 1), (0, 1)]"
-    )
 
 
 def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], list[int]]:

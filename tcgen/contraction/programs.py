@@ -8,20 +8,20 @@ operands the order of contraction depends on the extents, too.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ..artifact.folder import Artifact
 from ..compiler.driver import compile_system
+from ..environment import einsum_programs, einsum_tunes
 from ..errors import MemoryLimitError
-from ..frontend.einsum.equation import Kernel, Path, einsum_system
+from ..frontend.einsum.equation import Kernel, einsum_system
+from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import Expression
 from ..ir.tensor import Index
-from ..options import Options, compiler_command, einsum_programs, einsum_target, einsum_tunes
-from ..runtime.cpu.toolchain import find_compiler, no_compiler
+from ..options import Options
 from ..runtime.execution import Execution
 from ..runtime.fork_safe_lock import Lock
 
@@ -126,11 +126,6 @@ def count_call(row: tuple[str, str, str, str], copied: int = 0) -> None:
         _calls[row] += 1
         if copied:
             _copied[row] += copied
-
-
-def kernel_target() -> str:
-    """Target of einsum kernels: TCGEN_EINSUM_TARGET, else cpu where a C compiler works."""
-    return einsum_target() or _default_target(compiler_command())
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,17 +248,6 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
     widths = {Index(s.name, s): max(1, n) for s, n in zip(system.spaces, extents, strict=True)}
     operands = tuple((tuple(dict.fromkeys(ref.indices)), 0) for ref in term.refs)
     return best_order(operands, equation.lhs.indices, widths)
-
-
-@cache
-def _default_target(asked: str | None) -> str:
-    """``cpu`` where a compiler works; one that is asked for, or is there, and does not is named."""
-    reason = no_compiler()
-    if reason is None:
-        return "cpu"
-    if asked or find_compiler() is not None:
-        warnings.warn(f"{reason}: NumPy computes", RuntimeWarning, stacklevel=2)
-    return "numpy"
 
 
 @lru_cache(maxsize=4096)

@@ -13,12 +13,14 @@ import numpy.typing as npt
 # Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
 from numpy import einsum as numpy_einsum
 
+from ..compiler.target import kernel_target
 from ..errors import DtypeError, EinsumError
-from ..frontend.einsum.equation import Kernel, Path, Update
+from ..frontend.einsum.equation import Kernel, Update
+from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
-from .programs import Request, count_call, kernel_program, kernel_target, request, written
+from .programs import Request, count_call, kernel_program, request, written
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]

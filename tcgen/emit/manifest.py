@@ -23,10 +23,9 @@ from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
 from .c.kernels import symbol
-from .cuda.nest import private_buffers
 from .grid import make_grid
 from .names import C_RESERVED
-from .scope import Scope, contractions, make_scope
+from .scope import Scope, contractions, make_scope, private_buffers
 
 
 def make_manifest(

@@ -14,7 +14,14 @@ _NEEDS = {
     "cuda": ", CuPy, and a GPU with its driver",
     "numpy": "; SciPy's BLAS is used if it is there",
 }
-_TRAVELS = ("atomic_file.py", "errors.py", "options.py")
+_TRAVELS = (
+    "atomic_file.py",
+    "dtypes.py",
+    "environment.py",
+    "errors.py",
+    "hardware.py",
+    "options.py",
+)
 
 
 def package_text(manifest: Manifest) -> str:
@@ -88,8 +95,8 @@ def runtime_files() -> tuple[tuple[str, str], ...]:
     """The runtime, file by file, as it runs inside an artifact."""
     package = Path(__file__).parents[1]
     paths = [package / name for name in _TRAVELS]
-    paths += sorted((package / "artifact").rglob("*.py"))
-    paths += sorted((package / "runtime").rglob("*.py"))
+    for folder in ("artifact", "runtime", "thresholds"):
+        paths += sorted((package / folder).rglob("*.py"))
     files = [
         ("_tcgen/__init__.py", '"""The part of tcgen that runs programs, copied verbatim."""\n')
     ]

@@ -227,3 +227,8 @@ def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:
 def _offsets(subscripts: tuple[Subscript, ...]) -> Iterator[Space]:
     for subscript in subscripts:
         yield from subscript.offset
+
+
+def private_buffers(scope: Scope) -> tuple[str, ...]:
+    """Private buffers of a block, in the order in which they lie."""
+    return tuple(n for n, b in scope.buffers.items() if b.place == "private")

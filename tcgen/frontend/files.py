@@ -9,7 +9,8 @@ from ..ir.system import System
 from .assemble import identifier
 from .importers.pdaggerq import from_pdaggerq
 from .importers.wicked import from_wicked
-from .spec.reader import read_spec_file, read_text
+from .source import read_text
+from .spec.reader import read_spec_file
 from .terms.reader import read_terms_file
 
 

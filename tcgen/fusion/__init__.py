@@ -8,11 +8,10 @@ from ..errors import ExtentError
 from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
 from ..options import Options
-from .legality import Variable
 from .placement.memory import static_elements
 from .placement.nest import place_nodes
 from .placement.plan import build_plan, fused_axes
-from .sharing.graph import fusion_graph
+from .sharing.graph import Variable, fusion_graph
 
 __all__ = ["plan_fusion"]
 

@@ -291,3 +291,13 @@ def band_of(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
             return (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
         case _:
             assert_never(stmt)
+
+
+def is_total(stmt: Assign) -> bool:
+    """True for a statement of an epilogue that adds all of its points to one number."""
+    return not any(v.name in stmt.out.variables for v in stmt.band)
+
+
+def is_total_target(access: Access, epilogue: tuple[Assign, ...]) -> bool:
+    """True where an epilogue adds up to this number."""
+    return any(is_total(s) and s.out == access for s in epilogue)

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from ..compiler.driver import compile_system
-from ..contraction.programs import kernel_target
+from ..compiler.target import kernel_target
+from ..environment import lazy_min_elements
 from ..ir.system import System
-from ..options import Options, lazy_min_elements
+from ..options import Options
 from ..runtime.fork_safe_lock import Lock
 from ..runtime.program import Program
 from .equations import Delayed, delayed_system

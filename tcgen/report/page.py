@@ -13,13 +13,13 @@ from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
-from ..fusion.time.objective import output_bytes, plan_peak
+from ..artifact.sizes import ITEM_BYTES
+from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import Add, Contract, Map, pretty_step
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
-from ..runtime.memory.footprint import ITEM_BYTES
 from ..runtime.report import fusion_text
 from .counts import array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg

@@ -13,7 +13,7 @@ from math import log10
 from typing import Any
 
 from ..fusion import plan_fusion
-from ..fusion.time.objective import output_bytes, plan_peak
+from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import FusionPlan
 from ..options import Options
 from .svg import drawing, element, label

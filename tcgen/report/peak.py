@@ -13,7 +13,7 @@ from ..artifact.arena import ALIGNMENT, GRANTED
 from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
 from ..artifact.kernel_abi import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
 from ..artifact.manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
-from ..runtime.memory.footprint import ITEM_BYTES
+from ..artifact.sizes import ITEM_BYTES
 from .counts import stored_product
 
 

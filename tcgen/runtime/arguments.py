@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.sizes import stored_shape
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
 from ..options import DTYPES
-from .gpu.cupy_device import Device
-from .memory.footprint import stored_shape
+from .device_protocol import Device
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array

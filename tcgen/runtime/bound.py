@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
+from ..artifact.sizes import array_bytes, stored_shape
 from .arguments import (
     Source,
     check_names,
@@ -27,7 +28,6 @@ from .execution import Execution
 from .fork_safe_lock import Lock
 from .gpu.backend import GpuBackend
 from .host_program import launches
-from .memory.footprint import array_bytes, stored_shape
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
 

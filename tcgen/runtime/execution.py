@@ -23,9 +23,9 @@ from .call.phase import Backend, run_phase
 from .call.results import Results
 from .call.strided import gap_extents
 from .cpu.backend import CpuBackend
+from .device_protocol import Device
 from .fork_safe_lock import Lock
 from .gpu.backend import GpuBackend
-from .gpu.cupy_device import Device
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
 from .numpy_backend import NumpyBackend

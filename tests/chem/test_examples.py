@@ -27,7 +27,7 @@ def run(script: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def target() -> str:
-    from tcgen.compiler.api import default_target
+    from tcgen.compiler.target import default_target
 
     return default_target()
 

@@ -12,7 +12,7 @@ import pytest
 
 import tcgen
 from support.paths import DATA
-from tcgen.compiler.api import default_target
+from tcgen.compiler.target import default_target
 from tcgen.frontend import read_printed
 from tcgen.ir.system import System
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower.gpu.bind import bind_gpu
-from tcgen.runtime.memory.footprint import stored_shape
 from tcgen.runtime.program import Program
 
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "complex128": 1e-12}

@@ -14,6 +14,7 @@ from ...ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from ...ir.term_rewriting import replace_refs
+from ..permutation_groups import Group
 from .canonical_equation import vector_of
 from .inline import factor_names, inline, inlined_count
 from .like_terms import same_spaces
@@ -195,3 +196,14 @@ def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
         f"follow from its equation",
         advice="write the missing P or S over its terms, or drop the symmetry",
     )
+
+
+def generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
+    """A small set of generators of a symmetry group."""
+    chosen: list[Symmetry] = []
+    have: set[tuple[int, ...]] = {tuple(range(tensor.rank))}
+    for perm, sign in group:
+        if perm not in have:
+            chosen.append(Symmetry(perm, sign))
+            have = {s.perm for s in symmetry_group(replace(tensor, symmetry=tuple(chosen)))}
+    return tuple(chosen)

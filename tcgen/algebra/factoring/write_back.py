@@ -13,8 +13,8 @@ from ...ir.tensor import Index, Ref, Role, Space, Tensor
 from ...ir.term_rewriting import fresh_index, rename_factor
 from ..equations.inline import keep_needed
 from ..equations.permutations import new_name
+from ..equations.proven_symmetry import generators
 from ..permutation_groups import Group
-from ..sequence.common_products import generators
 from .greedy import State
 from .lift import Lifted
 from .sums import Product, Sum

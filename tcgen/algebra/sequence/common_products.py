@@ -17,10 +17,10 @@ from ...ir.deltas import resolve_deltas
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
 from ...ir.program import Add, Contract, Map, Operation, Produce
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
-from ...ir.tensor import Index, Ref, Role, Symmetry, Tensor, distinct, symmetry_group
+from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ..equations.atoms import atom_of
 from ..equations.canonical_product import FREE, canonical_product, free_group
-from ..permutation_groups import Group
+from ..equations.proven_symmetry import generators
 from .contraction_order import Tree, best_order
 
 ONE = Const(Fraction(1))
@@ -359,14 +359,3 @@ def _kept(
             wanted.update(factor_indices(factors[position]))
     held = distinct(tuple(i for p in inside for i in factor_indices(factors[p])))
     return tuple(i for i in held if i in wanted)
-
-
-def generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
-    """A small set of generators of a symmetry group."""
-    chosen: list[Symmetry] = []
-    have: set[tuple[int, ...]] = {tuple(range(tensor.rank))}
-    for perm, sign in group:
-        if perm not in have:
-            chosen.append(Symmetry(perm, sign))
-            have = {s.perm for s in symmetry_group(replace(tensor, symmetry=tuple(chosen)))}
-    return tuple(chosen)

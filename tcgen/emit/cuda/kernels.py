@@ -10,17 +10,17 @@ from __future__ import annotations
 from typing import assert_never
 
 from ...errors import VerifyError
+from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
 from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
-from ...ir.verify.epilogue import is_total
 from ...resources import fill
 from ..c.kernels import symbol
 from ..c.loops import indented
 from ..comment import kernel_comment
 from ..names import CUDA_RESERVED
-from ..scope import Scope, make_scope
+from ..scope import Scope, make_scope, private_buffers
 from .expressions import CUDA_TYPES
-from .nest import nest_body, private_buffers
+from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import turned_body

@@ -14,7 +14,7 @@ from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.thread_mapping import Nest
 from ..c.expressions import elements, literal
 from ..c.loops import indented
-from ..scope import Scope
+from ..scope import Scope, private_buffers
 from .expressions import (
     CUDA_TYPES,
     loop_head,
@@ -39,11 +39,6 @@ def nest_body(share: Nest, scope: Scope, dtype: str) -> list[str]:
     for stmt in scope.kernel.body:
         lines += _statement(stmt, share, scope, dtype)
     return lines
-
-
-def private_buffers(scope: Scope) -> tuple[str, ...]:
-    """Private buffers of a block, in the order in which they lie."""
-    return tuple(n for n, b in scope.buffers.items() if b.place == "private")
 
 
 def _own_memory(scope: Scope) -> list[str]:

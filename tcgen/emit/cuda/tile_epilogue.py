@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...ir.expr import Access, Equal, leaves
+from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
-from ...ir.verify.epilogue import is_total
 from ..c.expressions import literal
 from ..c.loops import indented
 from ..scope import Scope

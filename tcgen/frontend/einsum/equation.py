@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ...errors import EinsumError, PathError, ShapeError
+from ...errors import EinsumError, ShapeError
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Storage, Tensor
+from .path import Path
 from .subscripts import Expression, express
 
-Path = tuple[tuple[int, ...], ...]
 Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
 Shapes = tuple[tuple[int, ...], ...]
 _NAMES = "ijklmnabcdefghopqrstuvwxyz"
@@ -99,28 +99,6 @@ def einsum_system(kernel: Kernel, path: Path | None = None) -> System:
     """
     count = 1 + max((n for labels in kernel.inputs for n in labels), default=-1)
     return _system(kernel, label_names(range(count)), path)
-
-
-def check_path(path: Path, count: int) -> None:
-    """Check positions that each step takes, NumPy's way: they leave the list, the product ends it.
-
-    Args:
-        path: positions by step.
-        count: number of operands.
-
-    Raises:
-        PathError: a step names what is not there, or more than one array is left.
-
-    Example:
-        >>> check_path(((0, 1), (0, 1)), 3)
-    """
-    left = count
-    for step in path:
-        if not step or not all(0 <= p < left for p in step):
-            raise PathError(f"step {step} of the path does not fit: there are {left} arrays then")
-        left += 1 - len(set(step))
-    if left != 1 or not path:
-        raise PathError(f"the path {list(path)} leaves {left} arrays of {count}: it must end at 1")
 
 
 def subscripts_system(text: str) -> System:

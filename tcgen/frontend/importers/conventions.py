@@ -2,63 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 from ...errors import Diagnostic, Span, SpecError
-from ..exact_numbers import literal
-
-_SMOOTH = tuple(
-    d
-    for d in sorted(2**a * 3**b * 5**c for a in range(11) for b in range(7) for c in range(3))
-    if d <= 14400
-)
 
 
 def refuse(filename: str, number: int, line: str, message: str, advice: str) -> SpecError:
     """The error of one line of a file."""
     return SpecError((Diagnostic(Span(filename, number, 1), message, line, advice),))
-
-
-def rational(text: str) -> Fraction:
-    """The number that a program printed as these digits.
-
-    Coefficients of diagrams are ratios of small factorials; the least such denominator whose ratio
-    prints as ``text`` is taken. A number that is none of these is taken as written.
-
-    Raises:
-        ValueError: ``text`` is no number.
-
-    Example:
-        >>> [str(rational(x)) for x in ("-0.083333333333", "0.028", "+1.000", "3/8", "0.1234567")]
-        ['-1/12', '1/36', '1', '3/8', '1234567/10000000']
-    """
-    written = literal(text.replace(" ", ""))
-    if "." not in text:
-        return written
-    digits = len(text.partition(".")[2].partition("e")[0].strip())
-    half = Fraction(1, 2 * 10**digits)
-    for denominator in _SMOOTH:
-        near = Fraction(round(written * denominator), denominator)
-        if abs(near - written) <= half and (near or not written):
-            return near
-    return written
-
-
-def nearest_ratio(value: float) -> Fraction:
-    """The ratio of small factorials that a computed coefficient stands for, within 1e-12.
-
-    A value that is none of these is taken as it is.
-
-    Example:
-        >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.3)]
-        ['1/4', '-1', '1/36', '3/10']
-    """
-    for denominator in _SMOOTH:
-        near = Fraction(round(value * denominator), denominator)
-        if abs(float(near) - value) <= 1e-12 and (near or not value):
-            return near
-    return Fraction(value)
 
 
 def integrals(*, real: bool) -> dict[str, Any]:
@@ -76,3 +29,40 @@ def amplitudes_symmetry(upper: int, lower: int) -> dict[str, Any]:
     """Antisymmetry within the first ``upper`` axes and within the ``lower`` ones after them."""
     groups = [list(range(upper)), list(range(upper, upper + lower))]
     return {"antisym": [g for g in groups if len(g) > 1]}
+
+
+def signed_letters(
+    operators: Sequence[tuple[str, tuple[str, ...]]], left: Sequence[str]
+) -> list[list[Any]]:
+    """Permutation operators as a term list has them: signed lists of the left letters.
+
+    Args:
+        operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.
+        left: letters of the target.
+
+    Example:
+        >>> signed_letters([("P", ("i", "j"))], ["a", "i", "j"])
+        [[1, ['a', 'i', 'j']], [-1, ['a', 'j', 'i']]]
+    """
+    perms: list[list[Any]] = []
+    for choice in itertools.product(*(_images(kind, held) for kind, held in operators)):
+        sign, names = 1, {x: x for x in left}
+        for one, mapping in reversed(choice):
+            sign *= one
+            names = {x: mapping.get(y, y) for x, y in names.items()}
+        perms.append([sign, [names[x] for x in left]])
+    return perms if operators else []
+
+
+def _images(kind: str, held: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
+    """Terms of one operator: sign and renaming."""
+    if kind == "P":
+        return [(1, {}), (-1, dict(zip(held, reversed(held), strict=True)))]
+    pairs = list(zip(held[::2], held[1::2], strict=True))
+    orders = list(itertools.permutations(range(len(pairs))))
+    if kind == "PP3":
+        orders = [(0, 1, 2), (1, 0, 2), (2, 1, 0)]
+    return [
+        (1, {a: b for k, m in enumerate(o) for a, b in zip(pairs[k], pairs[m], strict=True)})
+        for o in orders
+    ]

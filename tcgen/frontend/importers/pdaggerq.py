@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 
 from ...errors import Diagnostic, SpecError
 from ...ir.system import System
+from ..exact_numbers import rational
 from ..terms.reader import read_term_data
-from .conventions import amplitudes_symmetry, integrals, rational, refuse
+from .conventions import amplitudes_symmetry, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
@@ -347,40 +348,3 @@ def _named(label: str, terms: Sequence[_Term]) -> str:
     if len(names) > 1:
         raise ValueError(f"label {label} of the heading is of two spins or ranges in its terms")
     return next(iter(names), label)
-
-
-def signed_letters(
-    operators: Sequence[tuple[str, tuple[str, ...]]], left: Sequence[str]
-) -> list[list[Any]]:
-    """Permutation operators as a term list has them: signed lists of the left letters.
-
-    Args:
-        operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.
-        left: letters of the target.
-
-    Example:
-        >>> signed_letters([("P", ("i", "j"))], ["a", "i", "j"])
-        [[1, ['a', 'i', 'j']], [-1, ['a', 'j', 'i']]]
-    """
-    perms: list[list[Any]] = []
-    for choice in itertools.product(*(_images(kind, held) for kind, held in operators)):
-        sign, names = 1, {x: x for x in left}
-        for one, mapping in reversed(choice):
-            sign *= one
-            names = {x: mapping.get(y, y) for x, y in names.items()}
-        perms.append([sign, [names[x] for x in left]])
-    return perms if operators else []
-
-
-def _images(kind: str, held: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
-    """Terms of one operator: sign and renaming."""
-    if kind == "P":
-        return [(1, {}), (-1, dict(zip(held, reversed(held), strict=True)))]
-    pairs = list(zip(held[::2], held[1::2], strict=True))
-    orders = list(itertools.permutations(range(len(pairs))))
-    if kind == "PP3":
-        orders = [(0, 1, 2), (1, 0, 2), (2, 1, 0)]
-    return [
-        (1, {a: b for k, m in enumerate(o) for a, b in zip(pairs[k], pairs[m], strict=True)})
-        for o in orders
-    ]

@@ -23,9 +23,9 @@ from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from ..assemble import assemble
-from ..exact_numbers import literal
+from ..exact_numbers import literal, nearest_ratio
 from ..rewrite import resolve_deltas, to_letters
-from .conventions import nearest_ratio, refuse
+from .conventions import refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
 _INTEGRALS = ("eri", "f", "B", "g", "h", "dp")

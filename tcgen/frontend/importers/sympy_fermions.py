@@ -12,8 +12,7 @@ import sympy
 from sympy.physics import secondquant as second
 
 from ...errors import SpecError
-from .conventions import amplitudes_symmetry, refuse
-from .pdaggerq import signed_letters
+from .conventions import amplitudes_symmetry, refuse, signed_letters
 
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 

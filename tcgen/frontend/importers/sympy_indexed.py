@@ -21,8 +21,8 @@ from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from ..assemble import assemble, find_cycle
+from ..exact_numbers import exact
 from ..rewrite import fresh_index, resolve_deltas, to_letters
-from ..terms.header import exact
 from ..terms.reader import read_term_data
 from .canonical_terms import one_way
 from .conventions import integrals, refuse

@@ -13,8 +13,9 @@ from typing import Any
 
 from ...errors import Diagnostic, SpecError
 from ...ir.system import System
+from ..exact_numbers import rational
 from ..terms.reader import read_term_data
-from .conventions import amplitudes_symmetry, integrals, rational, refuse
+from .conventions import amplitudes_symmetry, integrals, refuse
 
 _TENSOR = r"([A-Za-z]\w*?)\^\{([^{}]*)\}_\{([^{}]*)\}"
 _LINE = re.compile(rf"\s*{_TENSOR}\s*\+=\s*([+-]?\s*[0-9./]*)((?:\s*{_TENSOR})*)\s*")

@@ -10,10 +10,11 @@ from fractions import Fraction
 from ...errors import Span
 from ...ir.expr import FUNCTIONS
 from ...ir.tensor import Index, Role, Space, Tensor
-from ..blocks import Family, block_family
+from ..blocks import Family
 from ..exact_numbers import literal
 from ..source import Problems
 from .attributes import Declared, declare
+from .block_lists import block_family
 from .syntax import Declaration, EquationLine, IndexLine, Line, SpaceLine, Word
 
 KINDS = ("occupied", "virtual", "auxiliary", "general", "quadrature", "atomic")

@@ -15,7 +15,7 @@ from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
 from ..assemble import assemble, find_cycle
 from ..rewrite import resolve_blocks, resolve_deltas, to_letters
-from ..source import Problems, Statement, split_statements
+from ..source import Problems, Statement, read_text, split_statements
 from .expand import Expander, mentioned
 from .names import Names
 from .parser import TOO_DEEP, parse_include, parse_statement
@@ -73,24 +73,6 @@ def read_spec_file(path: str | Path) -> System:
     """
     path = Path(path)
     return read_spec(read_text(path), str(path), folder=path.parent)
-
-
-def read_text(path: Path) -> str:
-    """Text of a file.
-
-    Raises:
-        TcgenError: the file is missing, a folder, or not text.
-    """
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        message = f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8"
-        raise TcgenError(message) from None
-    except OSError as error:
-        reason = error.strerror or "it cannot be opened"
-        raise TcgenError(f"cannot read {path}: {reason}; check the path") from None
-    except ValueError as error:
-        raise TcgenError(f"cannot read {str(path)!r}: {error}; check the path") from None
 
 
 def _included(

@@ -4,32 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, TypeAlias
-
-from ..exact_numbers import literal
 
 Wrong: TypeAlias = Callable[[str, str], None]
 """Receives a problem: message and advice."""
 
 _DEFAULT_LETTERS = {"o": "ijklmno", "v": "abcdefgh", "x": "PQRSTUVX", "q": "Ww"}
-
-
-def exact(value: Any) -> Fraction:
-    """A coefficient as an exact number: 0.3333333333333333 is 1/3.
-
-    Raises:
-        ValueError: for anything but a finite number or the text of one.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is no number")
-    try:
-        written = literal(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r:.40} is no number that a program can hold") from None
-    simple = written.limit_denominator(10**6)
-    close = abs(simple - written) <= abs(written) / 10**15
-    return simple if isinstance(value, float) and close else written
 
 
 def read_declared(data: dict[str, Any], wrong: Wrong) -> dict[str, dict[str, Any]]:

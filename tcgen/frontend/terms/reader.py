@@ -27,9 +27,10 @@ from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 from ..assemble import assemble, find_cycle
 from ..blocks import Family, family_of, permuted
+from ..exact_numbers import exact
 from ..rewrite import resolve_deltas, to_letters
-from ..spec.reader import read_text
-from .header import exact, read_declared, read_ranges
+from ..source import read_text
+from .header import read_declared, read_ranges
 from .symmetry import read_symmetry
 
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}

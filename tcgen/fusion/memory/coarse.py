@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from math import comb
 
 from ..sharing.candidates import Arrangement, Sharing, connected, unmodelled
 from ..solver.memory_model import Found, FusionModel
@@ -68,9 +67,3 @@ def solve_part(
         below=below,
     )
     return model.solve(work, bound_only=True)
-
-
-def rules(found: Sharing) -> int:
-    """About as many rules has the model of all that a program allows: pairs times statements."""
-    pairs = sum(comb(len(group), 2) for group in found.walks)
-    return pairs * len({node for group in found.walks for node, _ in group})

@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, Sharing
+from ..solver.loop_constraints import rules
 from ..solver.memory_model import Found
-from .coarse import part_of, rules, solve_part
+from .coarse import part_of, solve_part
 from .descent import Axis, Descent, Nested
 
 _WORK = 3.0  # deterministic seconds of one search over some of the arrays, at most

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...ir.plan import ArrayPlan, FusionPlan, Place, Solve
+from ...ir.plan import FusionPlan, Solve
 from ...ir.tensor import element_bytes
 from ...options import Options
-from ..placement.memory import counted_lives, once_elements, peak_of
+from ..placement.memory import once_elements, peak_of
 from ..placement.nest import Placed, arrangement_of, place_arrangement
-from ..placement.offsets import Interval, pack
+from ..placement.offsets import packed
 from ..placement.plan import build_plan, shared_axes
 from ..sharing.candidates import Arrangement, Sharing, sharing
 from ..sharing.graph import FusionGraph
+from ..solver.loop_constraints import rules
 from ..solver.memory_model import Found
-from .coarse import rules
 from .descent import Descent
 from .exact import solve_exact, solve_static
 from .large_programs import least_by_parts
@@ -185,14 +185,3 @@ def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:
     if peak:
         return peak_of(plan, {a: n * element_bytes(a.tensor, dtype) for a, n in elements.items()})
     return sum(n for a, n in elements.items() if a.tensor.is_held)
-
-
-def packed(plan: FusionPlan) -> FusionPlan:
-    """The plan with an offset for every array of the arena."""
-    lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
-    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives))
-    offsets: dict[ArrayPlan, int] = {
-        a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)
-    }
-    arrays = tuple(replace(a, offset=offsets.get(a)) for a in plan.arrays)
-    return replace(plan, arrays=arrays, arena=layout.total)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from math import factorial
 
 from ...ir.cost import extent_of
-from ..legality import Variable
 from ..placement.memory import whole_elements
-from ..sharing.graph import FusionGraph
+from ..sharing.graph import FusionGraph, Variable
 
 Order = tuple[int, ...]  # loops, outermost first
 

@@ -158,3 +158,13 @@ def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
 
 def _counted(program: Program) -> tuple[Tensor, ...]:
     return tuple(t for t in program.tensors if t.is_held)
+
+
+def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
+    """Bytes of the results, as they are stored."""
+    return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
+
+
+def plan_peak(plan: FusionPlan) -> int:
+    """Bytes of intermediates and generated inputs that live at one time."""
+    return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from ...ir.plan import LoopId
 from ...ir.program import Phase
 from ...ir.tensor import Index, Space
-from ..legality import Variable
 from ..sharing.candidates import Arrangement, Sharing
 from ..sharing.dependences import Walk
-from ..sharing.graph import FusionGraph, phase_of
+from ..sharing.graph import FusionGraph, Variable, phase_of
 
 
 @dataclass(frozen=True, slots=True)

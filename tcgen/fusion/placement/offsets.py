@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
-from ..linear import interruptible_solve, search_solver
+from ...ir.plan import ArrayPlan, FusionPlan, Place
+from ..solver.cp_sat import interruptible_solve, search_solver
+from .memory import counted_lives
 
 _WORK = 1.0  # deterministic seconds
 
@@ -95,3 +97,14 @@ def _search(arrays: tuple[Interval, ...], peak: int, best: Packing) -> Packing:
         return best
     offsets = tuple(solver.value(s) * unit for s in starts)
     return Packing(offsets, max(o + a.bytes for o, a in zip(offsets, arrays, strict=True)))
+
+
+def packed(plan: FusionPlan) -> FusionPlan:
+    """The plan with an offset for every array of the arena."""
+    lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
+    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives))
+    offsets: dict[ArrayPlan, int] = {
+        a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)
+    }
+    arrays = tuple(replace(a, offset=offsets.get(a)) for a in plan.arrays)
+    return replace(plan, arrays=arrays, arena=layout.total)

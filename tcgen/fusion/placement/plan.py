@@ -9,9 +9,8 @@ from itertools import groupby
 from ...ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
 from ...ir.program import Contract, Produce, Program
 from ...ir.tensor import Index, Role, Tensor
-from ..legality import Variable
 from ..sharing.candidates import Sharing
-from ..sharing.graph import FusionGraph, Node
+from ..sharing.graph import FusionGraph, Node, Variable
 from .generated_tiles import fetch_tiles
 from .memory import array_bytes
 from .nest import Placed

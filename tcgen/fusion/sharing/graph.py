@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from ...ir.program import Phase, Produce, Program, Step
 from ...ir.tensor import Index, Ref, Role, Tensor
 
+Variable = tuple[int, int]  # (edge, loop)
+
 
 @dataclass(frozen=True, slots=True)
 class Node:

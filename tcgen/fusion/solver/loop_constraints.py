@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING
 
 from ..sharing.candidates import Arrangement, Sharing, pairs_of, rivals
@@ -213,3 +214,9 @@ class LoopRules:
 
 def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
     return not literal if isinstance(literal, bool) else ~literal
+
+
+def rules(found: Sharing) -> int:
+    """About as many rules has the model of all that a program allows: pairs times statements."""
+    pairs = sum(comb(len(group), 2) for group in found.walks)
+    return pairs * len({node for group in found.walks for node, _ in group})

@@ -13,10 +13,10 @@ from math import ceil, gcd
 from typing import TYPE_CHECKING
 
 from ...errors import PlanError
-from ..linear import interruptible_solve, search_solver
 from ..sharing.array_sizes import least_of, tables_of, touched
 from ..sharing.candidates import Arrangement, Sharing, rivals
 from ..sharing.dependences import Instance, Walk
+from .cp_sat import interruptible_solve, search_solver
 from .loop_constraints import LoopRules
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from ...errors import PlanError
 from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
 from ...options import Machine
-from ..linear import interruptible_solve, search_solver
 from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, Sharing
 from ..sharing.dependences import Walk
 from ..sharing.graph import step_of
+from .cp_sat import interruptible_solve, search_solver
 from .memory_model import FusionModel
 from .time_cost import stays_near, step_picoseconds
 

@@ -20,14 +20,18 @@ from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import Produce, Program
 from ...ir.tensor import Role, Tensor, element_bytes
 from ...options import Options
-from ..memory.coarse import rules
 from ..memory.descent import Descent
-from ..memory.objective import packed
-from ..placement.memory import counted_lives, peak_of, stored_elements, whole_elements
+from ..placement.memory import (
+    output_bytes,
+    plan_peak,
+    whole_elements,
+)
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
+from ..placement.offsets import packed
 from ..placement.plan import build_plan, in_nests, shared_axes
 from ..sharing.candidates import Arrangement, Sharing, sharing
 from ..sharing.graph import FusionGraph, fusion_graph
+from ..solver.loop_constraints import rules
 from ..solver.time_cost import PICO, least_picoseconds, plan_picoseconds
 from ..solver.time_model import Request, least_bytes, solve_least, solve_time, weights_of
 from .recompute import sharing_with_repeats
@@ -142,11 +146,6 @@ def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ..
             found.append(tensor)
             made_from |= read
     return tuple(found)
-
-
-def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of the results, as they are stored."""
-    return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
 
 
 @dataclass(slots=True)
@@ -377,11 +376,6 @@ class _Search:
             return None
         bound = least_bytes(found, {}, self.request)
         return descent.improve(nested, 2 * _TRIES, bound).arrangement
-
-
-def plan_peak(plan: FusionPlan) -> int:
-    """Bytes of intermediates and generated inputs that live at one time."""
-    return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})
 
 
 def tiled_loops(

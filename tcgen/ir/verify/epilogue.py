@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ...errors import VerifyError
 from ..expr import Access, leaves
+from ..loop_analysis import is_total, is_total_target
 from ..loops import Assign, Buffer
 from ..thread_mapping import Tiles
 
@@ -41,11 +42,6 @@ def check_epilogue(
     one_element_each(terms, epilogue)
 
 
-def is_total(stmt: Assign) -> bool:
-    """True for a statement of an epilogue that adds all of its points to one number."""
-    return not any(v.name in stmt.out.variables for v in stmt.band)
-
-
 def one_element_each(terms: tuple[Assign, ...], epilogue: tuple[Assign, ...]) -> None:
     """Check that what is written is touched by the thread that writes it alone.
 
@@ -64,8 +60,3 @@ def one_element_each(terms: tuple[Assign, ...], epilogue: tuple[Assign, ...]) ->
             own = leaf == written[leaf.buffer] and any(stmt is s for s in epilogue)
             if not own or is_total_target(leaf, epilogue):
                 raise VerifyError(f"{leaf} is read in the launch that writes its array")
-
-
-def is_total_target(access: Access, epilogue: tuple[Assign, ...]) -> bool:
-    """True where an epilogue adds up to this number."""
-    return any(is_total(s) and s.out == access for s in epilogue)

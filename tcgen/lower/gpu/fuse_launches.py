@@ -19,9 +19,10 @@ from fractions import Fraction
 
 from ...errors import VerifyError
 from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
+from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
 from ...ir.thread_mapping import Tiles
-from ...ir.verify.epilogue import check_epilogue, is_total
+from ...ir.verify.epilogue import check_epilogue
 from .rename import accesses_of, renamed
 from .tiles import Groups, groups_of, tiles_for
 

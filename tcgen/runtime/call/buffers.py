@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...artifact.manifest import BufferEntry
-from ..memory.footprint import stored_shape
+from ...artifact.sizes import stored_shape
 from ..memory.ledger import address
 from .layout import Phase, Setting
 

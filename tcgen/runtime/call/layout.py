@@ -12,8 +12,9 @@ import numpy as np
 
 from ...artifact.arena import Layout
 from ...artifact.manifest import HostEntry, Manifest, TensorEntry
+from ...artifact.sizes import array_bytes
 from ..host_program import has_fetch
-from ..memory.footprint import MemoryUse, array_bytes
+from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
 
 

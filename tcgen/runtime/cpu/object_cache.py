@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from ...environment import cache_dir
 from ...errors import UnavailableError
-from ...options import cache_dir
 
 
 class CacheInfo(TypedDict):

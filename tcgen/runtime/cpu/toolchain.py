@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ...environment import compiler_command
 from ...errors import BuildError, UnavailableError
-from ...options import compiler_command
 from .object_cache import cache_folder, key_of, put_file
 
 REQUIRED = ("-std=c11", "-fPIC", "-shared")

@@ -24,15 +24,17 @@ from ...artifact.manifest import (
     Manifest,
     TensorEntry,
 )
+from ...artifact.sizes import stored_shape
 from ...errors import ArgumentError, ExtentError, ReadOnlyError, ShapeError
 from ..arguments import Source, check_dtype, describe
 from ..call.kept import Kept
 from ..call.results import check_out, check_overlap
+from ..device_protocol import CompiledModule, Device, Function
 from ..host_program import Values, fetch_tile, walk
-from ..memory.footprint import MemoryUse, stored_shape
+from ..memory.footprint import MemoryUse
 from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
 from ..memory.usage import check_limit
-from .cupy_device import CompiledModule, Device, Function, open_device, view
+from .cupy_device import open_device, view
 
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from ...artifact.arena import Block, aligned, place
 from ...artifact.grid import SHARED_BYTES, SPILLED_BLOCKS
 from ...artifact.manifest import BufferEntry, KernelEntry, Manifest
-from .footprint import MemoryUse, array_bytes, stored_shape
+from ...artifact.sizes import array_bytes, stored_shape
+from .footprint import MemoryUse
 
 
 def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...artifact.arena import Layout
+from ...environment import pool_bytes
 from ...errors import MemoryLimitError
-from ...options import pool_bytes
 from .pool import Pool
 
 Array = npt.NDArray[Any]

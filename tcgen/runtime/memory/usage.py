@@ -8,8 +8,9 @@ from math import prod
 from ...artifact.arena import ALIGNMENT, Block, Layout, aligned, place
 from ...artifact.kernel_abi import packing_bytes
 from ...artifact.manifest import BufferEntry, ContractionEntry, KernelEntry, Manifest
+from ...artifact.sizes import array_bytes, stored_shape
 from ...errors import MemoryLimitError
-from .footprint import MemoryUse, array_bytes, stored_shape
+from .footprint import MemoryUse
 from .gpu_usage import gpu_memory_use
 
 

@@ -50,7 +50,7 @@ def test_random_calls() -> None:
 
 
 def test_random_calls_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    if tcgen.compiler.api.default_target() != "cpu":
+    if tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("no C compiler")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
     random_calls(80)()

@@ -77,7 +77,7 @@ def operands(
 @pytest.mark.parametrize("target", TARGETS)
 def test_calls_that_differ_in_one_thing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few expressions, so that most calls find what an earlier one has left."""
-    if target == "cpu" and tcgen.compiler.api.default_target() != "cpu":
+    if target == "cpu" and tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("no C compiler")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
     texts = EXPRESSIONS if target == "numpy" else EXPRESSIONS[:3]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tcgen
 import tcgen.compiler.api
 from support.messages import mentions, says
-from tcgen.contraction.programs import _default_target
+from tcgen.compiler.target import _default_target
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -341,7 +341,7 @@ def test_contract_may_write_over_an_operand() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_contract_adds_in_place(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if tcgen.compiler.api.default_target() != "cpu":
+    if tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("NumPy makes arrays of its own")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
     a, b = np.ones((100, 300), dtype), np.ones((300, 5000), dtype)

@@ -11,13 +11,13 @@ import pytest
 
 from support import hand_modules as hand
 from support.paths import GOLDEN
+from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
 from tcgen.runtime.cpu.backend import CpuBackend
 from tcgen.runtime.cpu.blas import blas_threads
-from tcgen.runtime.memory.footprint import stored_shape
 from tcgen.runtime.program import Program
 
 TARGETS = [

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.compiler.api import default_target
 from tcgen.compiler.driver import compile_system
+from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
 from tcgen.frontend.einsum.equation import Kernel, einsum_system
 from tcgen.ir.loops import Assign, Gemm, Module

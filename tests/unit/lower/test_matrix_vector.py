@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.compiler.api import default_target
+from tcgen.compiler.target import default_target
 from tcgen.lower.cpu import kernel_scheme as scheme
 from tcgen.testing import assert_same_values
 

@@ -14,7 +14,7 @@ from support.messages import mentions, says
 from support.paths import DATA
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
-from tcgen.frontend.terms.header import exact
+from tcgen.frontend.exact_numbers import exact
 from tcgen.frontend.terms.symmetry import read_symmetry
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import Permutation, System

@@ -17,20 +17,21 @@ from support import random_programs as programs
 from support.messages import mentions, says
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
-from tcgen.compiler.api import spec_path
 from tcgen.compiler.driver import read_system
 from tcgen.compiler.memory_limit import lower_within, plan_within, planned_use
 from tcgen.errors import ArgumentError, MemoryLimitError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
+from tcgen.fusion.placement.memory import output_bytes, plan_peak
 from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_near, step_picoseconds
-from tcgen.fusion.time.objective import output_bytes, plan_peak, recomputed
+from tcgen.fusion.time.objective import recomputed
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
 from tcgen.options import Machine, Options, parse_machine
 from tcgen.report.tables import readable_bytes
+from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
 
 SIZES = (("o", 5), ("v", 7))

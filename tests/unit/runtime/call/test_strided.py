@@ -24,7 +24,7 @@ from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out
 from tcgen.runtime.memory.ledger import Ledger
 
-TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.api.default_target() == "cpu" else [])]
+TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.target.default_target() == "cpu" else [])]
 DTYPES = ("float64", "float32", "complex128")
 OUTSIDE = 777.0  # what lies beside a result
 
