@@ -11,7 +11,7 @@ import pytest
 
 from support.messages import mentions
 from tcgen.errors import ExtentError
-from tcgen.fusion import ilp, plan_fusion
+from tcgen.fusion import linear, plan_fusion
 from tcgen.fusion.legality import path_inequalities, variables
 from tcgen.fusion.linear import savings
 from tcgen.fusion.placement.memory import static_elements, unfused_bytes
@@ -151,7 +151,7 @@ def test_ctrl_c_stops_the_search(monkeypatch):
 
     solver = Endless()
     with pytest.raises(KeyboardInterrupt):
-        ilp.interruptible_solve(solver, None)
+        linear.interruptible_solve(solver, None)
     assert solver.stopped.is_set()
 
 
