@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tcgen.emit import emit_artifact
-from tcgen.emit.c.expressions import literal
+from tcgen.emit.printing import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
