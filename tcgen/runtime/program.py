@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import Manifest
+from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, ExtentError
 from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
@@ -20,7 +20,6 @@ from .execution import Execution
 from .report import Report
 
 Array = npt.NDArray[Any]
-_SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
 
 
 class Program:
@@ -58,7 +57,7 @@ class Program:
     @property
     def source(self) -> str:
         """The generated source."""
-        return self.artifact.text(_SOURCES[self.manifest.target])
+        return self.artifact.text(SOURCES[self.manifest.target])
 
     @property
     def report(self) -> Report:

@@ -12,7 +12,7 @@ import pytest
 from support import hand_modules as hand
 from support.messages import mentions
 from tcgen.emit import emit_artifact
-from tcgen.emit.c.expressions import literal
+from tcgen.emit.printing import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
