@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.runtime.memory import ledger as allocation
+from tcgen.runtime import host_device as allocation
 from tcgen.runtime.memory.pool import Pool
 
 

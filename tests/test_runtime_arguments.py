@@ -178,7 +178,7 @@ def test_out_may_overlap_an_input_but_not_an_output(tiles: Program) -> None:
 def test_wrong_out(tiles: Program) -> None:
     x, y = rand(O, V), rand(V, O)
     for out, error, message in (
-        ({"q": x}, ArgumentError, "out has q, which is no output"),
+        ({"q": x}, ArgumentError, "out has q, but the outputs are"),
         ([], ArgumentError, "out must be a dict"),
         ({"r": [1.0]}, ArgumentError, "must be a NumPy array"),
         ({"r": np.zeros((V, O + 1))}, ShapeError, r"must have shape \(7, 5\), found \(7, 6\)"),

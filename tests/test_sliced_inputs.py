@@ -12,7 +12,7 @@ import pytest
 
 import tcgen
 from tcgen.errors import ArgumentError
-from tcgen.runtime import host
+from tcgen.runtime import host_program as host
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 
