@@ -232,6 +232,11 @@ class Manifest:
     tight: bool
 
     @property
+    def reuses_memory(self) -> bool:
+        """True where released arrays may wait in memory for the next call."""
+        return self.memory_limit is None and not self.tight
+
+    @property
     def bases(self) -> tuple[str, ...]:
         """Names of the base spaces: the order of the extents that kernels take."""
         return tuple(s.name for s in self.spaces if not s.parts)
