@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.legality import path_inequalities, variables
+from tcgen.fusion.linear import path_inequalities, variables
 from tcgen.fusion.sharing.graph import FusionGraph, fusion_graph
 from tcgen.ir.cost import extent_of
 from tcgen.ir.program import Add, Contract, Produce, Program
