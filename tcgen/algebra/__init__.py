@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -46,21 +46,33 @@ def form_sequence(
     extents = dict(planning_extents(system, options.extent_of))
     complex_values = options.dtype == "complex128"
     source = derive_symmetries(keep_needed(system), complex_values)
-    plain = _program(source, Workspace(extents, complex_values, share=False), keep_user=True)
+    thresholds = options.thresholds.planner.algebra
+    alone = Workspace(extents, complex_values, False, thresholds)
+    plain = _program(source, alone, keep_user=True)
     naive, each_term = naive_cost(system), plain.flops()
     if not options.optimize:
         return replace(plain, naive=naive, each_term=each_term)
     from .factoring.factor import factored  # noqa: PLC0415  (the search is loaded where it is asked for)
 
     source = _cleaned(source, complex_values)
-    source = merge_equal_intermediates(source, complex_values)
+    source = merge_equal_intermediates(source, complex_values, thresholds)
     model = CostModel.of(options)
     best: tuple[Fraction, Program] | None = None
-    candidates = _candidates(source, extents, complex_values)
+    candidates = _candidates(source, Workspace(extents, complex_values, True, thresholds))
     notes: list[str] = []
-    found = factored(source, extents, complex_values, options.effort, model, progress, notes.append)
+    found = factored(
+        source,
+        extents,
+        complex_values,
+        options.effort,
+        thresholds,
+        model,
+        progress,
+        notes.append,
+    )
     for candidate in candidates if found is None else (*candidates, found):
-        program = _program(candidate, Workspace(extents, complex_values, True), keep_user=False)
+        space = Workspace(extents, complex_values, True, thresholds)
+        program = _program(candidate, space, keep_user=False)
         price = model.price(program, extents)
         if best is None or price < best[0]:
             best = (price, program)
@@ -68,13 +80,12 @@ def form_sequence(
     return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
 
 
-def _candidates(
-    source: System, extents: Mapping[str, int], complex_values: bool
-) -> tuple[System, ...]:
+def _candidates(source: System, space: Workspace) -> tuple[System, ...]:
     """The system with all brackets kept, and with those inlined that pay; each also folded."""
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
-    chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
+    complex_values = space.complex_values
+    chosen = choose_brackets(source, space)
     found = [source]
     for system in (source,) if chosen == source else (source, chosen):
         folded = replace(

@@ -11,15 +11,16 @@ from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Ref, Role
 from ...ir.term_rewriting import replace_refs, without_perms
+from ...thresholds import AlgebraThresholds
 from .atoms import atom_of
 from .canonical_equation import vector_of
 from .canonical_product import FREE, canonical_product
 from .inline import inline, keep_needed
 
-_MOST_ORDERS = 720  # of the axes of two intermediates that look alike
 
-
-def merge_equal_intermediates(system: System, complex_values: bool) -> System:
+def merge_equal_intermediates(
+    system: System, complex_values: bool, thresholds: AlgebraThresholds
+) -> System:
     """The system with each intermediate that equals an earlier one read from that one.
 
     ``x[a,b]`` equals ``y`` where ``x[a,b] = c*y[b,a]``, say: the terms that read x then read y.
@@ -39,7 +40,7 @@ def merge_equal_intermediates(system: System, complex_values: bool) -> System:
         fingerprint = _fingerprint(equation, complex_values)
         earlier = seen.setdefault(fingerprint, [])
         for other in earlier:
-            copy = _as_copy(equation, other, complex_values)
+            copy = _as_copy(equation, other, complex_values, thresholds.axis_orders)
             if copy is not None:
                 copies[equation.lhs.tensor.name] = copy
                 break
@@ -83,7 +84,9 @@ def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
     return (spaces, tuple(sorted((repr(k), c / least) for k, c in found.items())))
 
 
-def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equation | None:
+def _as_copy(
+    equation: Equation, other: Equation, complex_values: bool, most_orders: int
+) -> Equation | None:
     """``equation`` written as a multiple of ``other`` with permuted axes, or None."""
     wanted = vector_of(equation, complex_values).value()
     vector = vector_of(other, complex_values)
@@ -92,7 +95,7 @@ def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equat
     if not wanted:
         return None
     for count, images in enumerate(permutations(range(len(target)))):
-        if count >= _MOST_ORDERS:
+        if count >= most_orders:
             return None
         # axis k of the other array stands at position images[k] of this one
         if any(target[k] != spaces[p] for k, p in enumerate(images)):
