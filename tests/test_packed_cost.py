@@ -214,7 +214,7 @@ def test_weights_lead_the_search() -> None:
     cheap = form_sequence(system, Options(extents=tuple(LARGE.items())))
     dear = form_sequence(system, Options(extents=tuple(LARGE.items()), byte_weight=50.0))
     weighed = CostModel.of(Options(byte_weight=50.0))
-    assert weighed.price(dear, LARGE) <= weighed.price(cheap, LARGE)
+    assert weighed.cost(dear, LARGE) <= weighed.cost(cheap, LARGE)
     same_values(system, dear, {"o": 3, "v": 4})
 
 
