@@ -199,10 +199,10 @@ def test_an_output_that_does_not_depend_is_zero() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda s: tcgen.jvp(s, {"q": "dq"}), "q is no stored input of ccsd_spin_orbital"),
+        (lambda s: tcgen.jvp(s, {"q": "dq"}), "q .* stored input of ccsd_spin_orbital.*t1"),
         (lambda s: tcgen.jvp(s, {"t1": "t2"}), "the name t2 is taken"),
-        (lambda s: tcgen.jvp(s, {"t1": "x"}, of=("z",)), "z is no output"),
-        (lambda s: tcgen.derivative(s, "t1", of="tau"), "tau is no output"),
+        (lambda s: tcgen.jvp(s, {"t1": "x"}, of=("z",)), "z .* output"),
+        (lambda s: tcgen.derivative(s, "t1", of="tau"), "tau .* output"),
         (lambda s: tcgen.derivative(s, "t1", names={"t1": "t2"}), "the name t2 is taken"),
     ],
 )
@@ -211,13 +211,13 @@ def test_messages(call: object, message: str) -> None:
         call(ccsd())
 
 
-def test_text_is_no_system() -> None:
+def test_text_is_not_a_system() -> None:
     for call in (lambda: tcgen.derivative("e = x", "x"), lambda: tcgen.jvp("a.spec", {"x": "y"})):
-        with pytest.raises(ArgumentError, match=r"a str is no system .* tcgen.frontend.read_spec "):
+        with pytest.raises(ArgumentError, match=r"a str,.* tcgen.frontend.read_spec "):
             call()
 
 
 def test_several_outputs_need_a_choice() -> None:
     system = read_spec(HEAD + "input x[o]\noutput r, s\nr[i] = x[i]\ns[i] = 2*x[i]")
-    with pytest.raises(ArgumentError, match=r"say of which, of= one of \['r', 's'\]"):
+    with pytest.raises(ArgumentError, match="of=, one of r, s"):
         tcgen.derivative(system, "x")

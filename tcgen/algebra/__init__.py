@@ -1,7 +1,7 @@
 """Operation minimisation: from sums of products to a formula sequence of binary steps.
 
-``equations`` brings a system into normal form, by ``permutation_groups``. ``factoring`` searches for
-the cheapest factorisation under ``cost_model``, and ``sequence`` splits the result into binary
+``equations`` brings a system into normal form, by ``permutation_groups``. ``factoring`` searches
+for the cheapest factorisation under ``cost_model``, and ``sequence`` splits the result into binary
 steps. ``derivatives`` makes new systems by differentiation.
 """
 

@@ -46,5 +46,5 @@ class CostModel:
             flops = self.addition * step.flops.value(extents)
         if not self.element:
             return flops
-        moved = sum(iteration_space(ref.indices).value(extents) for ref in (step.out, *step.operands))
-        return flops + self.element * moved
+        refs = (step.out, *step.operands)
+        return flops + self.element * sum(iteration_space(r.indices).value(extents) for r in refs)

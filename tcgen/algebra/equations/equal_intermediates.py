@@ -1,4 +1,4 @@
-"""Whole intermediates that are equal up to order of axes and a factor become one."""
+"""Intermediates that are equal up to the order of their axes and a factor become one array."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .inline import inline, keep_needed
 def merge_equal_intermediates(
     system: System, complex_values: bool, thresholds: AlgebraThresholds
 ) -> System:
-    """The system with each intermediate that equals an earlier one read from that one.
+    """The system in which terms read the first of several equal intermediates.
 
-    ``x[a,b]`` equals ``y`` where ``x[a,b] = c*y[b,a]``, say: the terms that read x then read y.
-    References inside Apply cannot carry the factor c, so x stays where one needs it.
+    Intermediates ``x`` and ``y`` are equal where, say, ``x[a,b] = c*y[b,a]``. A reference inside
+    Apply cannot carry the factor c, so ``x`` stays where such a reference reads it.
     """
     seen: dict[Hashable, list[Equation]] = {}
     copies: dict[str, Equation] = {}
@@ -50,7 +50,7 @@ def merge_equal_intermediates(
 
 
 def _redirected(equation: Equation, copy: Equation) -> Equation:
-    """``equation`` reading the original; inside Apply only where the factor is 1."""
+    """``equation`` with the original in place of the copy; inside Apply only if the factor is 1."""
     equation = inline(equation, copy)
     term = copy.terms[0]
     source = term.factors[0]
@@ -68,9 +68,9 @@ def _redirected(equation: Equation, copy: Equation) -> Equation:
 
 
 def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
-    """Equal for intermediates that are equal up to order of axes and a factor."""
+    """A key that intermediates equal up to the order of axes and a factor have in common."""
     lhs = equation.lhs
-    found: dict[Hashable, Fraction] = {}
+    weights: dict[Hashable, Fraction] = {}
     colours = dict.fromkeys(lhs.indices, FREE)
     for term in equation.terms:
         for plain in without_perms(term, lhs):
@@ -78,10 +78,10 @@ def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
             if resolved is not None:
                 atoms = tuple(atom_of(f, complex_values) for f in resolved.factors)
                 key = canonical_product(atoms, colours).key
-                found[key] = found.get(key, Fraction(0)) + abs(resolved.coeff)
-    least = min(found.values(), default=Fraction(1)) or Fraction(1)
+                weights[key] = weights.get(key, Fraction(0)) + abs(resolved.coeff)
+    least = min(weights.values(), default=Fraction(1)) or Fraction(1)
     spaces = tuple(sorted(i.space.name for i in lhs.indices))
-    return (spaces, tuple(sorted((repr(k), c / least) for k, c in found.items())))
+    return (spaces, tuple(sorted((repr(k), c / least) for k, c in weights.items())))
 
 
 def _as_copy(
@@ -97,7 +97,7 @@ def _as_copy(
     for count, images in enumerate(permutations(range(len(target)))):
         if count >= most_orders:
             return None
-        # axis k of the other array stands at position images[k] of this one
+        # Axis k of the other array stands at position images[k] of this one.
         if any(target[k] != spaces[p] for k, p in enumerate(images)):
             continue
         given = vector.value(images)

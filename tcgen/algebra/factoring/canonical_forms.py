@@ -52,7 +52,9 @@ class Form:
         if not self.twins:
             yield from self.least
             return
-        for images in product(*(signed_rearrangements(members, sign) for members, sign in self.twins)):
+        for images in product(
+            *(signed_rearrangements(members, sign) for members, sign in self.twins)
+        ):
             moved = {i: j for image, _ in images for i, j in image}
             factor = 1
             for _, sign in images:
