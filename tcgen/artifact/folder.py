@@ -18,7 +18,6 @@ from .manifest import Manifest, decode, encode
 
 SCHEMA = 4
 MANIFEST = "manifest.json"
-SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # by target
 
 
 @dataclass(frozen=True, slots=True)

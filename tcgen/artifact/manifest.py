@@ -14,6 +14,8 @@ from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
 
 from .grid import GridEntry
 
+SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
+
 
 @dataclass(frozen=True, slots=True)
 class SpaceEntry:

@@ -11,9 +11,9 @@ from typing import Any
 
 from ..artifact.arena import ALIGNMENT, GRANTED
 from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
-from ..artifact.kernel_abi import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
+from ..artifact.kernel_abi import EDGE, KC, MC, MOST_M, MOST_N, NC, STAGE_ROOM
 from ..artifact.manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
-from ..artifact.sizes import ITEM_BYTES
+from ..dtypes import BY_NAME
 from .counts import stored_product
 
 
@@ -32,7 +32,7 @@ def peak_data(manifest: Manifest) -> dict[str, Any]:
     split = manifest.constant_positions
 
     def counted(entry: BufferEntry | TensorEntry) -> list[Any]:
-        return [stored_product(entry, manifest), ITEM_BYTES[entry.dtype]]
+        return [stored_product(entry, manifest), BY_NAME[entry.dtype].itemsize]
 
     def blocks(chosen: list[BufferEntry], *, together: bool = False) -> list[Any]:
         return [[*counted(b), *((0, 0) if together else b.live), b.rank] for b in chosen]
@@ -65,7 +65,7 @@ def peak_data(manifest: Manifest) -> dict[str, Any]:
         "alignment": 1 if manifest.tight else ALIGNMENT,
         "granted": GRANTED,
         "spilling": [SHARED_BYTES, SPILLED_BLOCKS, ALIGNMENT],
-        "packing": [DEPTH, LEFT, STAGED, RIGHT, ROWS, COLUMNS, SPARE, ALIGNMENT],
+        "packing": [KC, MC * KC, STAGE_ROOM, NC * KC, MOST_M, MOST_N, EDGE, ALIGNMENT],
     }
 
 
@@ -80,7 +80,7 @@ def _grid(grid: GridEntry, private: tuple[str, ...], manifest: Manifest) -> list
         [[points(strip), strip.tile] for strip in grid.strips],
         grid.most,
         grid.splits * grid.part_bytes,
-        [[stored_product(b, manifest), ITEM_BYTES[b.dtype]] for b in held],
+        [[stored_product(b, manifest), BY_NAME[b.dtype].itemsize] for b in held],
     ]
 
 
@@ -89,4 +89,4 @@ def _contraction(entry: ContractionEntry, manifest: Manifest) -> list[Any]:
     dtype, found, staged = entry
     parts = 2 if dtype == "complex128" else 1
     groups = [[[list(manifest.bases_of(s)), tile, 0] for s, tile in g] for g in found]
-    return [ITEM_BYTES[dtype], parts, staged, *groups]
+    return [BY_NAME[dtype].itemsize, parts, staged, *groups]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.folder import SOURCES, Artifact
-from ..artifact.manifest import FetchEntry
+from ..artifact.folder import Artifact
+from ..artifact.manifest import SOURCES, FetchEntry
 from .call.buffers import PhaseBuffers
 from .fork_safe_lock import Once
 from .host_device import HostDevice

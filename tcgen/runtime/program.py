@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..artifact.folder import SOURCES, Artifact
-from ..artifact.manifest import Manifest
+from ..artifact.folder import Artifact
+from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, ExtentError
 from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of

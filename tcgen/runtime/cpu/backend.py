@@ -15,9 +15,9 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
-from ...artifact.folder import SOURCES, Artifact
+from ...artifact.folder import Artifact
 from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, TURNING, WAYS, library
-from ...artifact.manifest import FetchEntry
+from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import TcgenError
@@ -29,6 +29,7 @@ from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .lazy_link import standing_in
 from .threads import used_threads
+from .toolchain import probe_compiler
 
 
 class _Process:
@@ -145,6 +146,7 @@ class _Linked:
 
     Attributes:
         library: kernels and phases.
+        openmp: kernels can use several threads.
         calls_blas: some kernel calls the BLAS.
         table: functions that kernels call, by place; null for those that are not compiled yet.
         later: functions of the table that are compiled when a call needs them, by place.
@@ -158,6 +160,7 @@ class _Linked:
             blocks = artifact.has(library("blocks", dtype))
             parts += _present(artifact, (*CALLERS, *(TILES if blocks else ())), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
+        self.openmp = probe_compiler().openmp
         self.library, *built = build_libraries((Source(text), *sources))
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
@@ -225,9 +228,14 @@ class CpuBackend:
 
     @property
     def threads(self) -> int:
-        """Threads that a call uses: as asked, else as many as OpenMP offers (OMP_NUM_THREADS)."""
-        offered = self._linked.get().library.tcgen_threads()
-        return 1 if _Process.single else used_threads(offered)
+        """Threads of a call: as :func:`set_threads` says, else as many as OpenMP offers.
+
+        One thread where the compiler has no OpenMP, and in a forked process.
+        """
+        linked = self._linked.get()
+        if _Process.single or not linked.openmp:
+            return 1
+        return used_threads(linked.library.tcgen_threads())
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Run one phase of the host program."""

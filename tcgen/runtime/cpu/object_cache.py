@@ -9,11 +9,11 @@ import contextlib
 import ctypes
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from ...atomic_file import put_file
 from ...environment import cache_dir
 from ...errors import UnavailableError
 
@@ -53,15 +53,6 @@ def store_object(key: str, content: bytes) -> Path:
             f"set TCGEN_CACHE_DIR to a folder you may write to"
         ) from error
     return target
-
-
-def put_file(target: Path, content: bytes) -> None:
-    """Write a file of the cache in one step, whoever else does the same."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
-        fresh = Path(folder) / "object"
-        fresh.write_bytes(content)
-        fresh.replace(target)
 
 
 def load_object(path: Path) -> ctypes.CDLL | None:

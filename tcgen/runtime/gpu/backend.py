@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...artifact.folder import SOURCES, Artifact
+from ...artifact.folder import Artifact
 from ...artifact.grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEntry
-from ...artifact.manifest import FetchEntry, KernelEntry, Manifest
+from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
 from ..device_protocol import CompiledModule, Function, Gpu
