@@ -1,7 +1,7 @@
-"""Running compiled kernels through ctypes; the interpreter lock is released meanwhile.
+"""Runs compiled kernels through ctypes, which releases the interpreter lock.
 
-A process that was forked after its parent ran threads stays on one thread: OpenMP's threads do not
-survive a fork, and waiting for them would hang.
+A process that was forked after its parent ran threads uses one thread: OpenMP's threads do not
+survive a fork, and waiting for them would never end.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .toolchain import probe_compiler
 
 
 class _Process:
-    """Whether this process has run threads, and whether it is a fork of one that had."""
+    """Whether this process has run threads, and whether it is a fork of a process that had."""
 
     threaded = False
     single = False
@@ -50,7 +50,8 @@ if hasattr(os, "register_at_fork"):
 
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)  # tc_make of contract_work.c
 _NO_CONTEXT = nullcontext()
-_NONE = (None,) * (len(ROUTINES) + 1)  # without the BLAS, which takes a while to load
+# For programs that do not call the BLAS: SciPy takes a while to load.
+_NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
 
 def _address(function: Any) -> int | None:
@@ -60,12 +61,12 @@ def _address(function: Any) -> int | None:
 def _linked(
     part: str, dtype: str, caller: ctypes.CDLL, made: Mapping[tuple[str, str], ctypes.CDLL]
 ) -> int:
-    """Address of the function of a part of the kernel, which is given the tiles that it calls."""
+    """Address of a part of the kernel, linked to the micro-kernels that it calls."""
     letter = BY_NAME[dtype].letter
-    for way in TILES:
-        tiles = made.get((way, dtype))
+    for operands in TILES:
+        tiles = made.get((operands, dtype))
         if tiles is not None:
-            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{way}_{letter}")
+            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{operands}_{letter}")
             table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{letter}"))
     address = _address(getattr(caller, f"tc_{part}_{letter}"))
     assert address is not None, "a function of a library has an address"
@@ -80,12 +81,12 @@ def _source(artifact: Artifact, part: str, dtype: str, way: int = 0) -> Source:
 
 
 def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple[str, str]]:
-    """Those parts of the kernel that an artifact has for an element type."""
+    """The parts of the kernel that an artifact has for an element type."""
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
 def _fallback(artifact: Artifact, dtype: str) -> int:
-    """Address of the blocks that are called where the buffer of a stage is too small."""
+    """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
     built = build_libraries([_source(artifact, *part) for part in parts])
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
@@ -164,8 +165,9 @@ class _Linked:
         self.library, *built = build_libraries((Source(text), *sources))
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
-        # The last of these places tells the kernels that the BLAS runs on the calling thread.
-        blas = (*blas_pointers(), blas_threads().controlled or None) if self.calls_blas else _NONE
+        blas = _NO_BLAS
+        if self.calls_blas:  # the last entry tells kernels that the BLAS runs on the calling thread
+            blas = (*blas_pointers(), blas_threads().controlled or None)
         self._stages = [
             _stages(artifact, dtype, caller)
             for (part, dtype), caller in made.items()
