@@ -16,8 +16,8 @@ from .memory.pool import Pool
 
 Array = npt.NDArray[Any]
 _BYTE = np.dtype(np.uint8)
-# Smallest array, in bytes, whose memory the pool retains. The system maps fresh memory page by page,
-# which takes as long as two writes; of smaller arrays that is little.
+# Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
+# page, which takes about as long as two writes; for smaller arrays that is little.
 MIN_POOLED_BYTES = 2**20
 
 

@@ -40,7 +40,7 @@ class GpuBackend:
 
     @property
     def device(self) -> Gpu:
-        """The current GPU when it was first asked for.
+        """CuPy's current GPU.
 
         Raises:
             UnavailableError: no CuPy, no driver or no GPU.
