@@ -31,8 +31,8 @@ class Source:
     def flags(self, compiler: Compiler) -> tuple[str, ...]:
         """Flags of optimisation and of the machine."""
         skipped = () if self.level == "-O3" else compiler.skipped
-        apart = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *apart)
+        rounding = ("-ffp-contract=off",) if rounds_each(self.text) else ()
+        return (self.level, *skipped, *compiler.flags, *rounding)
 
 
 class _Job(threading.Thread):
