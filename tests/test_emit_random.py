@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tcgen.emit import emit_artifact
-from tcgen.emit.printing import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
+from tcgen.emit.printing import literal
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
