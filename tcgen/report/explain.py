@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.plan import FusionPlan
-from ..ir.program import Add, Contract, Map, Program, pretty_step
+from ..ir.pretty import pretty
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map, Program
 
 
 def explain_text(
@@ -37,7 +39,7 @@ def explain_text(
         lines.append(
             f"{pretty_step(step):<{width}}  {flops.value(extents):>16,} flops  ({flops}){note}"
         )
-    lines += ["", "Loop nest", "", plan.pretty().rstrip()]
+    lines += ["", "Loop nest", "", pretty(plan).rstrip()]
     if tuning is not None:
         lines += ["", "Matrix products, by what was measured", ""]
         lines += [line for row in tuning for line in _measured(row)] or ["no product has two ways"]

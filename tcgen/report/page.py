@@ -16,7 +16,9 @@ from ..artifact.manifest import Manifest
 from ..artifact.sizes import ITEM_BYTES
 from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
-from ..ir.program import Add, Contract, Map, pretty_step
+from ..ir.pretty import pretty
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
@@ -82,7 +84,7 @@ def report_html(
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
         "operations": _operations(plan, report, numbers),
         "memory": _memory(plan, manifest, report, numbers),
-        "equations": escape(system.pretty().rstrip()),
+        "equations": escape(pretty(system).rstrip()),
         "steps": _steps(plan, report, numbers),
         "notes": _notes(report) + _measured(tuning or []),
         "graph": graph or "",
