@@ -11,11 +11,12 @@ import pytest
 
 from support.messages import mentions
 from tcgen.errors import ExtentError
-from tcgen.fusion import ilp, plan_fusion
+from tcgen.fusion import plan_fusion
 from tcgen.fusion.legality import path_inequalities, variables
 from tcgen.fusion.linear import savings
 from tcgen.fusion.placement.memory import static_elements, unfused_bytes
 from tcgen.fusion.sharing.graph import fusion_graph
+from tcgen.fusion.solver.cp_sat import interruptible_solve
 from tcgen.ir.plan import GroupKind, Place
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Role
@@ -151,7 +152,7 @@ def test_ctrl_c_stops_the_search(monkeypatch):
 
     solver = Endless()
     with pytest.raises(KeyboardInterrupt):
-        ilp.interruptible_solve(solver, None)
+        interruptible_solve(solver, None)
     assert solver.stopped.is_set()
 
 

@@ -13,7 +13,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.errors import ArgumentError
-from tcgen.runtime import host
+from tcgen.runtime import host_program
 
 h5py = pytest.importorskip("h5py", reason="h5py is not installed")
 
@@ -77,7 +77,7 @@ def test_a_short_tile_is_spread_in_place() -> None:
         shape = tuple(int(random.integers(1, n + 1)) for n in full)
         tile, buffer = random.random(shape), np.full(full, np.nan)
         buffer.reshape(-1)[: tile.size] = tile.reshape(-1)
-        host._spread(buffer, shape)
+        host_program._spread(buffer, shape)
         np.testing.assert_array_equal(buffer[tuple(slice(0, n) for n in shape)], tile)
 
 
