@@ -14,6 +14,7 @@ import pytest
 import tcgen
 from support import brute_force as brute
 from support import random_programs as programs
+from support.campaigns import numbers
 from support.messages import mentions, says
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
@@ -111,18 +112,9 @@ def test_all_rows_of_the_page_are_read():
     assert len(A3A) == 8
 
 
-@pytest.mark.parametrize("seed", range(9))
-def test_plans_within_a_limit_compute_the_program(seed):
-    check_limits(seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(9, 60))
-def test_plans_within_a_limit_compute_more_programs(seed):
-    check_limits(seed)
-
-
-def check_limits(seed: int) -> None:
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", numbers(9, 60))
+def test_plans_within_a_limit_compute_the_program(seed: int) -> None:
     """Half and none of what the unfused program takes, results aside."""
     program, sizes = some_program(seed), dict(SIZES)
     rng = np.random.default_rng(seed)
