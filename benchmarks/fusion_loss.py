@@ -1,4 +1,4 @@
-"""What the linearised objective, Eq. (10) of Allam et al., loses against the exact static sum.
+"""Memory lost by the linearised objective, Eq. (10) of Allam et al., against the exact static sum.
 
     python benchmarks/fusion_loss.py -n 1000
 

@@ -1,7 +1,7 @@
 """One arena for many arrays: where each starts, so that arrays whose lives meet never overlap.
 
-A pure function of bytes and lives. It is used at run time with the actual extents and by reports
-with any others; it knows nothing of tensors. `templates/report/page.js` follows the same rule.
+A pure function of bytes and lives, which knows nothing of tensors. The runtime calls it with the
+actual extents, reports call it with any others.
 """
 
 from __future__ import annotations

@@ -47,3 +47,18 @@ def packing_bytes(dtype: str, m: int, n: int, k: int, staged_rows: bool = False)
     right = min(more * RIGHT, (n + SPARE) * depth)
     places = 2 * (min(ROWS, m + SPARE) + min(COLUMNS, n + SPARE) + depth)
     return aligned(left * item * parts) + aligned(right * item) + aligned(8 * places)
+
+
+# First line of a source whose loops round each product before it is added. Compilers decide it for
+# a whole file.
+ROUND_EACH = "#define TC_ROUND_EACH  /* compiled with -ffp-contract=off (CUDA: --fmad=false) */"
+
+
+def rounds_each(source: str) -> bool:
+    """True where a source asks for a rounding of each operation.
+
+    Example:
+        >>> rounds_each(ROUND_EACH + " int x;"), rounds_each("int x;")
+        (True, False)
+    """
+    return source.startswith(ROUND_EACH)

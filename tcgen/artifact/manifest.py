@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from .grid import GridEntry
+
+SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class TensorEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Axes of the caller's array: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,31 @@ class BufferEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
+
+
+class _PackedPair(Protocol):
+    """A :class:`PackingEntry`, or the compiler's own record of a packed pair."""
+
+    @property
+    def first(self) -> int: ...
+
+
+_Pair = TypeVar("_Pair", bound=_PackedPair)
 
 
 @cache
-def _stored(
-    order: tuple[int, ...], packed: tuple[PackingEntry, ...]
-) -> tuple[tuple[int, PackingEntry | None], ...]:
+def stored_axes(
+    order: tuple[int, ...], packed: tuple[_Pair, ...]
+) -> tuple[tuple[int, _Pair | None], ...]:
+    """Physical axes, slowest first: a logical axis, or the row axis of a packed pair.
+
+    Example:
+        >>> stored_axes((2, 0, 1), (PackingEntry(0, False),))
+        ((2, None), (0, PackingEntry(first=0, antisymmetric=False)))
+    """
     pairs = {p.first: p for p in packed} | {p.first + 1: p for p in packed}
-    axes: list[tuple[int, PackingEntry | None]] = []
+    axes: list[tuple[int, _Pair | None]] = []
     for axis in order:
         pair = pairs.get(axis)
         if pair is None or all(p is not pair for _, p in axes):
@@ -212,6 +230,11 @@ class Manifest:
     host_volatile: tuple[HostEntry, ...]
     constant_positions: int
     tight: bool
+
+    @property
+    def reuses_memory(self) -> bool:
+        """True where released arrays may wait in memory for the next call."""
+        return self.memory_limit is None and not self.tight
 
     @property
     def bases(self) -> tuple[str, ...]:

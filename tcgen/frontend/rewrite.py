@@ -1,26 +1,19 @@
-"""Changes to flat terms: renaming indices, resolving delta, reading tensors given by blocks."""
+"""Changes to flat terms that front ends share: other left indices, tensors given by blocks."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import count
 from typing import assert_never
 
 from ..errors import Span
 from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Prod, map_leaves
-from ..ir.system import Apply, Factor, Term, factor_indices
+from ..ir.system import Apply, Factor, Term
 from ..ir.tensor import Index, Ref
+from ..ir.term_rewriting import fresh_index, rename_term, resolve_deltas
 from .blocks import Family, image
 from .source import Problems
-
-
-def rename_term(term: Term, mapping: Mapping[Index, Index]) -> Term:
-    """The term with all indices renamed at once, those that it sums too."""
-    factors = tuple(_rename(f, mapping) for f in term.factors)
-    return replace(term, factors=factors, sums=tuple(mapping.get(i, i) for i in term.sums))
 
 
 def to_letters(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Term:
@@ -45,37 +38,6 @@ def to_letters(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Te
     return rename_term(term, mapping)
 
 
-def fresh_index(index: Index, taken: Iterable[str]) -> Index:
-    """An index of the same space whose name, letter and number, is not taken."""
-    used, stem = set(taken), re.sub(r"[0-9]+$", "", index.name)
-    name = next(f"{stem}{n}" for n in count(1) if f"{stem}{n}" not in used)
-    return Index(name, index.space)
-
-
-def resolve_deltas(term: Term) -> Term | None:
-    """The term without the deltas that only rename a summed index; None where one is zero."""
-    for n, factor in enumerate(term.factors):
-        if not isinstance(factor, Delta):
-            continue
-        left, right = factor.left, factor.right
-        if not set(left.space.bases) & set(right.space.bases):
-            return None
-        others = term.factors[:n] + term.factors[n + 1 :]
-        held = {i for f in others for i in factor_indices(f)}
-        for gone, kept in ((left, right), (right, left)):
-            stays = kept not in term.sums or kept in held or gone in held
-            if (
-                gone in term.sums
-                and gone != kept
-                and stays
-                and gone.space.before(kept.space) is not None
-            ):
-                sums = tuple(i for i in term.sums if i != gone)
-                shorter = replace(term, factors=others, sums=sums)
-                return resolve_deltas(rename_term(shorter, {gone: kept}))
-    return term
-
-
 def resolve_blocks(
     term: Term, lhs: tuple[Index, ...], families: Mapping[str, Family], problems: Problems
 ) -> list[Term]:
@@ -96,9 +58,7 @@ def resolve_blocks(
     result = []
     for base in joined.space.bases:
         taken = {i.name for i in (*lhs, *term.indices)}
-        part = Index(f"{joined.name}_{base.name}", base)
-        if part.name in taken:
-            part = fresh_index(part, taken)
+        part = fresh_index(Index(f"{joined.name}_{base.name}", base), taken)
         narrow = rename_term(term, {joined: part})
         if joined in lhs:
             factors = (Delta(joined, part), *narrow.factors)
@@ -166,27 +126,3 @@ def _block_read(
     tensor, symmetry = found
     read = Ref(tensor, tuple(ref.indices[k] for k in symmetry.perm))
     return symmetry.sign, Call("conj", read) if symmetry.conj else read
-
-
-def _rename(factor: Factor, mapping: Mapping[Index, Index]) -> Factor:
-    match factor:
-        case Ref(tensor, indices):
-            return Ref(tensor, tuple(mapping.get(i, i) for i in indices))
-        case Delta(left, right):
-            return Delta(mapping.get(left, left), mapping.get(right, right))
-        case Apply(expr):
-            return Apply(map_leaves(expr, lambda leaf: _rename_leaf(leaf, mapping)))
-        case _:
-            assert_never(factor)
-
-
-def _rename_leaf(leaf: Ref | Access | Delta | Equal, mapping: Mapping[Index, Index]) -> Expr:
-    match leaf:
-        case Ref(tensor, indices):
-            return Ref(tensor, tuple(mapping.get(i, i) for i in indices))
-        case Delta(left, right):
-            return Delta(mapping.get(left, left), mapping.get(right, right))
-        case Access() | Equal():
-            return leaf
-        case _:
-            assert_never(leaf)

@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from ..artifact.manifest import Manifest, TensorEntry
 from ..artifact.sizes import stored_shape
+from ..dtypes import NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
-from ..options import DTYPES
 from .device_protocol import Device
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array
 Shapes = Mapping[str, tuple[int, ...] | None]  # of inputs by name; None of those without one
-_DTYPES = {name: np.dtype(name) for name in DTYPES}
+_DTYPES = {name: np.dtype(name) for name in NAMES}
 _ON_DISK = ("h5py", "zarr", "netCDF4", "tables")
 _ELSEWHERE = {
     "cupy": "cupy.asnumpy(x)",
@@ -64,37 +64,37 @@ def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
 
 
 def read_inputs(
-    wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object], device: Device | None = None
+    device: Device, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
-    Nothing is copied: see :func:`misplaced`. Generated inputs stay as they are.
+    No array is copied, in whatever order its elements are. Generated inputs stay as they are.
 
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
-    return {t.name: _read_input(t, arrays, device) for t in wanted}
+    return {t.name: _read_input(device, t, arrays) for t in wanted}
 
 
-def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Device | None) -> Source:
+def _read_input(device: Device, tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
     if tensor.name not in arrays:
         value = Fraction(tensor.default or "0")
         return np.asarray(float(value), tensor.dtype)
     given: Any = arrays[tensor.name]
-    # Nearly all inputs are what they should be: one look says so.
+    # Nearly all inputs are arrays that fit: this test is quick.
     if (
         type(given) is np.ndarray
         and given.dtype == _DTYPES[tensor.dtype]
         and given.ndim == tensor.stored_rank
     ):
         return given
-    if device is not None and device.holds(given):
+    if not device.on_cpu and device.holds(given):
         check_dtype(tensor, np.dtype(given.dtype))
         check_rank(tensor, tuple(given.shape))
         return given
     if given is None:
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found None: pass an array")
-    _refuse_elsewhere(tensor.name, given, on_gpu=device is not None)
+    _refuse_elsewhere(tensor.name, given, on_gpu=not device.on_cpu)
     if tensor.role == "generated":
         return _generated(tensor, given)
     if callable(given) and not isinstance(given, np.ndarray):
@@ -122,15 +122,18 @@ def _array(name: str, given: Any) -> Array:
         raise ArgumentError(f"{name} is no array: {error}") from None
 
 
-def misplaced(sources: Mapping[str, Source]) -> list[str]:
-    """Inputs whose arrays kernels cannot read where they are: not in C order, or not aligned."""
-    return [n for n, a in sources.items() if isinstance(a, np.ndarray) and not in_place(a)]
+def check_here(name: str, array: Any, device: Device) -> None:
+    """An array of the device is on the current one: kernels cannot read another one's memory.
 
-
-def in_place(array: Array) -> bool:
-    """Kernels can read and write an array where it is: in C order, and aligned."""
-    flags = array.flags
-    return flags.c_contiguous and flags.aligned
+    Raises:
+        ArgumentError: naming both devices.
+    """
+    where = device.elsewhere(array)
+    if where is not None:
+        raise ArgumentError(
+            f"{name} is on {where}: call the program where its arrays are "
+            f"(with cupy.cuda.Device(...):), or copy them to the current GPU"
+        )
 
 
 def _refuse_elsewhere(name: str, given: object, *, on_gpu: bool) -> None:

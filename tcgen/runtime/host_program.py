@@ -20,7 +20,7 @@ from ..artifact.manifest import (
     TensorEntry,
 )
 from ..errors import ArgumentError, DtypeError, ShapeError
-from .memory.ledger import address
+from .host_device import address
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, int]  # of the host loop variables

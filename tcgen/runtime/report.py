@@ -39,7 +39,7 @@ class Report(dict[str, Any]):
         return text
 
     def pareto(self) -> list[dict[str, Any]]:
-        """Plans of least predicted time for a row of memory limits, most memory first.
+        """Plans of least predicted time for a series of memory limits, most memory first.
 
         Each has ``limit_bytes``, ``peak_bytes``, ``seconds``, ``loops`` and ``repeats``.
 

@@ -22,9 +22,10 @@ from typing import Any
 from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ...ir.term_rewriting import resolve_deltas
 from ..assemble import assemble
 from ..exact_numbers import literal, nearest_ratio
-from ..rewrite import resolve_deltas, to_letters
+from ..rewrite import to_letters
 from .conventions import refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}

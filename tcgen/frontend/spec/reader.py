@@ -13,8 +13,9 @@ from pathlib import Path
 from ...errors import ArgumentError, Span, TcgenError
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
+from ...ir.term_rewriting import resolve_deltas
 from ..assemble import assemble, find_cycle
-from ..rewrite import resolve_blocks, resolve_deltas, to_letters
+from ..rewrite import resolve_blocks, to_letters
 from ..source import Problems, Statement, read_text, split_statements
 from .expand import Expander, mentioned
 from .names import Names

@@ -6,7 +6,7 @@ of two or three, is exactly the list of the term; else one line for each permuta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -14,7 +14,7 @@ from ...errors import TcgenError
 from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, format_expr
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
-from ..rewrite import fresh_index, rename_term
+from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .names import RESERVED
 from .operator_writer import kept_by, operator_text
 from .symmetry_text import symmetry_text
@@ -111,17 +111,12 @@ def _with_own_letters(system: System) -> System:
         taken.add(new.name)
         used.add(new.name)
         names[index] = new
-    equations = tuple(_renamed(e, names) for e in system.equations)
+    equations = tuple(rename_equation(e, names) for e in system.equations)
     return replace(system, equations=equations)
 
 
 def _legal(name: str) -> bool:
     return name.isascii() and name.isidentifier()
-
-
-def _renamed(equation: Equation, names: Mapping[Index, Index]) -> Equation:
-    lhs = Ref(equation.lhs.tensor, tuple(names[i] for i in equation.lhs.indices))
-    return replace(equation, lhs=lhs, terms=tuple(rename_term(t, names) for t in equation.terms))
 
 
 def _space_line(space: Space) -> str:

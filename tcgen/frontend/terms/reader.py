@@ -25,10 +25,11 @@ from ...errors import Diagnostic, Span, SpecError
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
+from ...ir.term_rewriting import resolve_deltas
 from ..assemble import assemble, find_cycle
 from ..blocks import Family, family_of, permuted
 from ..exact_numbers import exact
-from ..rewrite import resolve_deltas, to_letters
+from ..rewrite import to_letters
 from ..source import read_text
 from .header import read_declared, read_ranges
 from .symmetry import read_symmetry

@@ -7,13 +7,13 @@ that is left, the largest array joins those that are searched over.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing
+from ..sharing.candidates import Arrangement, Sharing, connected, unmodelled
 from ..solver.loop_constraints import rules
-from ..solver.memory_model import Found
-from .coarse import part_of, solve_part
+from ..solver.memory_model import Found, FusionModel
 from .descent import Axis, Descent, Nested
 
 _WORK = 3.0  # deterministic seconds of one search over some of the arrays, at most
@@ -101,3 +101,57 @@ def least_by_parts(
                     idle = 0.0
                 best = last if last.cost < best.cost else best
     return Found(best.arrangement, best.peak <= bound, min(bound, best.peak))
+
+
+def part_of(found: Sharing, arrays: Collection[int]) -> Sharing:
+    """What a program allows if no other arrays than these, by position, may shrink."""
+    bare = tuple(replace(i, axes=()) for i in found.instances)
+    tensors = {found.instances[n].array for n in arrays}
+    return connected(found.graph, bare, found.needs, {}, tensors)
+
+
+def solve_part(
+    found: Sharing,
+    part: Sharing,
+    arrays: Collection[int],
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    work: float,
+    hint: Arrangement,
+    *,
+    at_least: int,
+    below: int,
+) -> Found:
+    """Least peak of some arrays, as far as it is below a peak that is known.
+
+    Args:
+        found: what the program allows.
+        part: what it allows these arrays alone.
+        arrays: to count, by position among the instances.
+        weights: by position, bytes of one element.
+        extents: of the base spaces.
+        work: deterministic seconds.
+        hint: an arrangement to start from.
+        at_least: a proven bound.
+        below: what is sought is less than this.
+
+    Returns:
+        The bound holds for the whole program: ``below`` where nothing is below it. The arrangement
+        need not be one of the program.
+
+    Raises:
+        PlanError: the solver refuses the model.
+    """
+    model = FusionModel(
+        part,
+        weights,
+        extents,
+        hint,
+        peak=True,
+        ordered=True,
+        only=arrays,
+        unmodelled=unmodelled(part, found),
+        at_least=at_least,
+        below=below,
+    )
+    return model.solve(work, bound_only=True)

@@ -17,8 +17,17 @@ from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, Sharing, rivals
 from ..sharing.graph import phase_of
 from ..solver.memory_model import Found
-from .profiles import Profile, end_of, merged, peak_of, profile_of
-from .tree_fusions import Branch, Ways, WorkSpent, prefixes_of
+from .tree_fusions import (
+    Branch,
+    Profile,
+    Ways,
+    WorkSpent,
+    end_of,
+    merged,
+    peak_of,
+    prefixes_of,
+    profile_of,
+)
 from .tree_prefixes import Order
 
 _COARSE, _FINER = 32, 4  # grains to the peak, at first, and how many times more the next time

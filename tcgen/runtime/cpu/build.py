@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...artifact.rounding import rounds_each
+from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError
 from .object_cache import cache_folder, kept_object, key_of, load_object, store_object
 from .toolchain import REQUIRED, Compiler, compile_source, probe_compiler, processor

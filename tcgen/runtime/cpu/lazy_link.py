@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from ..fork_safe_lock import Lock
+from ..fork_safe_lock import Once
 
 # tc_contraction of templates/c/contract_call.c.
 _CONTRACTION = ctypes.CFUNCTYPE(
@@ -25,34 +25,7 @@ _CONTRACTION = ctypes.CFUNCTYPE(
 )
 
 
-class Later:
-    """A function of the kernel that is compiled at most once, when it is asked for.
-
-    Args:
-        make: compiles it and returns its address.
-
-    Attributes:
-        address: None as long as nobody has asked.
-    """
-
-    def __init__(self, make: Callable[[], int]) -> None:
-        self.address: int | None = None
-        self._make = make
-        self._lock = Lock()
-
-    def made(self) -> int:
-        """The address of the function.
-
-        Raises:
-            BuildError, UnavailableError: it cannot be compiled; the next one who asks tries again.
-        """
-        with self._lock:
-            if self.address is None:
-                self.address = self._make()
-            return self.address
-
-
-def standing_in(table: Any, later: Mapping[int, Later]) -> AbstractContextManager[Any]:
+def standing_in(table: Any, later: Mapping[int, Once[int]]) -> AbstractContextManager[Any]:
     """The table of functions for one call, complete as far as the call needs it.
 
     Args:
@@ -65,29 +38,29 @@ def standing_in(table: Any, later: Mapping[int, Later]) -> AbstractContextManage
     """
     missing = {}
     for place, function in later.items():
-        if function.address is None:
+        if function.value is None:
             missing[place] = function
         else:
-            table[place] = function.address
+            table[place] = function.value
     return _with_stand_ins(table, missing) if missing else nullcontext(table)
 
 
 @contextmanager
-def _with_stand_ins(table: Any, missing: Mapping[int, Later]) -> Iterator[Any]:
+def _with_stand_ins(table: Any, missing: Mapping[int, Once[int]]) -> Iterator[Any]:
     errors: list[BaseException] = []
     asking = threading.Lock()
 
-    def address_of(function: Later) -> int | None:
+    def address_of(function: Once[int]) -> int | None:
         with asking:  # threads of a loop ask at once: what fails for one is not tried by the others
             if errors:
                 return None
             try:
-                return function.made()
+                return function.get()
             except BaseException as error:
                 errors.append(error)
                 return None
 
-    def stand_in(function: Later) -> Any:
+    def stand_in(function: Once[int]) -> Any:
         def call(*given: Any) -> int:
             try:
                 address = address_of(function)

@@ -38,7 +38,7 @@ def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
 
     outputs = [t for t in manifest.tensors if t.role == "output"]
     return MemoryUse(
-        kept=place(tuple(block(b, together=True) for b in arena if b.keep)),
+        lasting=place(tuple(block(b, together=True) for b in arena if b.keep)),
         phases=(place(phase(constant=True)), place(phase(constant=False))),
         strides=tuple(0 for _ in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),

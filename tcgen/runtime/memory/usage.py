@@ -64,7 +64,7 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
 
     outputs = [t for t in manifest.tensors if t.role == "output"]
     return MemoryUse(
-        kept=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
+        lasting=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
         phases=(phase(constant=True), phase(constant=False)),
         strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
@@ -103,7 +103,11 @@ def _frame(
 
 
 def check_limit(
-    manifest: Manifest, extents: Mapping[str, int], needed: int, copies: tuple[str, ...] = ()
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    needed: int,
+    copies: tuple[str, ...] = (),
+    direct_kind: str = "in C order",
 ) -> None:
     """Refuse a call that needs more than the program's limit.
 
@@ -111,7 +115,8 @@ def check_limit(
         manifest: of the program.
         extents: of all base spaces.
         needed: bytes of everything that the call allocates.
-        copies: inputs and results that must be copied, as their arrays are not in C order.
+        copies: inputs and results whose arrays kernels cannot take as they are.
+        direct_kind: the arrays that they can take, in words.
 
     Raises:
         MemoryLimitError: with the bytes, the largest arrays, and what to do.
@@ -132,7 +137,7 @@ def check_limit(
     here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
     advice = "raise memory_limit, or compile with another objective for these extents"
     if copies:
-        advice = f"pass {', '.join(copies)} in C order, so that no copy is needed, or {advice}"
+        advice = f"pass {', '.join(copies)} {direct_kind}, so that no copy is needed, or {advice}"
     raise MemoryLimitError(
         f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
         f"bytes; its largest arrays are {shown}: {advice}"

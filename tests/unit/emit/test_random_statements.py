@@ -12,8 +12,8 @@ import pytest
 from support import hand_modules as hand
 from support.messages import mentions
 from tcgen.emit import emit_artifact
-from tcgen.emit.c.expressions import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
+from tcgen.emit.printing import literal
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
@@ -217,5 +217,5 @@ def test_templates_are_filled_exactly() -> None:
         fill("c/phase.c", phase="x")
     with pytest.raises(VerifyError, match=mentions("body more phase")):
         fill("c/phase.c", phase="x", body="y", more="z")
-    with pytest.raises(UnavailableError, match=r"neither at .*tcgen/templates/no nor at .*/no:"):
+    with pytest.raises(UnavailableError, match=r"tcgen/templates/no\b"):
         template_text("no")

@@ -12,7 +12,7 @@ from support import random_programs as programs
 from support.campaigns import cases
 from support.tree_prefixes import least_by_prefixes
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.legality import path_inequalities, variables
+from tcgen.fusion.linear import path_inequalities, variables
 from tcgen.fusion.sharing.graph import FusionGraph, fusion_graph
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Index, Ref, Space, Tensor

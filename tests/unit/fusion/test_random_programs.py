@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from support import random_programs as programs
 from support.campaigns import cases
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.legality import path_inequalities, variables
-from tcgen.fusion.linear import savings, solve_linear
+from tcgen.fusion.linear import path_inequalities, savings, solve_linear, variables
 from tcgen.fusion.placement.generated_tiles import BUDGET
 from tcgen.fusion.placement.memory import static_elements
 from tcgen.fusion.placement.nest import place_nodes

@@ -24,6 +24,7 @@ import tcgen
 from support.campaigns import cases
 from support.messages import says
 from support.paths import ROOT
+from tcgen.artifact.sizes import array_bytes
 from tcgen.cli.commands import main
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.cost import Poly
@@ -34,6 +35,7 @@ from tcgen.report import figures, report_html, report_json
 from tcgen.report.counts import polynomial, product_value
 from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
+from tcgen.report.peak import peak_bound
 from tcgen.report.timeline import after_fusion, before_fusion
 from tcgen.runtime.memory.usage import memory_use
 
@@ -77,7 +79,7 @@ def polynomial_value(data: list[Any], extents: dict[str, int]) -> int:
 
 
 def value(source: dict[str, Any], extents: dict[str, int]) -> int | None:
-    """A number of the page from its source; None for those that need the whole program."""
+    """A number of the page from its source; None for a peak, which needs the whole program."""
     if "poly" in source:
         return polynomial_value(source["poly"], extents)
     if "sum" in source:
@@ -207,6 +209,36 @@ def test_memory_over_time_is_within_what_a_call_allocates(case: Compilation) -> 
     assert after_fusion(case.plan, "float64").peak(extents) <= use.peak + registers
     unfused = sum(b.bytes(extents) for b in before_fusion(case.plan.program, "float64").bands)
     assert before_fusion(case.plan.program, "float64").peak(extents) <= unfused
+
+
+def test_bound_of_the_page_is_the_arrays_live_at_one_moment(case: Compilation) -> None:
+    """Recounted moment by moment; the peak of a call is never below it."""
+    manifest = case.artifact.manifest
+    bounds = page_data(page_of(case))["numbers"]
+    (polynomials,) = {json.dumps(s["bound"]) for s in bounds if "bound" in s}
+    for more in (0, 1, 50):
+        extents = {name: n + more for name, n in case.plan.extents}
+        constant = manifest.constant_positions
+        outputs = sum(
+            array_bytes(t, manifest, extents) for t in manifest.tensors if t.role == "output"
+        )
+        live = max(
+            outputs
+            + sum(
+                array_bytes(b, manifest, extents)
+                for b in manifest.buffers
+                if b.place in ("arena", "private")
+                if b.keep
+                or (
+                    b.live[0] <= moment <= b.live[1]
+                    and (b.live[0] < constant) == (moment < constant)
+                )
+            )
+            for moment in range(1 + max((b.live[1] for b in manifest.buffers), default=0))
+        )
+        assert peak_bound(manifest, extents) == live
+        assert max(polynomial_value(p, extents) for p in json.loads(polynomials)) == live
+        assert live <= memory_use(manifest, extents, threads=1).peak
 
 
 def test_every_hand_written_plan_has_a_page(hand_plans: ModuleType) -> None:

@@ -14,10 +14,10 @@ from tcgen.algebra.equations.canonical_product import FREE, canonical_product, f
 from tcgen.algebra.equations.like_terms import clean_equation
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
-from tcgen.ir.deltas import resolve_deltas
 from tcgen.ir.expr import Call, Const, Delta, Prod, Quot, Sum
 from tcgen.ir.system import Apply, Equation, Term
 from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor
+from tcgen.ir.term_rewriting import resolve_deltas
 
 O, V = Space("o", kind="occupied"), Space("v", kind="virtual")
 P = Space("p", parts=(O, V))

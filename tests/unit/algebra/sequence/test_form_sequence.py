@@ -12,6 +12,7 @@ from support.messages import mentions
 from tcgen.algebra import form_sequence
 from tcgen.errors import ExtentError
 from tcgen.frontend import read_spec
+from tcgen.ir.pretty.program import pretty_step
 from tcgen.ir.program import Add, Contract, Map, Phase, Produce, Program
 from tcgen.options import Options
 
@@ -107,7 +108,7 @@ def test_equal_products_are_computed_once() -> None:
 def test_square_of_one_reference() -> None:
     # p*p is one array, read twice
     result = program("input p[o,o]\noutput r\nr = p[i,j]*p[i,j]*p[k,l]*p[k,l]\n")
-    assert [str(s) for s in result.steps] == [
+    assert [pretty_step(s) for s in result.steps] == [
         "s0: x1 = sum(i,j) p[i,j] * p[i,j]",
         "s1: r = x1 * x1",
     ]

@@ -14,7 +14,7 @@ from support import random_programs as programs
 from support.campaigns import cases
 from tcgen.fusion.memory.exact import solve_exact
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.memory.profiles import end_of, merged, no_worse, peak_of, profile_of
+from tcgen.fusion.memory.tree_fusions import end_of, merged, no_worse, peak_of, profile_of
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.plan import build_plan, shared_axes
 from tcgen.fusion.sharing.candidates import Arrangement, sharing

@@ -12,7 +12,7 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.runtime.memory import ledger as allocation
+from tcgen.runtime import host_device as allocation
 from tcgen.runtime.memory.pool import Pool
 
 
