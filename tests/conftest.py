@@ -27,6 +27,7 @@ _REASONS = {
     "chromium": r"\bchromium\b",
     "clang": r"\bclang\b",
     "nvrtc": r"\bnvrtc\b",
+    "aarch64": r"\b(qemu|aarch64)\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"
