@@ -16,7 +16,6 @@ from .placement.memory import saving
 from .sharing.graph import Edge, FusionGraph, Variable
 from .solver.cp_sat import interruptible_solve, search_solver
 
-_WORK = 2.0  # deterministic seconds for a program at effort 1, shared among its trees
 _LARGEST = 2**60  # the solver adds objective coefficients in int64
 _CHUNK = 40  # variables ordered by one objective of powers of two
 
@@ -115,8 +114,13 @@ class Solution:
     bound: int
 
 
-def solve_linear(graph: FusionGraph, extents: Mapping[str, int], effort: int) -> Solution:
+def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float) -> Solution:
     """Fused loops of greatest Eq. (10) value, all trees of a graph together.
+
+    Args:
+        graph: of the program.
+        extents: of the base spaces.
+        seconds: deterministic, divided among the trees by their candidates.
 
     Source: Allam et al., Eq. (10).
 
@@ -125,7 +129,7 @@ def solve_linear(graph: FusionGraph, extents: Mapping[str, int], effort: int) ->
     """
     total = max(1, sum(len(e.candidates) for e in graph.edges))
     found = [
-        _solve_tree(graph, part, extents, _WORK * effort * len(variables(graph, part)) / total)
+        _solve_tree(graph, part, extents, seconds * len(variables(graph, part)) / total)
         for part in graph.parts
     ]
     return Solution(
