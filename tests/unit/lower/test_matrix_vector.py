@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contraction_programs import program_for
 
 import tcgen
+from support.contraction_programs import program_for
 from tcgen.compiler.target import default_target
 from tcgen.testing import assert_same_values
 from tcgen.thresholds.cpu import CpuThresholds

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.flat_programs import (
     LETTERS,
     P,
@@ -104,13 +104,13 @@ def nests(draw: st.DrawFn) -> FusionPlan:
     return fused
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests(plan: FusionPlan, dtype: str) -> None:
     check_plan_values(plan, dtype)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]), st.sampled_from(EXTREMES))
 def test_random_nests_at_the_ends_of_thresholds(
     plan: FusionPlan, dtype: str, thresholds: Thresholds
@@ -118,34 +118,13 @@ def test_random_nests_at_the_ends_of_thresholds(
     check_plan_values(plan, dtype, thresholds=thresholds)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
     check_plan_values(plan, dtype, thresholds=FREE_CALLS)
 
 
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    check_plan_values(plan, dtype, thresholds=FREE_CALLS)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests(plan: FusionPlan, dtype: str) -> None:
-    check_plan_values(plan, dtype)
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(chains(), st.sampled_from(["float64", "complex128"]))
 def test_random_chains(program: Program, dtype: str) -> None:
-    check(program, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(chains(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_chains(program: Program, dtype: str) -> None:
     check(program, dtype)

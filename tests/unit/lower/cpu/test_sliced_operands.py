@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from contraction_programs import compiled_with
 
 import tcgen
+from support.contraction_programs import compiled_with
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.testing import random_arrays

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from contraction_programs import compiled_with
 
+from support.contraction_programs import compiled_with
 from tcgen.errors import VerifyError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
