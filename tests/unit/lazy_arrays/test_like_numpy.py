@@ -338,7 +338,7 @@ def test_axes_are_whole_numbers() -> None:
 
 def test_orders_of_contraction_are_checked() -> None:
     x, y = tcgen.lazy(grid(3, 3)), grid(3, 3)
-    with pytest.raises(PathNameError, match=mentions("'nonsense' names order")):
+    with pytest.raises(PathNameError, match=mentions("'nonsense' order")):
         np.einsum("ij,jk,kl", x, x, x, optimize="nonsense")
     with pytest.raises(TypeError):
         np.einsum("ij,jk,kl", x, x, x, optimize=7)
