@@ -27,7 +27,7 @@ from tcgen.fusion.placement.memory import counted_lives, once_elements
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.offsets import Interval, pack
 from tcgen.fusion.placement.plan import build_plan, shared_axes
-from tcgen.fusion.sharing.candidates import sharing
+from tcgen.fusion.sharing.candidates import fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import Solve
@@ -136,7 +136,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     if brute.count(program, 2000) >= 2000:
         return
     graph = fusion_graph(program)
-    found = sharing(graph)
+    found = fusion_candidates(graph)
     weights = dict.fromkeys(range(len(found.instances)), 8)
     descent = Descent(found, weights, dict(extents), DescentThresholds())
     best = descent.improve(descent.nested(()), 200)
@@ -145,7 +145,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     plan.verify()
     assert least_value(plan, "float64", peak=True) == best.peak
     assert best.peak >= brute.least(program, extents)[1]
-    again = descent.of(best.arrangement)
+    again = descent.from_arrangement(best.arrangement)
     assert again is not None
     assert again.peak == best.peak
     less = descent.shrink(descent.nested(()))
@@ -230,7 +230,7 @@ def _all_pairs(maker, reader, **_):
 
 # How each rule of the model is left out.
 RULES = {
-    "carried": "_allowed",
+    "index pairs": "_index_pairs",
     "one loop is an equivalence": "_relate",
     "nested or apart": "_nest",
     "intervals": "_keep_together",
@@ -245,8 +245,8 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
     cases = [brute.small_dag(seed, 6, 0.9, 0.1) for seed in seeds]
     extents = (("o", 20), ("v", 30))
     least = [planned(program, extents, objective).solve.value for program in cases]
-    if rule == "carried":
-        monkeypatch.setattr(dependences, "_allowed", _all_pairs)
+    if rule == "index pairs":
+        monkeypatch.setattr(dependences, "_index_pairs", _all_pairs)
         monkeypatch.setattr(rules, "pairs_of", _any_pairs)
     else:
         monkeypatch.setattr(model.FusionModel, RULES[rule], lambda self: None)
@@ -262,7 +262,7 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
 
 
 def _any_pairs(found):
-    groups = found.walks
+    groups = found.groups
     return tuple(
         (a, b)
         for group in groups

@@ -1,4 +1,4 @@
-"""Offsets in one arena: live arrays as rectangles in time and address that do not overlap."""
+"""Offsets in one arena: arrays are rectangles in time and address that must not overlap."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from .memory import counted_lives
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An array of ``bytes`` that lives from visit ``first`` to ``last``, inclusive."""
+    """An array of ``bytes`` that is live from visit ``first`` to ``last``, inclusive."""
 
     bytes: int
     first: int
     last: int
 
     def meets(self, other: Interval) -> bool:
-        """True where both live at one time."""
+        """True where both are live at one time."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Offset of each array in the order given, and the extent of the arena, in bytes."""
+    """Offset of each array, in the order given, and size of the arena, in bytes."""
 
     offsets: tuple[int, ...]
     total: int
 
 
 def pack(arrays: tuple[Interval, ...], seconds: float) -> Packing:
-    """Offsets in an arena of least extent.
+    """Offsets in an arena of least size.
 
-    First fit in several orders nearly always reaches the peak, which no arena can beat; where it
-    does not, CP-SAT places the rectangles.
+    First fit in one of three orders nearly always reaches the peak, the least possible size; if
+    not, CP-SAT places the rectangles.
 
     Args:
         arrays: in any order.
