@@ -113,9 +113,8 @@ def test_a_read_of_a_shifted_view_keeps_operations_apart() -> None:
     assert wsp_graph((write, other)).fuse_preventing == {(0, 1)}
     assert not wsp_graph((write, replace(other, reads=(front,)))).fuse_preventing
     transposed = replace(other, reads=(View("x", ((0, 4),), (1,)),))
-    assert wsp_graph((write, turned)).fuse_preventing == {
-        (0, 1)
-    }  # the same elements by another loop
+    # The same elements, by another loop.
+    assert wsp_graph((write, transposed)).fuse_preventing == {(0, 1)}
     assert wsp_graph((Operation("x=", (), (x,), space=5), replace(other, space=4))).fuse_preventing
 
 
