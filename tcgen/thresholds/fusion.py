@@ -104,8 +104,9 @@ class TimeThresholds:
         large_arrays: an array that takes more than this fraction of the limit should shrink.
         solved_trips: trips of a loop for which the solver proposes arrangements.
         refined_trips: trips of a loop that are tried when the arrangement is given.
-        refined_neighbours: how far from its present place among these a loop goes when the tiles
-            of two loops change at once.
+        refined_neighbours: how far a loop moves among these when the tiles of two loops change at
+            once.
+        paired_loops: the tiles of two loops only change at once in plans of at most so many loops.
         chain_indices: most indices whose arrangements one triangular nest stands for: 4 have 24.
     """
 
@@ -124,6 +125,7 @@ class TimeThresholds:
         tuple(range(1, 101)),
     )
     refined_neighbours: int = threshold(3, 0, 5)
+    paired_loops: int = threshold(10, 0, 12)
     chain_indices: int = threshold(4, 1, 5)
 
 

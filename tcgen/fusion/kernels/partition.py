@@ -65,11 +65,12 @@ def partition(
         operations: in an order in which they may run.
         algorithm: one of ALGORITHMS.
         model: a name of :data:`tcgen.fusion.kernels.wsp.COST_MODELS`.
-        most_blocks: that ``optimal`` looks at before it gives up and the better of greedy and
-            unintrusive is the answer; None: as many as it takes.
+        most_blocks: that ``optimal`` examines before it gives up, so that the result is the better
+            of greedy and unintrusive; None: as many as necessary.
 
     Raises:
-        PlanError: there is no such algorithm or model.
+        PlanError: the algorithm or the model is unknown.
+        VerifyError: a search returned an illegal partition.
 
     Example:
         >>> def view(name):
@@ -83,8 +84,8 @@ def partition(
     """
     if algorithm not in ALGORITHMS or model not in COST_MODELS:
         raise PlanError(
-            f"no partition by {algorithm!r} for {model!r}: algorithms are {', '.join(ALGORITHMS)}; "
-            f"cost models are {', '.join(COST_MODELS)}"
+            f"partition algorithm {algorithm!r} with cost model {model!r} is not available: "
+            f"algorithms are {', '.join(ALGORITHMS)}; cost models are {', '.join(COST_MODELS)}"
         )
     return _searched(structure(operations), algorithm, model, most_blocks)
 
@@ -133,7 +134,7 @@ def _searched(operations: _Structure, algorithm: str, model: str, most: int | No
             status = "FEASIBLE" if best is None else "OPTIMAL"
             blocks = best or min(heuristics, key=lambda p: cost.of(graph, p))
     if not is_legal(graph, blocks):
-        raise VerifyError(f"partition by {algorithm}: {blocks} cannot run")
+        raise VerifyError(f"the {algorithm} partition {blocks} is illegal; please report it")
     value = cost.of(graph, blocks)
     one_block = cost.of(graph, (tuple(range(len(operations))),)) if operations else value
     bound = value if status == "OPTIMAL" else min(value, one_block)

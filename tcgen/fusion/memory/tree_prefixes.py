@@ -72,9 +72,9 @@ def least_static(
 def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
     """For each loop, the one before it that belongs to the same edges with the same extents.
 
-    Batch indices are such loops. Where a prefix has one of them and not yet the one before it, the
-    two could be exchanged there and on all edges around that share either; so only orders need be
-    looked at in which each is inside the one before it.
+    Batch indices are such loops. Where a prefix has only the later one of two twins, they could be
+    exchanged there and on all surrounding edges that share either. So it is enough to consider
+    orders in which each loop is inside the one before it.
 
     Args:
         extents: of the loops of every edge.

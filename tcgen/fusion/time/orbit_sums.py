@@ -7,7 +7,7 @@ the operands are symmetric under the same permutations: by symmetry their refere
 with a, b, c on the same axes, and most images of a factor become equal:
 
     sum w[i,j,a,b] * (y[i,j,a,b] - y[i,j,b,a])        with w, y symmetric in (ia) <-> (jb)
-    -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     read with a, b in place
+    -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     with a, b on the same axes
 """
 
 from __future__ import annotations

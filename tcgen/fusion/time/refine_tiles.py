@@ -124,7 +124,8 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
         return lists[n][max(0, place - reach) : place + reach + 1]
 
     moves: list[tuple[int, ...]] = [(n,) for n in range(len(tiles))]
-    moves += list(combinations(range(len(tiles)), 2)) if len(tiles) <= 10 else []
+    paired = len(tiles) <= thresholds.paired_loops
+    moves += list(combinations(range(len(tiles)), 2)) if paired else []
     changed = True
     while changed:
         changed = False
