@@ -42,11 +42,11 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
         nodes |= item.nodes
         following |= item.next
         owner |= dict.fromkeys(bits_of(item.nodes), n)
-    needs, needed = [0] * len(items), [0] * len(items)
+    predecessors, successors = [0] * len(items), [0] * len(items)
     for n, item in enumerate(items):
         for node in bits_of(item.next & nodes & ~item.nodes):
-            needs[owner[node]] |= 1 << n
-            needed[n] |= 1 << owner[node]
+            predecessors[owner[node]] |= 1 << n
+            successors[n] |= 1 << owner[node]
     uses: list[list[int]] = [[] for _ in items]
     users = []
     for a, (_, touching, _) in enumerate(arrays):
@@ -57,7 +57,8 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
     held = [size for size, _, _ in arrays]
     peaks = [item.peak for item in items]
     best = None
-    for first, then, reverse in ((needs, needed, False), (needed, needs, True)):
+    forward, backward = (predecessors, successors), (successors, predecessors)
+    for (first, then), reverse in ((forward, False), (backward, True)):
         order = _greedy(first, then, uses, users, held, peaks)
         if order is None:
             return None

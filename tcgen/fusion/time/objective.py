@@ -4,8 +4,8 @@ If the unfused program fits, loops are only shared where that is much faster. If
 loops must be shared. Symmetric sums are computed in triangular nests (:mod:`.triangular_nests`),
 without their redundant flops. Otherwise the solver proposes shared loops, for one choice of tiles
 at a time; for large programs, a descent in the peak proposes them. The tile of each loop is then
-refined on exact time and peak. If nothing fits, statements are repeated in loops of their readers, and after
-that intermediates are recomputed for each of their readers.
+refined on exact time and peak. If nothing fits, statements are repeated in loops of their readers,
+and after that intermediates are recomputed for each of their readers.
 """
 
 from __future__ import annotations
