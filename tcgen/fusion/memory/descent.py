@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ...ir.tensor import Role
 from ...thresholds.fusion import DescentThresholds
 from ..sharing.array_sizes import tables_of
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses
+from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from ..sharing.dependences import Walk, bits_of, mask_of
 from .body_order import Item, scheduled
 
@@ -281,10 +281,8 @@ class Descent:
         every = body((1 << len(self.candidates.graph.nodes)) - 1, -1)
         if every is None:
             return None
-        place = {u: n for n, u in enumerate(every.order)}
-        for (p, c), (q, d) in self.exclusive:
-            if place[p] < place[d] and place[q] < place[c]:
-                return None
+        if instances_overlap(self.exclusive, every.order):
+            return None
         size = {n: held for arrays in owned.values() for held, _, n in arrays}
         live = tuple(sorted(every.live, key=lambda n: (-size[n], n)))
         static = sum(size.values()) + self.persistent

@@ -15,7 +15,7 @@ from ...thresholds.fusion import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses
+from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from ..sharing.graph import phase_of
 from ..solver.memory_model import SearchResult
 from .tree_fusions import (
@@ -176,11 +176,9 @@ def _ordered(
 def _arrangement(
     candidates: Sharing, prefixes: Prefixes, order: tuple[int, ...]
 ) -> Arrangement | None:
-    """The loops; None where two instances of a generated input would live at one time."""
-    place = {u: n for n, u in enumerate(order)}
-    for (p, c), (q, d) in exclusive_uses(candidates):
-        if place[p] < place[d] and place[q] < place[c]:
-            return None
+    """The loops and the order; None where two instances of a generated input would be live."""
+    if instances_overlap(exclusive_uses(candidates), order):
+        return None
     fused = tuple(
         sorted((e.id, loop) for e in candidates.graph.edges for loop in prefixes[e.producer])
     )

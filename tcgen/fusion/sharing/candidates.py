@@ -7,7 +7,7 @@ no search considers them together.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -21,6 +21,9 @@ from .dependences import (
     index_pairs_of,
 )
 from .graph import FusionGraph, step_of
+
+# Pairs of uses of one generated input, each of which is (producer, reader).
+ExclusiveUses = list[tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ def pairs_of(candidates: Sharing) -> tuple[tuple[Walk, Walk], ...]:
     )
 
 
-def exclusive_uses(candidates: Sharing) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+def exclusive_uses(candidates: Sharing) -> ExclusiveUses:
     """Pairs of readers of one generated input: (producer, reader) of each.
 
     Only one instance of a generated input is live at a time: one reader is done before the input
@@ -208,6 +211,14 @@ def exclusive_uses(candidates: Sharing) -> list[tuple[tuple[int, int], tuple[int
         for a, b in combinations(made, 2)
         if a.array == b.array
     ]
+
+
+def instances_overlap(uses: ExclusiveUses, order: Iterable[int]) -> bool:
+    """True where an order of the statements lets two instances of an input be live at one time."""
+    if not uses:
+        return False
+    place = {node: n for n, node in enumerate(order)}
+    return any(place[p] < place[d] and place[q] < place[c] for (p, c), (q, d) in uses)
 
 
 def independent(candidates: Sharing) -> tuple[Sharing, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from .candidates import Arrangement, Sharing, exclusive_uses
+from .candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from .dependences import Walk, mask_of
 
 
@@ -59,10 +59,7 @@ def in_order(
     order = _body(candidates, frozenset(n.id for n in candidates.graph.nodes), items)
     if isinstance(order, tuple):
         return order
-    place = {u: n for n, u in enumerate(order)}
-    if any(
-        place[p] < place[d] and place[q] < place[c] for (p, c), (q, d) in exclusive_uses(candidates)
-    ):
+    if instances_overlap(exclusive_uses(candidates), order):
         return ()
     return Arrangement(loops, tuple(order))
 
