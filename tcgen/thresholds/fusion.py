@@ -101,13 +101,13 @@ class TimeThresholds:
         limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
             smaller peak of loops over single elements leaves room for larger tiles.
         trials: arrangements that the descent looks at for each of them.
-        large_arrays: an array that takes more than this fraction of the limit should shrink.
+        large_arrays: an array above this fraction of the limit should be contracted.
         solved_trips: trips of a loop for which the solver proposes arrangements.
         refined_trips: trips of a loop that are tried when the arrangement is given.
         refined_neighbours: how far a loop moves among these when the tiles of two loops change at
             once.
         paired_loops: the tiles of two loops only change at once in plans of at most so many loops.
-        chain_indices: most indices whose arrangements one triangular nest stands for: 4 have 24.
+        chain_indices: most loops of a triangular nest; n loops stand for n! permutations.
     """
 
     seconds: float = threshold(6.0, 0.0, 12.0)

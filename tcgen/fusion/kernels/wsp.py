@@ -43,7 +43,7 @@ class View:
         return self.weight * prod(end - start for start, end in self.ranges)
 
     def disjoint(self, other: View) -> bool:
-        """No element belongs to both."""
+        """True if no element belongs to both."""
         if self.base != other.base:
             return True
         return any(

@@ -74,7 +74,7 @@ def least_by_parts(
         part = part_of(candidates, arrays)
         if constraint_count(part) > limits.part_constraints:
             break
-        less = solve_part(
+        result = solve_part(
             candidates,
             part,
             arrays,
@@ -85,13 +85,13 @@ def least_by_parts(
             at_least=bound,
             below=best.peak,
         )
-        seconds -= less.spent
-        idle = 0.0 if less.bound - bound > close else idle + less.spent
-        bound = max(bound, less.bound)
-        if not less.proven or idle >= limits.idle_seconds:
+        seconds -= result.spent
+        idle = 0.0 if result.bound - bound > close else idle + result.spent
+        bound = max(bound, result.bound)
+        if not result.proven or idle >= limits.idle_seconds:
             break
-        if less.arrangement is not None:
-            first = descent.from_arrangement(less.arrangement)
+        if result.arrangement is not None:
+            first = descent.from_arrangement(result.arrangement)
             if first is not None:
                 # With the axes of these arrays fixed, the peak shows which array is an obstacle.
                 seen = descent.improve(first, limits.part_trials, bound, first.chosen)

@@ -64,7 +64,7 @@ def static_elements(plan: FusionPlan) -> int:
     return sum(array_elements(a, plan.extent_of) for a in plan.arrays if a.tensor.is_held)
 
 
-def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
+def live_range(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
     """First and last visit during which an instance is live, inclusive.
 
     The body of its home loop consists of visits and inner loops. The instance is live from the
@@ -85,17 +85,17 @@ def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
     return first, last
 
 
-def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
+def live_ranges(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
     """The instances that a plan holds, each with its first and last visit.
 
     An array that the constant phase leaves to the volatile one is live throughout.
     """
-    lives = []
+    ranges = []
     for array in plan.arrays:
         if array.tensor.is_held:
             always = is_persistent(array.tensor, plan.program)
-            lives.append((array, (0, len(plan.visits) - 1) if always else life_of(array, plan)))
-    return tuple(lives)
+            ranges.append((array, (0, len(plan.visits) - 1) if always else live_range(array, plan)))
+    return tuple(ranges)
 
 
 def is_persistent(tensor: Tensor, program: Program) -> bool:
@@ -107,10 +107,10 @@ def is_persistent(tensor: Tensor, program: Program) -> bool:
 
 def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
     """Greatest sum of the amounts of instances that are live during one visit."""
-    lives = counted_lives(plan)
+    ranges = live_ranges(plan)
     return max(
         (
-            sum(amounts[a] for a, (first, last) in lives if first <= n <= last)
+            sum(amounts[a] for a, (first, last) in ranges if first <= n <= last)
             for n in range(len(plan.visits))
         ),
         default=0,
@@ -119,10 +119,10 @@ def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
 
 def largest_together(plan: FusionPlan) -> tuple[ArrayPlan, ...]:
     """The arrays that are live at the peak, and the results; the largest first."""
-    lives = counted_lives(plan)
+    ranges = live_ranges(plan)
 
     def alive(visit: int) -> list[ArrayPlan]:
-        return [a for a, (first, last) in lives if first <= visit <= last]
+        return [a for a, (first, last) in ranges if first <= visit <= last]
 
     bodies = map(alive, range(len(plan.visits)))
     held = max(bodies, key=lambda arrays: sum(a.bytes for a in arrays), default=[])
@@ -167,4 +167,4 @@ def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> in
 
 def plan_peak(plan: FusionPlan) -> int:
     """Most bytes of intermediates and generated inputs that are live at one time."""
-    return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})
+    return peak_of(plan, {a: a.bytes for a, _ in live_ranges(plan)})

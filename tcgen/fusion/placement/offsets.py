@@ -7,7 +7,7 @@ from math import gcd
 
 from ...ir.plan import ArrayPlan, FusionPlan, Place
 from ..solver.cp_sat import interruptible_solve, search_solver
-from .memory import counted_lives
+from .memory import live_ranges
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ def packed(plan: FusionPlan, seconds: float) -> FusionPlan:
         plan: without offsets.
         seconds: deterministic, of the search for offsets.
     """
-    lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
-    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives), seconds)
+    ranges = [(a, span) for a, span in live_ranges(plan) if a.place is not Place.REG]
+    layout = pack(tuple(Interval(a.bytes, *span) for a, span in ranges), seconds)
     offsets: dict[ArrayPlan, int] = {
-        a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)
+        a: offset for (a, _), offset in zip(ranges, layout.offsets, strict=True)
     }
     arrays = tuple(replace(a, offset=offsets.get(a)) for a in plan.arrays)
     return replace(plan, arrays=arrays, arena=layout.total)

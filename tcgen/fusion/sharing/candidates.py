@@ -89,7 +89,7 @@ def build_candidates(
         dependences: between the statements, those of repeated statements included.
         repeats: loop uses of repeated statements, and those that they follow.
         shrinking: arrays that may be contracted; None: all.
-        ordered: include statements that only stand between the members of a loop.
+        ordered: include statements that only run between the members of a loop.
     """
     instances = tuple(
         _with_axes(graph, i, dependences) if shrinking is None or i.array in shrinking else i

@@ -44,7 +44,7 @@ class SearchResult:
 
 
 class FusionModel(LoopConstraints):
-    """One CP-SAT model."""
+    """A model that minimises the static sum or the peak."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class FusionModel(LoopConstraints):
             users = dict.fromkeys((*instance.producers, *instance.consumers))
             for own in (use for node in users for use in self.uses.get(node, ())):
                 if own in self.candidates.repeats and own[0] in instance.producers:
-                    continue  # the array starts afresh in this loop
+                    continue  # each iteration computes the array anew
                 held = [~self.x[n, axis] for axis, uses in instance.axes if own in uses]
                 held += [~s for s in self._repeated_with(instance, own)]
                 for (other, _), shared in self.partners.get(own, {}).items():

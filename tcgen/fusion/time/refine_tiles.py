@@ -15,7 +15,7 @@ from math import prod
 from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ...ir.tensor import Index, Tensor, element_bytes
-from ..placement.memory import array_bytes, counted_lives
+from ..placement.memory import array_bytes, live_ranges
 from ..solver.time_cost import stays_in_cache, step_picoseconds, visited_fraction
 from ..solver.time_model import Request
 
@@ -30,9 +30,9 @@ class _Exact:
         self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
         self.outermost = [o for o in plan.loops if o.order_after is None]
         self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
-        lives = counted_lives(plan)
+        ranges = live_ranges(plan)
         self.arrays = []
-        for array, _ in lives:
+        for array, _ in ranges:
             held = [
                 extent_of(space, request.extents)
                 for axis, space in enumerate(array.tensor.spaces)
@@ -41,7 +41,7 @@ class _Exact:
             fixed = element_bytes(array.tensor, request.dtype) * prod(held)
             self.arrays.append((fixed, tuple(self.place[loop] for _, loop in array.contracted)))
         live_together = dict.fromkeys(
-            tuple(a for a, (_, (first, last)) in enumerate(lives) if first <= n <= last)
+            tuple(a for a, (_, (first, last)) in enumerate(ranges) if first <= n <= last)
             for n in range(len(plan.visits))
         )
         self.live_together = [
@@ -50,7 +50,7 @@ class _Exact:
         self.cacheable = [
             [
                 (array.tensor, *held)
-                for (array, _), held in zip(lives, self.arrays, strict=True)
+                for (array, _), held in zip(ranges, self.arrays, strict=True)
                 if array.live[0] <= n <= array.live[1]
             ]
             for n in range(len(plan.visits))

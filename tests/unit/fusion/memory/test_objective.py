@@ -24,7 +24,7 @@ from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.memory.descent import Descent
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.placement.memory import counted_lives, once_elements
+from tcgen.fusion.placement.memory import live_ranges, once_elements
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.offsets import Interval, pack
 from tcgen.fusion.placement.plan import build_plan, shared_axes
@@ -179,7 +179,7 @@ def test_trees_take_no_more_than_the_linear_plan(seed, leaves):
     assert least.solve.value == taken(least) <= taken(planned(program, extents, "linear"))
     assert peak.solve.value <= 8 * least.solve.value
     assert peak.arena <= peak.solve.value
-    lives = [(a, life) for a, life in counted_lives(peak) if a.offset is not None]
+    lives = [(a, life) for a, life in live_ranges(peak) if a.offset is not None]
     for n, (a, one) in enumerate(lives):
         for b, two in lives[:n]:
             if one[0] <= two[1] and two[0] <= one[1]:
