@@ -140,8 +140,8 @@ class FusionThresholds:
         descent: of the descent in the peak.
         memory: of the objectives ``memory`` and ``peak``.
         time: of the objective ``time``.
-        solver_constraints: largest model for all arrays; the solver would not finish a larger one in
-            reasonable time.
+        solver_constraints: largest model for all arrays; the solver would not finish a larger one
+            in reasonable time.
         linear_seconds: deterministic seconds of the objective ``linear`` at effort 1, divided among
             the trees of a program.
         partition_blocks: most blocks that the objective ``kernels`` examines for an optimum at
