@@ -12,7 +12,7 @@ from dataclasses import replace
 from ..emit import make_manifest
 from ..errors import MemoryLimitError
 from ..fusion import plan_fusion
-from ..fusion.placement.memory import is_kept, largest_together
+from ..fusion.placement.memory import is_persistent, largest_together
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.program import Program
@@ -89,7 +89,7 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
         return
     arrays = largest_together(plan)[:4]
     largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
-    kept = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
+    kept = [a.tensor.name for a in arrays if is_persistent(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "

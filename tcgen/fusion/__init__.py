@@ -1,4 +1,10 @@
-"""From Program to FusionPlan: which loops are shared and which arrays shrink."""
+"""Fusion: from a formula sequence to a fusion plan, with shared loops and contracted arrays.
+
+``sharing`` finds which statements may share a loop. ``solver`` has CP-SAT models of all such
+choices, and ``placement`` makes the plan of one choice. The objectives search: ``linear`` on trees,
+``memory`` for the objectives ``memory`` and ``peak``, ``time`` within a memory limit, and
+``kernels`` for element-wise steps.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +25,22 @@ __all__ = ["plan_fusion"]
 def plan_fusion(program: Program, options: Options) -> FusionPlan:
     """The fusion plan of a program under the options' planning extents.
 
-    Objective ``none`` leaves every step by itself; ``linear`` fuses the loops that save most
-    elements by Eq. (10) of Allam et al. Objective ``memory`` takes the fewest elements in all by
-    Eq. (6), ``peak`` the fewest bytes at one time, on any program, element by element; ``time``
-    the least predicted time within the memory limit, by tiles; ``kernels`` puts element-wise steps
-    into common kernels so that the fewest bytes pass memory. Generated inputs are held tile by
-    tile wherever they share no loop.
+    The objectives:
+
+    - ``none`` shares no loop,
+    - ``linear`` fuses the loops that save most elements by Eq. (10) of Allam et al.,
+    - ``memory`` minimises the elements of all arrays by Eq. (6), on any program,
+    - ``peak`` minimises the bytes that are live at one time, on any program,
+    - ``time`` minimises the predicted time within the memory limit, with loops over tiles,
+    - ``kernels`` puts element-wise steps into common kernels so that few bytes pass memory.
+
+    Generated inputs that share no loop are held tile by tile.
 
     Args:
         program: a formula sequence.
         options: ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
-            ``dtype`` and ``effort`` are read; for ``time`` also ``memory_limit`` and ``machine``.
+            ``dtype``, ``effort`` and ``thresholds`` are read; for ``time`` also ``memory_limit``,
+            ``machine`` and ``target``.
 
     Raises:
         ExtentError: a base space has no planning extent.
@@ -60,11 +71,11 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
             graph, placed, axes, extents, options.dtype, solve, thresholds.generated_tile_bytes
         )
 
-    # The searches of an objective are loaded where it is asked for.
+    # The modules of an objective are imported when it is asked for.
     if options.objective == "kernels":
-        from .kernels.objective import least_bytes  # noqa: PLC0415
+        from .kernels.objective import least_traffic  # noqa: PLC0415
 
-        return least_bytes(graph, extents, options)
+        return least_traffic(graph, extents, options)
     if options.objective == "time":
         from .time.objective import least_time  # noqa: PLC0415
 
@@ -78,7 +89,7 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     from .memory.tree_prefixes import least_static  # noqa: PLC0415
 
     if options.objective in ("memory", "peak"):
-        # A tree's least static sum is found without a search, where loops are not too many.
+        # The least static sum of a tree needs no search, unless there are too many loops.
         least = least_static(graph, dict(extents), thresholds.trees.prefixes)
         if least is not None and options.objective == "memory":
             plan = fuse(least, Solve())
@@ -87,18 +98,18 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         if least is not None:
             start = place_nodes(graph, least)
             return least_memory(graph, start, extents, options, static_is_least=True)
-    found = solve_linear(graph, dict(extents), thresholds.linear_seconds * options.effort)
-    status = "OPTIMAL" if found.value == found.bound else "FEASIBLE"
+    solution = solve_linear(graph, dict(extents), thresholds.linear_seconds * options.effort)
+    status = "OPTIMAL" if solution.value == solution.bound else "FEASIBLE"
     if options.objective == "linear":
-        solve = Solve("linear", model, status, found.value, found.bound, "saved_elements")
-        return fuse(found.fused, solve)
-    start = place_nodes(graph, found.fused)
+        solve = Solve("linear", model, status, solution.value, solution.bound, "saved_elements")
+        return fuse(solution.fused, solve)
+    start = place_nodes(graph, solution.fused)
     return least_memory(graph, start, extents, options)
 
 
 def _extents(program: Program, options: Options) -> tuple[tuple[str, int], ...]:
     """Planning extents of the program's base spaces."""
-    found: dict[str, int] = {}
+    extents: dict[str, int] = {}
     for base in (b for space in program.spaces for b in space.bases):
         extent = options.extent_of.get(base.name, base.extent)
         if extent is None:
@@ -106,5 +117,5 @@ def _extents(program: Program, options: Options) -> tuple[tuple[str, int], ...]:
                 f"space {base.name} has no planning extent: give one, for example "
                 f"-e {base.name}=10 or extents={{'{base.name}': 10}}"
             )
-        found[base.name] = extent
-    return tuple(sorted(found.items()))
+        extents[base.name] = extent
+    return tuple(sorted(extents.items()))

@@ -1,7 +1,12 @@
-"""The linearised memory objective as an integer program, solved tree by tree with CP-SAT.
+"""Objective ``linear``: the memory objective of Allam et al. as an integer program for CP-SAT.
 
-Among equal optima the plan with the fewest fused loops is taken, and among those the first in the
-order of the variables, so that the plan does not depend on the solver.
+Each tree of the fusion graph is a program of its own. A 0-1 variable says that a loop is fused on
+an edge. Two loops must be nested or disjoint: the inequalities of the paper say exactly that if a
+path is read as a path of edges, with its ends the first and last edge, the slack over the edges
+between them, and a potential fusion edge that does not exist the constant 0.
+
+Among equal optima the plan has the fewest fused loops, and among those the first in the order of
+the variables, so that it does not depend on the solver.
 """
 
 from __future__ import annotations
@@ -16,24 +21,24 @@ from .placement.memory import saving
 from .sharing.graph import Edge, FusionGraph, Variable
 from .solver.cp_sat import interruptible_solve, search_solver
 
-_LARGEST = 2**60  # the solver adds objective coefficients in int64
-_CHUNK = 40  # variables ordered by one objective of powers of two
+_LARGEST = 2**60  # sum of objective coefficients: CP-SAT adds them in int64
+_CHUNK = 40  # variables that one objective orders, with powers of two as coefficients
 
 
 @dataclass(frozen=True, slots=True)
 class Inequality:
-    """``sum of coefficient * variable <= bound``; terms in order of the variables, none is 0."""
+    """``sum of coefficient * variable <= bound``; terms with nonzero coefficients, in order."""
 
     terms: tuple[tuple[Variable, int], ...]
     bound: int
 
     @property
     def vacuous(self) -> bool:
-        """True where no choice of 0 and 1 can break it."""
+        """True where every choice of variables satisfies it."""
         return sum(c for _, c in self.terms if c > 0) <= self.bound
 
     def holds(self, fused: Collection[Variable]) -> bool:
-        """True where the fused variables satisfy it."""
+        """True where these fused variables satisfy it."""
         return sum(c for v, c in self.terms if v in fused) <= self.bound
 
 
@@ -43,12 +48,12 @@ def variables(graph: FusionGraph, part: tuple[int, ...]) -> tuple[Variable, ...]
 
 
 def path_inequalities(graph: FusionGraph, part: tuple[int, ...]) -> tuple[Inequality, ...]:
-    """All inequalities of a tree, two for each path and pair of loops, vacuous ones included.
+    """All inequalities of a tree, vacuous ones included: two for each path and pair of loops.
 
     Source: Allam et al., Eq. (1) and Figure 5.
     """
     order = {v: n for n, v in enumerate(variables(graph, part))}
-    found: list[Inequality] = []
+    inequalities: list[Inequality] = []
     for first, inner, last in _paths(graph, part):
         start, stop = set(graph.edges[first].loops), set(graph.edges[last].loops)
         allowed = start | stop
@@ -56,9 +61,9 @@ def path_inequalities(graph: FusionGraph, part: tuple[int, ...]) -> tuple[Inequa
             allowed &= set(graph.edges[edge].loops)
         for j, k in combinations(sorted(allowed & (start | stop)), 2):
             if (j in start and k in stop) or (k in start and j in stop):
-                found.append(_inequality(order, first, inner, last, j, k))
-                found.append(_inequality(order, first, inner, last, k, j))
-    return tuple(found)
+                inequalities.append(_inequality(order, first, inner, last, j, k))
+                inequalities.append(_inequality(order, first, inner, last, k, j))
+    return tuple(inequalities)
 
 
 def _inequality(
@@ -67,14 +72,15 @@ def _inequality(
     """(x_sj + x_tk) - (x_sk + x_tj) <= 1 + sum over inner edges a of (1 - x_ak)."""
     terms = [((first, j), 1), ((last, k), 1), ((first, k), -1), ((last, j), -1)]
     terms += [((edge, k), 1) for edge in inner]
-    kept = sorted(((v, c) for v, c in terms if v in order), key=lambda term: order[term[0]])
-    return Inequality(tuple(kept), 1 + len(inner))
+    present = sorted(((v, c) for v, c in terms if v in order), key=lambda term: order[term[0]])
+    return Inequality(tuple(present), 1 + len(inner))
 
 
 def _paths(graph: FusionGraph, part: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...], int]]:
-    """Paths of two or more edges: first edge, edges between, last edge (a larger id).
+    """Paths of two or more edges: first edge, edges between, last edge, which has a larger id.
 
-    A path goes on only while the edges between share two loops, as no inequality needs more.
+    A path is only extended while its inner edges have two loops in common; beyond, it has no
+    inequalities.
     """
     touching: dict[int, list[Edge]] = {}
     for edge in (graph.edges[e] for e in part):
@@ -101,7 +107,7 @@ def _paths(graph: FusionGraph, part: tuple[int, ...]) -> Iterator[tuple[int, tup
 
 @dataclass(frozen=True, slots=True)
 class Solution:
-    """What is fused.
+    """A choice of fused loops.
 
     Attributes:
         fused: variables that are 1, in order.
@@ -115,7 +121,7 @@ class Solution:
 
 
 def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float) -> Solution:
-    """Fused loops of greatest Eq. (10) value, all trees of a graph together.
+    """The fused loops of greatest value by Eq. (10), over all trees of a graph.
 
     Args:
         graph: of the program.
@@ -128,14 +134,14 @@ def solve_linear(graph: FusionGraph, extents: Mapping[str, int], seconds: float)
         PlanError: the solver refuses the model.
     """
     total = max(1, sum(len(e.candidates) for e in graph.edges))
-    found = [
+    solutions = [
         _solve_tree(graph, part, extents, seconds * len(variables(graph, part)) / total)
         for part in graph.parts
     ]
     return Solution(
-        tuple(v for s in found for v in s.fused),
-        sum(s.value for s in found),
-        sum(s.bound for s in found),
+        tuple(v for s in solutions for v in s.fused),
+        sum(s.value for s in solutions),
+        sum(s.bound for s in solutions),
     )
 
 
@@ -151,44 +157,44 @@ def savings(
 
 
 def _solve_tree(
-    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int], work: float
+    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int], seconds: float
 ) -> Solution:
     weights = savings(graph, part, extents)
     rules = tuple(r for r in path_inequalities(graph, part) if not r.vacuous)
-    # A loop of one iteration saves nothing; leaving it out leaves every other choice legal.
+    # A loop of one iteration saves nothing, and every other choice is legal without it.
     order = tuple(v for v in variables(graph, part) if weights[v] > 0)
     total = sum(weights.values())
     if all(rule.holds(order) for rule in rules):
         return Solution(order, total, total)
-    return _Search(order, weights, rules, work).run()
+    return _Search(order, weights, rules, seconds).run()
 
 
 class _Search:
-    """One CP-SAT model, solved with one objective after the other."""
+    """One CP-SAT model, solved for one objective after the other."""
 
     def __init__(
         self,
         order: tuple[Variable, ...],
         weights: dict[Variable, int],
         rules: tuple[Inequality, ...],
-        work: float,
+        seconds: float,
     ) -> None:
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
-        self.order, self.weights, self.work = order, weights, work
+        self.order, self.weights, self.seconds = order, weights, seconds
         self.model = cp_model.CpModel()
         self.x = {v: self.model.new_bool_var(f"x{n}") for n, v in enumerate(order, 1)}
         for rule in rules:
             terms = [(v, c) for v, c in rule.terms if v in self.x]
             if sum(c for _, c in terms if c > 0) > rule.bound:
                 self.model.add(sum(c * self.x[v] for v, c in terms) <= rule.bound)
-        self.best: frozenset[Variable] = frozenset()  # nothing fused is always legal
+        self.best: frozenset[Variable] = frozenset()  # to fuse nothing is always legal
 
     def run(self) -> Solution:
-        """Most elements saved, as far as the work goes; a proven optimum is made unique."""
+        """Most saved elements within the given seconds; among proven optima, a unique one."""
         divisor = gcd(*self.weights.values())
         units = {v: self.weights[v] // divisor for v in self.order}
-        # Savings beyond int64 are rounded down; then optimality is not claimed.
+        # Savings beyond int64 are rounded down, and then not proven optimal.
         shift = max(0, sum(units.values()).bit_length() - _LARGEST.bit_length() + 1)
         rounded = {v: unit >> shift for v, unit in units.items()}
         limit = self._maximise(rounded)
@@ -204,7 +210,7 @@ class _Search:
         return Solution(tuple(v for v in self.order if v in self.best), value, bound)
 
     def _break_ties(self, rounded: Mapping[Variable, int]) -> None:
-        """Among optima: fewest fused loops, then late variables rather than early."""
+        """Among optima, prefer fewer fused loops, and then later variables."""
         self._keep(rounded)
         fewest = dict.fromkeys(self.order, -1)
         self._maximise(fewest)
@@ -216,21 +222,25 @@ class _Search:
             self._keep(last)
 
     def _keep(self, objective: Mapping[Variable, int]) -> None:
-        """Later objectives may not lose what this one has reached."""
+        """Require later solutions to reach the same value of this objective."""
         reached = sum(c for v, c in objective.items() if v in self.best)
         self.model.add(sum(c * self.x[v] for v, c in objective.items()) >= reached)
 
     def _maximise(self, objective: Mapping[Variable, int]) -> int:
-        """Improve the best choice; returns a proven bound on the objective."""
+        """Improve the best choice.
+
+        Returns:
+            A proven upper bound on the objective.
+        """
         from ortools.sat.python import cp_model  # noqa: PLC0415
 
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for v in self.order:
             self.model.add_hint(self.x[v], v in self.best)
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
-        solver = search_solver(self.work)
+        solver = search_solver(self.seconds)
         status = interruptible_solve(solver, self.model)
-        self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
+        self.seconds = max(0.0, self.seconds - solver.response_proto.deterministic_time)
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
             if sum(objective.get(v, 0) for v in chosen) >= sum(
@@ -239,13 +249,13 @@ class _Search:
                 self.best = chosen
         elif status != cp_model.UNKNOWN:
             raise PlanError(
-                f"the fusion model was refused by the solver ({solver.status_name(status)}); "
-                f"use the objective none, and please report these equations"
+                f"CP-SAT refuses the fusion model ({solver.status_name(status)}): choose another "
+                f"objective, such as none, and please report these equations"
             )
         reached = sum(objective.get(v, 0) for v in self.best)
         if status == cp_model.OPTIMAL:
             return reached
         most = sum(c for c in objective.values() if c > 0)
-        if most >= 2**53 or status == cp_model.UNKNOWN:  # the solver states bounds as floats
+        if most >= 2**53 or status == cp_model.UNKNOWN:  # CP-SAT states bounds as floats
             return most
         return min(most, floor(solver.best_objective_bound + 0.5))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from .algebra import AlgebraThresholds
 from .cpu import CpuThresholds
+from .fusion import FusionThresholds
 from .gpu import GpuThresholds
 from .legal_range import largest, smallest
 from .planner import PlannerThresholds
@@ -18,6 +19,7 @@ from .planner import PlannerThresholds
 __all__ = [
     "AlgebraThresholds",
     "CpuThresholds",
+    "FusionThresholds",
     "GpuThresholds",
     "PlannerThresholds",
     "Thresholds",

@@ -22,9 +22,10 @@ class TreeThresholds:
         prefixes: most ordered prefixes of loops, over all edges, for which the least sum of all
             arrays is tabulated: one or two seconds.
         steps: comparisons and merges of the search for the least peak at effort 1: a second.
-        first_parts: the sizes of arrays are first rounded down to this part of the peak.
-        more_parts: how many times finer the next rounding is.
-        repeat_below: the same rounding is tried again after a peak that is lower by this factor.
+        first_parts: number of grains in the peak at first; sizes of arrays are rounded down to
+            whole grains.
+        more_parts: factor by which the grains of the next rounding are finer.
+        repeat_below: the grains stay as fine if the peak has fallen below this fraction.
     """
 
     prefixes: int = threshold(400_000, 0, 800_000)
@@ -38,14 +39,15 @@ class TreeThresholds:
 class DescentThresholds:
     """The descent in the peak, which contracts one more axis at a time.
 
-    It ends after a step that gains little, unless the peak is close to its bound.
+    It ends after a step that gains little in both the peak and the sum of all arrays, unless the
+    peak is close to its bound.
 
     Attributes:
-        ignored_excess: arrays smaller than this fraction of what the peak exceeds its bound by are
-            not contracted.
-        little_peak: a step gains little if it lowers the peak by less than this fraction,
-        little_sum: and the sum of all arrays by less than this fraction of the peak.
-        close: a peak is close to its bound if it exceeds it by at most this fraction of itself.
+        ignored_excess: an array is not contracted if it is smaller than this fraction of the
+            difference between the peak and its bound.
+        little_peak: fraction of the peak below which a decrease of the peak is a little gain.
+        little_sum: fraction of the peak below which a decrease of the sum is a little gain.
+        close: fraction of the peak up to which its difference to the bound is close.
     """
 
     ignored_excess: Fraction = threshold(Fraction(1, 25), Fraction(0), Fraction(1))
@@ -60,17 +62,17 @@ class MemoryThresholds:
 
     Attributes:
         seconds: deterministic seconds of all searches at effort 1.
-        direct_constraints: a model of at most so many is solved for all arrays at once.
-        static_constraints: the same for the static sum without an order of the statements.
+        direct_constraints: largest model of the peak that is solved for all arrays at once.
+        static_constraints: largest model of the static sum, which has no order of the statements.
         static_rounds: how often loops without a common order are excluded before the search for
             one gives up.
         part_seconds: most deterministic seconds of one search over some of the arrays.
-        part_constraints: a model of more than so many over some of the arrays is not solved.
+        part_constraints: largest model over some of the arrays.
         idle_seconds: deterministic seconds without progress after which these searches end.
         close: a gap between peak and bound, or progress, below this fraction of the peak does not
             count.
         promising: arrangements with a peak below so many times the least one are improved further.
-        first_trials: most arrangements that the first descent looks at.
+        first_trials: most arrangements that the first descent examines.
         part_trials: the same for the descent after each search over some of the arrays.
     """
 
@@ -94,19 +96,20 @@ class TimeThresholds:
     Attributes:
         seconds: deterministic seconds of each search at effort 1.
         seconds_per_tile: least deterministic seconds of the search with one choice of tiles.
-        few_statements: programs of at most so many are searched with every strategy.
-        worthwhile: loops are shared without need only if that saves more than this fraction of the
-            predicted time; differences below it are within the error of the prediction.
-        speed_constraints: a model of more than so many is not solved for speed alone.
+        few_statements: most statements of a program that is searched with every strategy.
+        worthwhile: fraction of the predicted time that must be saved before a program that fits
+            unfused is fused; smaller differences are within the error of the prediction.
+        speed_constraints: largest model that is solved for speed alone.
         limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
             smaller peak of loops over single elements leaves room for larger tiles.
-        trials: arrangements that the descent looks at for each of them.
-        large_arrays: an array that takes more than this fraction of the limit should shrink.
-        solved_trips: trips of a loop for which the solver proposes arrangements.
-        refined_trips: trips of a loop that are tried when the arrangement is given.
-        refined_neighbours: how far from its present place among these a loop goes when the tiles
-            of two loops change at once.
-        chain_indices: most indices whose arrangements one triangular nest stands for: 4 have 24.
+        trials: arrangements that the descent examines for each of these parts.
+        large_arrays: an array above this fraction of the limit should be contracted.
+        solved_trips: trip counts of a loop for which the solver proposes arrangements.
+        refined_trips: trip counts of a loop that are tried for a given arrangement.
+        refined_neighbours: how far a loop moves among these when the tiles of two loops change at
+            once.
+        paired_loops: most loops of a plan in which the tiles of two loops change at once.
+        chain_indices: most loops of a triangular nest; n loops stand for n! permutations.
     """
 
     seconds: float = threshold(6.0, 0.0, 12.0)
@@ -124,6 +127,7 @@ class TimeThresholds:
         tuple(range(1, 101)),
     )
     refined_neighbours: int = threshold(3, 0, 5)
+    paired_loops: int = threshold(10, 0, 12)
     chain_indices: int = threshold(4, 1, 5)
 
 
@@ -136,11 +140,11 @@ class FusionThresholds:
         descent: of the descent in the peak.
         memory: of the objectives ``memory`` and ``peak``.
         time: of the objective ``time``.
-        solver_constraints: a model of more than so many is never solved for all arrays: the solver
-            would not finish in reasonable time.
+        solver_constraints: largest model for all arrays; the solver would not finish a larger one
+            in reasonable time.
         linear_seconds: deterministic seconds of the objective ``linear`` at effort 1, divided among
             the trees of a program.
-        partition_blocks: most blocks that the objective ``kernels`` looks at for an optimum at
+        partition_blocks: most blocks that the objective ``kernels`` examines for an optimum at
             effort 1.
         generated_tile_bytes: largest tile of a generated input that shares no loop with its reader.
         offset_seconds: deterministic seconds of the search for offsets in the arena, where first

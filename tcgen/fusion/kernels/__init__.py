@@ -1,4 +1,5 @@
-"""Objective ``kernels``.
+"""Objective ``kernels``: element-wise steps share kernels so that few bytes pass memory.
 
-``objective``, by weighted subgraph partitioning (``wsp``, ``partition``).
+``objective`` makes a plan of a partition of the steps. ``wsp`` states the Weighted Subroutine
+Partition problem and its cost models, and ``partition`` solves it.
 """

@@ -1,10 +1,10 @@
 """Searches for partitions of array operations into kernels (Kristensen et al., Section V).
 
-``singleton``, ``linear``, ``greedy``, ``unintrusive`` and ``optimal`` as in the paper. The optimum
-is found by shortest path instead of branch and bound: the operations that have run are a set closed
-under what must run before, each such set is a place, and a block leads from one to the next. That
-visits each set once, needs nothing of the cost but that it adds up over blocks, and takes no legal
-partition amiss, since blocks that wait in a circle have no such path.
+The algorithms are ``singleton``, ``linear``, ``greedy``, ``unintrusive`` and ``optimal``, as in the
+paper, but the optimum is a shortest path instead of the result of branch and bound. Its places are
+the sets of operations that may have run at some time, and each block is an edge from one set to the
+next. Every set is visited once, the cost only has to be a sum over blocks, and exactly the legal
+partitions are paths, since blocks that wait for each other in a circle have none.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _Structure: TypeAlias = tuple[Operation, ...]
 
 @dataclass(frozen=True, slots=True)
 class Partitioned:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         blocks: in an order in which they may run.
         cost: under the model.
         bound: no legal partition costs less, since merging never raises a cost.
-        status: "OPTIMAL" where cost and bound are one, else "FEASIBLE".
+        status: "OPTIMAL" if cost and bound are equal, else "FEASIBLE".
     """
 
     blocks: Partition
@@ -56,20 +56,21 @@ def partition(
     model: str = "bytes",
     most_blocks: int | None = None,
 ) -> Partitioned:
-    """Blocks of operations, each to be a kernel.
+    """Blocks of operations, each of which becomes a kernel.
 
-    Operations of one structure, whatever their arrays are called, are searched once in a process
-    (the merge cache of the paper).
+    Operations of one structure, whatever the names of their arrays, are only partitioned once in a
+    process (the merge cache of the paper).
 
     Args:
         operations: in an order in which they may run.
         algorithm: one of ALGORITHMS.
         model: a name of :data:`tcgen.fusion.kernels.wsp.COST_MODELS`.
-        most_blocks: that ``optimal`` looks at before it gives up and the better of greedy and
-            unintrusive is the answer; None: as many as it takes.
+        most_blocks: that ``optimal`` examines before it gives up, so that the result is the better
+            of greedy and unintrusive; None: as many as necessary.
 
     Raises:
-        PlanError: there is no such algorithm or model.
+        PlanError: the algorithm or the model is unknown.
+        VerifyError: a search returned an illegal partition.
 
     Example:
         >>> def view(name):
@@ -83,14 +84,14 @@ def partition(
     """
     if algorithm not in ALGORITHMS or model not in COST_MODELS:
         raise PlanError(
-            f"no partition by {algorithm!r} for {model!r}: algorithms are {', '.join(ALGORITHMS)}; "
-            f"cost models are {', '.join(COST_MODELS)}"
+            f"partition algorithm {algorithm!r} with cost model {model!r} is not available: "
+            f"algorithms are {', '.join(ALGORITHMS)}; cost models are {', '.join(COST_MODELS)}"
         )
     return _searched(structure(operations), algorithm, model, most_blocks)
 
 
 def structure(operations: tuple[Operation, ...]) -> _Structure:
-    """Operations with arrays named by their first occurrence: equal work gives an equal key."""
+    """Operations with arrays named in order of occurrence: equal structure gives an equal key."""
     names: dict[str, str] = {}
 
     def named(name: str) -> str:
@@ -106,7 +107,7 @@ def structure(operations: tuple[Operation, ...]) -> _Structure:
             tuple(map(view, o.writes)),
             tuple(map(named, o.new)),
             tuple(map(named, o.freed)),
-            tuple(map(named, o.kept)),
+            tuple(map(named, o.observed)),
             o.space,
         )
         for o in operations
@@ -119,26 +120,26 @@ def _searched(operations: _Structure, algorithm: str, model: str, most: int | No
     status = "FEASIBLE"
     match algorithm:
         case "singleton":
-            found = singleton(graph)
+            blocks = singleton(graph)
         case "linear":
-            found = linear(graph)
+            blocks = linear(graph)
         case "greedy":
-            found = greedy(graph, cost)
+            blocks = greedy(graph, cost)
         case "unintrusive":
-            found = unintrusive(graph, cost)
+            blocks = unintrusive(graph, cost)
         case _:
             start = unintrusive(graph, cost)
             best = optimal(graph, cost, most)
-            rivals = [greedy(graph, cost), greedy(graph, cost, start), start]
+            heuristics = [greedy(graph, cost), greedy(graph, cost, start), start]
             status = "FEASIBLE" if best is None else "OPTIMAL"
-            found = best or min(rivals, key=lambda p: cost.of(graph, p))
-    if not is_legal(graph, found):
-        raise VerifyError(f"partition by {algorithm}: {found} cannot run")
-    value = cost.of(graph, found)
-    together = cost.of(graph, (tuple(range(len(operations))),)) if operations else value
-    bound = value if status == "OPTIMAL" else min(value, together)
+            blocks = best or min(heuristics, key=lambda p: cost.of(graph, p))
+    if not is_legal(graph, blocks):
+        raise VerifyError(f"the {algorithm} partition {blocks} is illegal; please report it")
+    value = cost.of(graph, blocks)
+    one_block = cost.of(graph, (tuple(range(len(operations))),)) if operations else value
+    bound = value if status == "OPTIMAL" else min(value, one_block)
     return Partitioned(
-        in_order(graph, found), value, bound, "OPTIMAL" if bound == value else status
+        in_order(graph, blocks), value, bound, "OPTIMAL" if bound == value else status
     )
 
 
@@ -148,10 +149,10 @@ def singleton(graph: Graph) -> Partition:
 
 
 def linear(graph: Graph) -> Partition:
-    """In program order, a new block where an operation does not go with all of the current one."""
+    """In program order; an operation that cannot join the current block begins a new one."""
     blocks: list[list[int]] = []
     for v in range(len(graph.operations)):
-        if blocks and all((u, v) not in graph.apart for u in blocks[-1]):
+        if blocks and all((u, v) not in graph.fuse_preventing for u in blocks[-1]):
             blocks[-1].append(v)
         else:
             blocks.append([v])
@@ -159,36 +160,36 @@ def linear(graph: Graph) -> Partition:
 
 
 def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:
-    """Merge the two blocks that save most, as long as a merge saves something (Fig. 7)."""
-    prices, blocks = Prices(graph, cost), start or singleton(graph)
+    """Merge the two blocks that save most, until no merge saves anything (Fig. 7)."""
+    costs, blocks = BlockCosts(graph, cost), start or singleton(graph)
     while True:
-        ways = Ways(graph, blocks)
-        saved = ((prices.saving(*pair), pair) for pair in combinations(blocks, 2))
+        order = BlockOrder(graph, blocks)
+        saved = ((costs.saving(*pair), pair) for pair in combinations(blocks, 2))
         merges = sorted((m for m in saved if m[0] > 0), key=lambda m: -m[0])
-        pair = next((pair for _, pair in merges if ways.may_merge(*pair)), None)
+        pair = next((pair for _, pair in merges if order.may_merge(*pair)), None)
         if pair is None:
             return blocks
         blocks = _merged(blocks, *pair)
 
 
 def unintrusive(graph: Graph, cost: CostModel) -> Partition:
-    """Merges that stand in nobody's way (Theorem 3), repeated until there is none.
+    """Merges that prevent no other merge (Theorem 3), repeated until there are none.
 
-    A block with one neighbour is merged with it where whatever the block cannot share a kernel with
-    is kept from that neighbour as well, and the merge saves something. Theorem 3 asks for equal
-    sets, which its own example does not have; Bohrium asks for a subset, as here, and pairs that
-    are forbidden themselves count.
+    A block with one neighbour is merged with it if that saves something and the neighbour can
+    already not share a kernel with any block that the first block cannot share one with. Theorem 3
+    requires equal sets of such blocks, which its own example does not have; Bohrium requires a
+    subset, as here, in which directly forbidden pairs count.
     """
-    prices, blocks = Prices(graph, cost), singleton(graph)
+    costs, blocks = BlockCosts(graph, cost), singleton(graph)
     while True:
-        ways = Ways(graph, blocks)
+        order = BlockOrder(graph, blocks)
         pair = next(
             (
                 pair
                 for pair in combinations(blocks, 2)
-                if prices.saving(*pair) > 0
-                and ways.may_merge(*pair)
-                and ways.stands_in_no_way(*pair)
+                if costs.saving(*pair) > 0
+                and order.may_merge(*pair)
+                and order.is_unintrusive(*pair)
             ),
             None,
         )
@@ -198,27 +199,27 @@ def unintrusive(graph: Graph, cost: CostModel) -> Partition:
 
 
 def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None:
-    """The cheapest legal partition; None where more than ``most`` blocks would be looked at."""
+    """The cheapest legal partition; None if more than ``most`` blocks would be examined."""
     count = len(graph.operations)
     needs = [0] * count
     for i, j in graph.before:
         needs[j] |= 1 << i
-    apart = [0] * count
-    for i, j in graph.apart:
-        apart[i] |= 1 << j
-        apart[j] |= 1 << i
-    prices = Prices(graph, cost)
-    best: dict[int, tuple[int, int]] = {0: (0, 0)}  # cost so far, and the set before
-    waiting, looked = {0}, 0
+    fuse_preventing = [0] * count
+    for i, j in graph.fuse_preventing:
+        fuse_preventing[i] |= 1 << j
+        fuse_preventing[j] |= 1 << i
+    costs = BlockCosts(graph, cost)
+    best: dict[int, tuple[int, int]] = {0: (0, 0)}  # by set: the least cost, and the previous set
+    waiting, tried = {0}, 0
     for _ in range(count + 1):
         layer = sorted(waiting, key=lambda done: (done.bit_count(), done))
         waiting = set()
         for done in layer:
-            for block in _blocks_from(done, needs, apart):
-                looked += 1
-                if most is not None and looked > most:
+            for block in _blocks_from(done, needs, fuse_preventing):
+                tried += 1
+                if most is not None and tried > most:
                     return None
-                price = best[done][0] + prices.of(_members(block))
+                price = best[done][0] + costs.of(_members(block))
                 reached = done | block
                 if reached not in best or price < best[reached][0]:
                     best[reached] = (price, done)
@@ -232,8 +233,8 @@ def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None
     return tuple(reversed(blocks))
 
 
-def _blocks_from(done: int, needs: list[int], apart: list[int]) -> Iterator[int]:
-    """Every set of operations that may run together next."""
+def _blocks_from(done: int, needs: list[int], fuse_preventing: list[int]) -> Iterator[int]:
+    """Every set of operations that may be the next block."""
 
     def grow(block: int, barred: int, first: int) -> Iterator[int]:
         for v in range(first, len(needs)):
@@ -241,7 +242,7 @@ def _blocks_from(done: int, needs: list[int], apart: list[int]) -> Iterator[int]
             if (done | block) & bit or barred & bit or needs[v] & ~(done | block):
                 continue
             yield block | bit
-            yield from grow(block | bit, barred | apart[v], v + 1)
+            yield from grow(block | bit, barred | fuse_preventing[v], v + 1)
 
     # Operations are numbered in an order in which they may run, so sets grow upwards.
     yield from grow(0, 0, 0)
@@ -256,8 +257,8 @@ def _merged(blocks: Partition, one: Block, two: Block) -> Partition:
     return tuple(sorted((*(b for b in blocks if b not in (one, two)), joined)))
 
 
-class Prices:
-    """Costs of blocks of one graph, each worked out once."""
+class BlockCosts:
+    """Costs of blocks of one graph, each computed once."""
 
     def __init__(self, graph: Graph, cost: CostModel) -> None:
         self.graph, self.cost = graph, cost
@@ -270,14 +271,14 @@ class Prices:
         return self.known[block]
 
     def saving(self, one: Block, two: Block) -> int:
-        """What a merge saves; 0 where a pair of operations forbids it."""
-        if any((min(u, v), max(u, v)) in self.graph.apart for u in one for v in two):
+        """The cost that a merge saves; 0 where a pair of operations prevents it."""
+        if any((min(u, v), max(u, v)) in self.graph.fuse_preventing for u in one for v in two):
             return 0
         return self.of(one) + self.of(two) - self.of(tuple(sorted(one + two)))
 
 
-class Ways:
-    """Which blocks of a partition wait for which, at once and through others."""
+class BlockOrder:
+    """The order of the blocks of a partition: which block must run after which."""
 
     def __init__(self, graph: Graph, blocks: Partition) -> None:
         self.graph, self.blocks = graph, blocks
@@ -292,9 +293,9 @@ class Ways:
             self.after[b].update(*(self.after[c] for c in self.next[b]))
 
     def may_merge(self, one: Block, two: Block) -> bool:
-        """Lemma 1, of a pair that nothing forbids: no way between them through a third block.
+        """Lemma 1 for a pair that may be fused: no path between them through a third block.
 
-        Figure 5 of the paper prints the test the other way round.
+        Figure 5 of the paper prints the opposite test.
         """
         return not any(
             last in self.after[c]
@@ -303,25 +304,24 @@ class Ways:
             if c != last
         )
 
-    def stands_in_no_way(self, one: Block, two: Block) -> bool:
-        """A block with this one neighbour loses nothing by joining it."""
-        for block, other in ((one, two), (two, one)):
-            if self._neighbours(block) == {other} and self._kept_from(block) <= self._kept_from(
-                other
-            ):
-                return True
-        return False
+    def is_unintrusive(self, one: Block, two: Block) -> bool:
+        """True where merging two blocks prevents no other merge."""
+        return any(
+            self._neighbours(block) == {other}
+            and self._incompatible(block) <= self._incompatible(other)
+            for block, other in ((one, two), (two, one))
+        )
 
     def _neighbours(self, block: Block) -> set[Block]:
-        """Blocks before and behind, with no other one in between."""
+        """Blocks before and after, with no other block in between."""
         before = {b for b in self.blocks if block in self.after[b]}
-        found = {b for b in before if not self.after[b] & before}
-        behind = self.after[block]
-        return found | {b for b in behind if not any(b in self.after[c] for c in behind)}
+        last = {b for b in before if not self.after[b] & before}
+        after = self.after[block]
+        return last | {b for b in after if not any(b in self.after[c] for c in after)}
 
-    def _kept_from(self, block: Block) -> set[Block]:
-        """Blocks that can never join: forbidden, or beyond a forbidden pair on the way to them."""
-        found = {b for b in self.blocks if b != block and self._forbidden(b, block)}
+    def _incompatible(self, block: Block) -> set[Block]:
+        """Blocks that can never join: forbidden, or only reached through a forbidden pair."""
+        incompatible = {b for b in self.blocks if b != block and self._forbidden(b, block)}
         before = {b: {c for c in self.blocks if b in self.next[c]} for b in self.blocks}
         for order, ahead in ((self.order, self.next), (tuple(reversed(self.order)), before)):
             barred: dict[Block, bool] = {block: False}
@@ -330,8 +330,8 @@ class Ways:
                     for c in ahead[b]:
                         walled = barred[b] or self._forbidden(b, c)
                         barred[c] = barred.get(c, False) or walled
-            found |= {b for b, wall in barred.items() if wall}
-        return found
+            incompatible |= {b for b, wall in barred.items() if wall}
+        return incompatible
 
     def _forbidden(self, one: Block, two: Block) -> bool:
-        return any((min(u, v), max(u, v)) in self.graph.apart for u in one for v in two)
+        return any((min(u, v), max(u, v)) in self.graph.fuse_preventing for u in one for v in two)

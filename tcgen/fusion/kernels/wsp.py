@@ -1,8 +1,8 @@
-"""The Weighted Subroutine Partition problem: operations, what may share a kernel, what that costs.
+"""The Weighted Subroutine Partition (WSP) problem: operations, legal partitions and their cost.
 
-After Kristensen et al., Fusion of Array Operations at Runtime (2016): Definitions 1 to 21. Where
+Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. Where
 the text leaves a choice, the docstrings say what is chosen here.
-:mod:`tcgen.fusion.kernels.partition` searches.
+:mod:`tcgen.fusion.kernels.partition` solves the problem.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Partition: TypeAlias = tuple[Block, ...]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A part of an array as an operation walks it.
+    """A part of an array as an operation uses it.
 
     Attributes:
         base: name of the array.
         ranges: first element and end on each axis.
-        order: which loop walks each axis; () where that is the same for all views of the base.
+        order: the loop of each axis; () where it is the same for all views of the base.
         weight: of an element, for example its bytes.
     """
 
@@ -43,7 +43,7 @@ class View:
         return self.weight * prod(end - start for start, end in self.ranges)
 
     def disjoint(self, other: View) -> bool:
-        """No element belongs to both."""
+        """True if no element belongs to both."""
         if self.base != other.base:
             return True
         return any(
@@ -57,13 +57,13 @@ class Operation:
     """One array operation (a vertex).
 
     Attributes:
-        name: for people.
+        name: for messages.
         reads: views read.
         writes: views written.
         new: arrays that begin here.
         freed: arrays that end here.
-        kept: arrays whose values somebody sees from here on: never contracted.
-        space: loops; operations of different spaces share no kernel. None goes with any.
+        observed: arrays with values that are used outside from here on; they are not contracted.
+        space: loops; operations of different spaces share no kernel. None shares with all.
     """
 
     name: str
@@ -71,14 +71,14 @@ class Operation:
     writes: tuple[View, ...] = ()
     new: tuple[str, ...] = ()
     freed: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    observed: tuple[str, ...] = ()
     space: Hashable = None
 
     @property
     def arrays(self) -> frozenset[str]:
-        """Everything it touches, by name."""
+        """Names of all arrays that it touches."""
         views = {v.base for v in (*self.reads, *self.writes)}
-        return frozenset(views | {*self.new, *self.freed, *self.kept})
+        return frozenset(views | {*self.new, *self.freed, *self.observed})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,30 +88,30 @@ class Graph:
     Attributes:
         operations: vertices, in an order in which they may run.
         before: pairs (i, j), i < j, of which j must not run before i.
-        apart: pairs (i, j), i < j, that may not share a kernel.
-        seen: arrays that are kept by some operation.
+        fuse_preventing: pairs (i, j), i < j, that may not share a kernel.
+        observed: arrays that some operation hands out.
     """
 
     operations: tuple[Operation, ...]
     before: frozenset[tuple[int, int]]
-    apart: frozenset[tuple[int, int]]
-    seen: frozenset[str]
+    fuse_preventing: frozenset[tuple[int, int]]
+    observed: frozenset[str]
 
 
 def wsp_graph(operations: Iterable[Operation]) -> Graph:
-    """Dependences and forbidden pairs of operations in program order."""
+    """The graph of operations in program order."""
     listed = tuple(operations)
     pairs = list(combinations(range(len(listed)), 2))
     return Graph(
         listed,
         frozenset((i, j) for i, j in pairs if _depends(listed[i], listed[j])),
         frozenset((i, j) for i, j in pairs if not fusible(listed[i], listed[j])),
-        frozenset(name for o in listed for name in o.kept),
+        frozenset(name for o in listed for name in o.observed),
     )
 
 
 def fusible(first: Operation, second: Operation) -> bool:
-    """Definition 12: both can be done element by element together."""
+    """Definition 12: both can be computed together, element by element."""
     spaces = (first.space, second.space)
     if None not in spaces and spaces[0] != spaces[1]:
         return False
@@ -123,10 +123,10 @@ def fusible(first: Operation, second: Operation) -> bool:
 
 
 def _depends(first: Operation, second: Operation) -> bool:
-    """One of them writes, begins, ends or hands over what the other one touches."""
-    if not {*first.new, *first.freed, *first.kept}.isdisjoint(second.arrays):
+    """True if one of them writes, begins, ends or hands out an array that the other touches."""
+    if not {*first.new, *first.freed, *first.observed}.isdisjoint(second.arrays):
         return True
-    if not {*second.new, *second.freed, *second.kept}.isdisjoint(first.arrays):
+    if not {*second.new, *second.freed, *second.observed}.isdisjoint(first.arrays):
         return True
     return any(
         not v.disjoint(w)
@@ -137,42 +137,42 @@ def _depends(first: Operation, second: Operation) -> bool:
 
 
 def is_legal(graph: Graph, partition: Partition) -> bool:
-    """Definition 5: no forbidden pair in a block, and the blocks can run one after the other.
+    """Definition 5: no fuse-preventing pair in a block, and the blocks have an order.
 
-    The formula printed in 5(2) says less: that each block by itself is convex. Two convex blocks
-    may still wait for each other, so the blocks are ordered here.
+    The formula printed in 5(2) only says that each block is convex. Two convex blocks may still
+    wait for each other, so an order of the blocks is required here.
     """
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     if sorted(block_of) != list(range(len(graph.operations))):
         return False
-    if any(block_of[i] == block_of[j] for i, j in graph.apart):
+    if any(block_of[i] == block_of[j] for i, j in graph.fuse_preventing):
         return False
     return len(in_order(graph, partition)) == len(partition)
 
 
 def in_order(graph: Graph, partition: Partition) -> Partition:
-    """Blocks in an order in which they may run; fewer than given where they wait in a circle."""
+    """Blocks in an order in which they may run; those that wait for each other are left out."""
     block_of = {v: n for n, block in enumerate(partition) for v in block}
     waits: dict[int, set[int]] = {n: set() for n in range(len(partition))}
     for i, j in graph.before:
         if block_of[i] != block_of[j]:
             waits[block_of[j]].add(block_of[i])
     order = sorted(waits, key=lambda n: min(partition[n]))
-    found: dict[int, None] = {}
-    while (ready := next((n for n in order if waits[n] <= found.keys()), None)) is not None:
+    done: dict[int, None] = {}
+    while (ready := next((n for n in order if waits[n] <= done.keys()), None)) is not None:
         order.remove(ready)
-        found[ready] = None
-    return tuple(partition[n] for n in found)
+        done[ready] = None
+    return tuple(partition[n] for n in done)
 
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """A cost that adds up over the blocks, plus what no partition changes.
+    """A cost that is a sum over the blocks, plus a constant.
 
     Attributes:
         name: of the model.
-        fixed: what every partition costs.
-        block: what a block adds; it may be negative where the model counts savings.
+        fixed: the constant.
+        block: the cost of a block, negative where the model counts savings.
     """
 
     name: str
@@ -189,14 +189,14 @@ def _nothing(graph: Graph) -> int:  # noqa: ARG001  (as every ``fixed``)
 
 
 def _inside(graph: Graph, block: Block) -> tuple[set[str], set[str]]:
-    """Arrays that begin in a block, and those that end in it and that nobody sees."""
+    """Arrays that begin in a block, and those that end in it and are not observed."""
     operations = [graph.operations[v] for v in block]
     new = {n for o in operations for n in o.new}
-    return new, {n for o in operations for n in o.freed if n not in graph.seen}
+    return new, {n for o in operations for n in o.freed if n not in graph.observed}
 
 
 def _accesses(graph: Graph, block: Block) -> int:
-    """Definition 13 to the letter: what is read and did not begin here, and what is written."""
+    """Definition 13 to the letter: reads of arrays that did not begin here, and writes."""
     new, freed = _inside(graph, block)
     operations = [graph.operations[v] for v in block]
     reads = {v for o in operations for v in o.reads if v.base not in new}
@@ -205,7 +205,7 @@ def _accesses(graph: Graph, block: Block) -> int:
 
 
 def _traffic(graph: Graph, block: Block) -> int:
-    """What passes memory: reads before the block wrote the same view, writes that outlive it."""
+    """Memory traffic: reads of views the block has not written, writes that outlive the block."""
     new, freed = _inside(graph, block)
     reads: set[View] = set()
     writes: set[View] = set()
@@ -220,13 +220,13 @@ def _begun(graph: Graph) -> int:
 
 
 def _uncontracted(graph: Graph, block: Block) -> int:
-    """Definition 19: one less for each array that begins and ends inside."""
+    """Definition 19: minus one for each array that begins and ends inside."""
     new, freed = _inside(graph, block)
     return -len(new & freed)
 
 
 def _shared(graph: Graph, i: int, j: int) -> int:
-    """Accesses that two operations have in common, seen from both sides."""
+    """Accesses that two operations have in common, counted from both sides."""
     first, second = graph.operations[i], graph.operations[j]
     return len(_external(first) & _views(second)) + len(_external(second) & _views(first))
 
@@ -274,8 +274,8 @@ COST_MODELS: Mapping[str, CostModel] = {
 }
 """Cost models by name.
 
-- ``bytes``: what passes memory; the weight of the views decides the unit.
-- ``accesses``: Definition 13 to the letter, which counts a read of what the block itself wrote.
+- ``bytes``: memory traffic, in the unit of the views' weight.
+- ``accesses``: Definition 13 to the letter, which counts a read of a view that the block wrote.
 - ``max-contract``: arrays that do not begin and end in one block (Definition 19).
 - ``max-locality``: accesses that operations in different blocks have in common (Definition 20 as
   printed, which counts a pair of operations from both sides).
@@ -289,9 +289,9 @@ def program_operations(
 ) -> tuple[Operation, ...]:
     """Steps of a formula sequence as operations, and the end of each intermediate.
 
-    A step walks the loops of its result. Left to themselves are sums of products, since a matrix
-    product is not done element by element, steps that read generated inputs, which come in tiles,
-    numbers, and results that are a slice of an array.
+    The space of a step is that of its result. Some steps share no kernel: matrix products, which
+    are not computed element by element; steps that read generated inputs, which come in tiles;
+    scalars; and results that are a slice of an array.
 
     Args:
         program: a formula sequence.
@@ -315,7 +315,7 @@ def program_operations(
                 (*reads, *writes) if step.accumulate else reads,
                 writes,
                 (array.name,) if temp and not step.accumulate else (),
-                kept=() if temp else (array.name,),
+                observed=() if temp else (array.name,),
                 space=("alone", step.id) if alone else (step.phase, spaces),
             )
         )
@@ -332,6 +332,6 @@ def _view(ref: Ref, step: Step, extents: Mapping[str, int], dtype: str) -> View:
         ranges.append((start, start + extent_of(index.space, extents)))
     inner = len(step.out.indices)
     order = tuple(loops.index(i) for i in ref.indices)
-    # A summed index is a loop of this step alone: no other step walks the axis with it.
+    # A summed index is a loop of this step alone.
     own = tuple(n if n < inner else -1 - step.id * len(loops) - n for n in order)
     return View(ref.tensor.name, tuple(ranges), own, element_bytes(ref.tensor, dtype))

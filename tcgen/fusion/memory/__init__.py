@@ -1,7 +1,7 @@
-"""Objectives ``memory`` and ``peak``.
+"""Objectives ``memory`` and ``peak``: the fewest elements in all, the fewest bytes at one time.
 
-``objective`` asks ``tree_prefixes`` and ``tree_peak`` (by ``tree_fusions`` and ``profiles``) for
-trees, ``exact`` for what a
-solver can prove, ``large_programs`` (with ``coarse``) and ``descent`` (by ``body_order``) for the
-rest.
+``objective`` chooses among the searches. On trees ``tree_prefixes`` and ``tree_peak``, with the
+tables of ``tree_fusions``, are exact by dynamic programming. ``exact`` solves CP-SAT models of
+other programs. For those that are too large, ``large_programs`` combines models of some of the
+arrays with ``descent``, a local search whose bodies ``body_order`` orders.
 """

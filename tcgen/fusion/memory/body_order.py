@@ -1,6 +1,6 @@
-"""The order of a body: its statements and inner loops so that little lives at one time.
+"""The order of the statements and inner loops of a body, for a small peak.
 
-Two greedy orders, one from the front and one from the back; the better one is kept.
+A greedy order is built from the front and another one from the back; the better one counts.
 """
 
 from __future__ import annotations
@@ -12,21 +12,29 @@ from ..sharing.dependences import bits_of, mask_of
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A statement or a loop in a body: its statements, those that come next, and its own peak."""
+    """A statement or an inner loop of a body.
+
+    Attributes:
+        nodes: a bit for each of its statements.
+        next: a bit for each statement that must run right after one of them.
+        peak: of the arrays that are live inside it alone.
+        order: of its statements.
+        live: numbers of the arrays inside it that are live at its peak.
+    """
 
     nodes: int
     next: int
     peak: int
     order: tuple[int, ...]
-    alive: tuple[int, ...]
+    live: tuple[int, ...]
 
 
 def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | None:
-    """A body whose items are in an order of little peak; None where they need each other.
+    """The body as one item, in an order with a small peak; None where its items need each other.
 
     Args:
         items: of the body.
-        arrays: that live in it: bytes, users and number of each.
+        arrays: that belong to the body: bytes, users (a bit for each) and number of each.
     """
     nodes = following = 0
     owner: dict[int, int] = {}
@@ -34,11 +42,11 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
         nodes |= item.nodes
         following |= item.next
         owner |= dict.fromkeys(bits_of(item.nodes), n)
-    needs, needed = [0] * len(items), [0] * len(items)
+    predecessors, successors = [0] * len(items), [0] * len(items)
     for n, item in enumerate(items):
         for node in bits_of(item.next & nodes & ~item.nodes):
-            needs[owner[node]] |= 1 << n
-            needed[n] |= 1 << owner[node]
+            predecessors[owner[node]] |= 1 << n
+            successors[n] |= 1 << owner[node]
     uses: list[list[int]] = [[] for _ in items]
     users = []
     for a, (_, touching, _) in enumerate(arrays):
@@ -49,23 +57,24 @@ def scheduled(items: list[Item], arrays: list[tuple[int, int, int]]) -> Item | N
     held = [size for size, _, _ in arrays]
     peaks = [item.peak for item in items]
     best = None
-    for first, then, reverse in ((needs, needed, False), (needed, needs, True)):
+    forward, backward = (predecessors, successors), (successors, predecessors)
+    for (first, then), reverse in ((forward, False), (backward, True)):
         order = _greedy(first, then, uses, users, held, peaks)
         if order is None:
             return None
         order = order[::-1] if reverse else order
-        found = (*_peak(order, uses, users, held, peaks), order)
-        if best is None or found[0] < best[0]:
-            best = found
+        trial = (*_peak(order, uses, users, held, peaks), order)
+        if best is None or trial[0] < best[0]:
+            best = trial
     assert best is not None
-    peak, at, alive, order = best
-    inner = items[at].alive if items else ()
+    peak, at, live, order = best
+    inner = items[at].live if items else ()
     return Item(
         nodes,
         following,
         peak,
         tuple(u for n in order for u in items[n].order),
-        (*inner, *(arrays[a][2] for a in alive)),
+        (*inner, *(arrays[a][2] for a in live)),
     )
 
 
@@ -77,14 +86,14 @@ def _greedy(
     held: list[int],
     peaks: list[int],
 ) -> list[int] | None:
-    """One ready item after the other: one that frees most, else one that takes least."""
-    done, live = 0, [False] * len(held)
+    """An order that always continues with the ready item that frees most, or else takes least."""
+    done, is_live = 0, [False] * len(held)
     order: list[int] = []
 
     def rank(n: int) -> tuple[bool, int, int, int]:
         new = gone = 0
         for a in uses[n]:
-            if not live[a]:
+            if not is_live[a]:
                 new += held[a]
             if not users[a] & ~done & ~(1 << n):
                 gone += held[a]
@@ -99,7 +108,7 @@ def _greedy(
         done |= 1 << n
         changed = 0
         for a in uses[n]:
-            live[a] = bool(users[a] & ~done)
+            is_live[a] = bool(users[a] & ~done)
             changed |= users[a]
         for m in bits_of(changed & ~done):
             if m in ready:
@@ -117,14 +126,14 @@ def _peak(
     held: list[int],
     peaks: list[int],
 ) -> tuple[int, int, list[int]]:
-    """The peak of an order, the item at which it is, and what lives there."""
-    done, live = 0, set[int]()
+    """The peak of an order, the item at which it occurs, and the arrays that are live there."""
+    done, is_live = 0, set[int]()
     best: tuple[int, int, list[int]] = (-1, 0, [])
     for n in order:
-        live.update(uses[n])
-        now = sum(held[a] for a in live) + peaks[n]
+        is_live.update(uses[n])
+        now = sum(held[a] for a in is_live) + peaks[n]
         if now > best[0]:
-            best = (now, n, sorted(live))
+            best = (now, n, sorted(is_live))
         done |= 1 << n
-        live.difference_update([a for a in uses[n] if not users[a] & ~done])
+        is_live.difference_update([a for a in uses[n] if not users[a] & ~done])
     return best if order else (0, 0, [])

@@ -1,9 +1,9 @@
-"""Small peaks without a solver: one more contracted axis at a time, where the peak is.
+"""Small peaks without a solver: a local search that contracts one more axis at the peak at a time.
 
-A choice of contracted axes says which walks are one loop, and what else must be in it. Then the
-body of every loop is put in an order that keeps little alive. Of the arrays that live at the peak
-one is contracted further, alone or with all that the same loop can contract; whatever stands
-against it is given up, and the best such change is kept. Nothing is proven here.
+A choice of contracted axes determines the loops and their members, and the body of every loop is
+then ordered for a small peak. A step contracts one more axis of an array that is live at the peak,
+alone or together with all axes that the same loop can contract, and gives up the axes that
+contradict it. The best such step is taken. This search proves no bound.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from dataclasses import dataclass
 from ...ir.tensor import Role
 from ...thresholds.fusion import DescentThresholds
 from ..sharing.array_sizes import tables_of
-from ..sharing.candidates import Arrangement, Sharing, rivals
+from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from ..sharing.dependences import Walk, bits_of, mask_of
 from .body_order import Item, scheduled
 
 Axis = tuple[int, int]  # (position among the instances, axis)
 
-Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, walks)
+Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, members)
 
 
 @dataclass(frozen=True, slots=True)
-class Nested:
-    """Loops, an order of all statements, and the peak.
+class NestedLoops:
+    """Loops, an order of all statements, and their memory.
 
     Attributes:
-        chosen: axes that were asked for, most wanted first.
+        chosen: contracted axes that were asked for, those of highest priority first.
         loops: outer before inner.
         order: of the statements.
         peak: in units of the weights.
-        static: all arrays together.
-        alive: instances that live at the peak, the largest first.
-        held: what each of them takes.
+        static: size of all arrays together.
+        live: instances that are live at the peak, the largest first.
+        held: the size of each of them.
     """
 
     chosen: tuple[Axis, ...]
@@ -42,27 +42,27 @@ class Nested:
     order: tuple[int, ...]
     peak: int
     static: int
-    alive: tuple[int, ...]
+    live: tuple[int, ...]
     held: tuple[int, ...]
 
     @property
     def cost(self) -> tuple[int, int]:
-        """What is made less: a smaller sum at the same peak lets the next change lower the peak."""
+        """The objective: at equal peaks, a smaller sum helps the next step to lower the peak."""
         return self.peak, self.static
 
     @property
     def arrangement(self) -> Arrangement:
-        """What the solver and the plan start from."""
-        walks = (tuple(sorted(w, key=_named)) for _, w in self.loops)
-        return Arrangement(tuple(walks), self.order)
+        """The loops and the order, for a solver to start from or for a plan."""
+        uses = (tuple(sorted(members, key=_sort_key)) for _, members in self.loops)
+        return Arrangement(tuple(uses), self.order)
 
 
 class Descent:
-    """The search of one program."""
+    """The local search of one program."""
 
     def __init__(
         self,
-        found: Sharing,
+        candidates: Sharing,
         weights: Mapping[int, int],
         extents: Mapping[str, int],
         thresholds: DescentThresholds,
@@ -70,47 +70,49 @@ class Descent:
         """Prepare tables.
 
         Args:
-            found: what the program allows.
-            weights: by position in ``found.instances``, what one element counts.
+            candidates: of the program.
+            weights: by position in ``candidates.instances``, of one element.
             extents: of the base spaces.
-            thresholds: which arrays are contracted, and when the descent ends.
+            thresholds: which arrays are contracted, and when the search ends.
         """
-        self.found, self.thresholds = found, thresholds
-        self.tables = {n: dict(t) for n, t in tables_of(found, weights, extents, {}).items()}
+        self.candidates, self.thresholds = candidates, thresholds
+        self.tables = {n: dict(t) for n, t in tables_of(candidates, weights, extents, {}).items()}
         self.members: dict[Axis, tuple[Walk, ...]] = {
-            (n, axis): walks
-            for n, i in enumerate(found.instances)
+            (n, axis): uses
+            for n, i in enumerate(candidates.instances)
             if i.array.role is not Role.OUTPUT
-            for axis, walks in i.axes
+            for axis, uses in i.axes
         }
         self.users = {
-            n: mask_of((*found.instances[n].producers, *found.instances[n].consumers))
+            n: mask_of((*candidates.instances[n].producers, *candidates.instances[n].consumers))
             for n in self.tables
         }
-        self.kept = sum(t[()] for n, t in self.tables.items() if found.instances[n].kept)
-        self.rivals = rivals(found)
-        self.group = {w: g for g in found.walks for w in g}
+        self.persistent = sum(
+            t[()] for n, t in self.tables.items() if candidates.instances[n].persistent
+        )
+        self.exclusive = exclusive_uses(candidates)
+        self.group = {w: g for g in candidates.groups for w in g}
         self.grown: dict[Axis, tuple[Axis, ...]] = {}
         self.joins: dict[tuple[tuple[Loop, ...], Axis], tuple[Loop, ...] | None] = {}
         self.known: dict[frozenset[Walk], frozenset[Walk] | None] = {}
 
     def improve(
-        self, start: Nested, tries: int, at_least: int = 0, kept: tuple[Axis, ...] = ()
-    ) -> Nested:
-        """Less and less peak, as long as one more axis helps, or one more loop.
+        self, start: NestedLoops, trials: int, at_least: int = 0, fixed: tuple[Axis, ...] = ()
+    ) -> NestedLoops:
+        """Lower the peak as long as one more axis, or one more loop, helps.
 
         Args:
             start: where to begin.
-            tries: most arrangements to look at.
+            trials: most arrangements to look at.
             at_least: a peak that is low enough.
-            kept: axes that are never given up.
+            fixed: axes that are never given up.
         """
         best, ends = start, self.thresholds
-        while best.peak > at_least and tries > 0:
+        while best.peak > at_least and trials > 0:
             better = None
             ignored = int((best.peak - at_least) * ends.ignored_excess)
-            for wanted in self._moves(best, kept, ignored):
-                tries -= 1
+            for wanted in self._moves(best, fixed, ignored):
+                trials -= 1
                 trial = self.nested(wanted)
                 if trial is not None and trial.cost < (better or best).cost:
                     better = trial
@@ -124,8 +126,8 @@ class Descent:
                 break
         return best
 
-    def shrink(self, start: Nested) -> Nested:
-        """Less of all arrays together: every axis that is whole is tried, largest arrays first."""
+    def shrink(self, start: NestedLoops) -> NestedLoops:
+        """Reduce the size of all arrays together: contract every axis, largest arrays first."""
         best = start
         for axis in sorted(self.members, key=lambda a: (-self.tables[a[0]][()], a)):
             if axis in best.chosen:
@@ -136,45 +138,47 @@ class Descent:
                     best = trial
         return best
 
-    def _moves(self, now: Nested, kept: tuple[Axis, ...], least: int) -> Iterator[tuple[Axis, ...]]:
-        """Axes to ask for: one more of an array that lives at the peak, or all of a loop.
+    def _moves(
+        self, now: NestedLoops, fixed: tuple[Axis, ...], least: int
+    ) -> Iterator[tuple[Axis, ...]]:
+        """Axes to ask for: one more of an array that is live at the peak, or all axes of a loop.
 
-        A loop that contracts many arrays comes first of all, so that others are given up, or last.
+        The axes of a loop get the highest priority, so that other axes are given up, or the lowest.
         """
-        free = [axis for axis in now.chosen if axis not in kept]
-        for n in (n for n, size in zip(now.alive, now.held, strict=True) if size >= least):
+        free = [axis for axis in now.chosen if axis not in fixed]
+        for n in (n for n, size in zip(now.live, now.held, strict=True) if size >= least):
             for axis in (a for a in self.members if a[0] == n and a not in now.chosen):
-                yield (*kept, axis, *free)
+                yield (*fixed, axis, *free)
                 loop = self._grown(axis)
                 if len(loop) > 1:
-                    yield tuple(dict.fromkeys((*kept, *loop, *free)))
+                    yield tuple(dict.fromkeys((*fixed, *loop, *free)))
                     yield tuple(dict.fromkeys((*now.chosen, *loop)))
 
     def _grown(self, seed: Axis) -> tuple[Axis, ...]:
-        """All axes that one loop can contract together: from one outwards, largest arrays first."""
+        """All axes that one loop can contract: grown from one axis, largest arrays first."""
         if seed not in self.grown:
-            loop = self._forced(frozenset(self.members[seed]))
-            found, left = [seed], {a for a in self.members if a != seed}
+            loop = self._closure(frozenset(self.members[seed]))
+            together, left = [seed], {a for a in self.members if a != seed}
             while loop is not None:
                 met = [a for a in left if not loop.isdisjoint(self.members[a])]
                 if not met:
                     break
                 axis = min(met, key=lambda a: (-self.tables[a[0]][()], a))
                 left.remove(axis)
-                more = self._forced(loop.union(self.members[axis]))
+                more = self._closure(loop.union(self.members[axis]))
                 if more is not None:
                     loop = more
-                    found.append(axis)
-            self.grown[seed] = tuple(found) if loop is not None else ()
+                    together.append(axis)
+            self.grown[seed] = tuple(together) if loop is not None else ()
         return self.grown[seed]
 
-    def of(self, arrangement: Arrangement) -> Nested | None:
-        """The axes that an arrangement contracts, as far as there is an order in which they are."""
+    def from_arrangement(self, arrangement: Arrangement) -> NestedLoops | None:
+        """The axes that an arrangement contracts, as many as have a common order; None without."""
         loop = {w: n for n, members in enumerate(arrangement.loops) for w in members}
         axes = [
             a
-            for a, walks in self.members.items()
-            if walks[0] in loop and len({loop.get(w) for w in walks}) == 1
+            for a, uses in self.members.items()
+            if uses[0] in loop and len({loop.get(w) for w in uses}) == 1
         ]
         axes.sort(key=lambda a: -self.tables[a[0]][()])
         every = self.nested(axes)
@@ -186,8 +190,8 @@ class Descent:
             best = best if more is None else more
         return best
 
-    def nested(self, wanted: Iterable[Axis]) -> Nested | None:
-        """As many of the wanted axes as go together; None where the first ones have no order."""
+    def nested(self, wanted: Iterable[Axis]) -> NestedLoops | None:
+        """Contract the wanted axes in turn, skipping contradictions; None if there is no order."""
         loops: tuple[Loop, ...] = ()
         chosen: list[Axis] = []
         for axis in wanted:
@@ -200,14 +204,14 @@ class Descent:
                 chosen.append(axis)
         return self._ordered(tuple(chosen), loops)
 
-    def _joined(self, loops: tuple[Loop, ...], walks: tuple[Walk, ...]) -> tuple[Loop, ...] | None:
-        """The loops when these walks are one; None where that cannot be."""
-        own = frozenset(walks)
+    def _joined(self, loops: tuple[Loop, ...], uses: tuple[Walk, ...]) -> tuple[Loop, ...] | None:
+        """The loops when these loop uses share one; None where that is illegal."""
+        own = frozenset(uses)
         if any(own <= members for _, members in loops):
             return loops
         while True:
             met = [members for _, members in loops if not members.isdisjoint(own)]
-            grown = self._forced(own.union(*met))
+            grown = self._closure(own.union(*met))
             if grown is None:
                 return None
             if grown == own:
@@ -220,38 +224,38 @@ class Descent:
                 return None
         return (*rest, (nodes, own))
 
-    def _forced(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
-        """Members of a loop that holds these walks: what must run between two members is one too.
+    def _closure(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
+        """The members of the smallest loop with these loop uses; None where none is legal.
 
-        A statement between them that shares no array with a member may walk it with any index.
+        A statement between two members that shares no array with them may use any of its indices.
         """
         if start not in self.known:
-            needs, walks = self.found.needs, tuple(sorted(start, key=_named))
-            bound = needs.forced(walks)
+            dependences, uses = self.candidates.dependences, tuple(sorted(start, key=_sort_key))
+            bound = dependences.closure(uses)
             grown = None if bound is None else frozenset(bound.items())
             if bound is not None:
-                more = needs.between(bound) - bound.keys()
+                more = dependences.between(bound) - bound.keys()
                 if more:
-                    node, group = min(more), self.group[walks[0]]
-                    own = sorted((w for w in group if w[0] == node), key=_named)
-                    trials = (self._forced(frozenset((*bound.items(), w))) for w in own)
+                    node, group = min(more), self.group[uses[0]]
+                    own = sorted((w for w in group if w[0] == node), key=_sort_key)
+                    trials = (self._closure(frozenset((*bound.items(), w))) for w in own)
                     grown = next((t for t in trials if t is not None), None)
             self.known[start] = grown
         return self.known[start]
 
-    def _ordered(self, chosen: tuple[Axis, ...], loops: tuple[Loop, ...]) -> Nested | None:
-        """Every body in an order of little peak."""
+    def _ordered(self, chosen: tuple[Axis, ...], loops: tuple[Loop, ...]) -> NestedLoops | None:
+        """The loops with every body in an order of small peak."""
         outer = tuple(sorted(loops, key=lambda o: -o[0].bit_count()))
         inside = {w: n for n, (_, members) in enumerate(outer) for w in members}
         owned: dict[int, list[tuple[int, int, int]]] = {}  # (bytes, users, instance) by loop
         for n, table in self.tables.items():
-            instance = self.found.instances[n]
-            if instance.kept:
+            instance = self.candidates.instances[n]
+            if instance.persistent:
                 continue
             axes, home = [], -1
-            for axis, walks in instance.axes:
-                at = inside.get(walks[0])
-                if at is not None and all(inside.get(w) == at for w in walks):
+            for axis, uses in instance.axes:
+                at = inside.get(uses[0])
+                if at is not None and all(inside.get(w) == at for w in uses):
                     axes.append(axis)
                     home = max(home, at)
             held = tuple(axes)
@@ -269,24 +273,24 @@ class Descent:
                         return None
                     items.append(item)
                     free &= ~inner
-            following = self.found.needs.next
+            following = self.candidates.dependences.next
             items += [Item(1 << u, following[u], 0, (u,), ()) for u in bits_of(free)]
             items.sort(key=lambda i: i.nodes & -i.nodes)
             return scheduled(items, owned.get(number, []))
 
-        every = body((1 << len(self.found.graph.nodes)) - 1, -1)
+        every = body((1 << len(self.candidates.graph.nodes)) - 1, -1)
         if every is None:
             return None
-        place = {u: n for n, u in enumerate(every.order)}
-        for (p, c), (q, d) in self.rivals:
-            if place[p] < place[d] and place[q] < place[c]:
-                return None
+        if instances_overlap(self.exclusive, every.order):
+            return None
         size = {n: held for arrays in owned.values() for held, _, n in arrays}
-        alive = tuple(sorted(every.alive, key=lambda n: (-size[n], n)))
-        static = sum(size.values()) + self.kept
-        held = tuple(size[n] for n in alive)
-        return Nested(chosen, outer, every.order, every.peak + self.kept, static, alive, held)
+        live = tuple(sorted(every.live, key=lambda n: (-size[n], n)))
+        static = sum(size.values()) + self.persistent
+        held = tuple(size[n] for n in live)
+        return NestedLoops(
+            chosen, outer, every.order, every.peak + self.persistent, static, live, held
+        )
 
 
-def _named(walk: Walk) -> tuple[int, str, str]:
-    return walk[0], walk[1].name, walk[1].space.name
+def _sort_key(use: Walk) -> tuple[int, str, str]:
+    return use[0], use[1].name, use[1].space.name

@@ -1,4 +1,4 @@
-"""Least memory of a program, exactly: the searches for one order of all statements, or for none."""
+"""Least memory of a program, exactly: searches with or without an order of the statements."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from collections.abc import Callable, Mapping
 
 from ..sharing.candidates import Arrangement, Sharing, independent, unmodelled, without_order
 from ..sharing.statement_order import Cycle, in_order
-from ..solver.memory_model import Found, FusionModel
+from ..solver.memory_model import FusionModel, SearchResult
 
 
 def solve_exact(
-    found: Sharing,
+    candidates: Sharing,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
-    work: float,
+    seconds: float,
     hint: Arrangement,
     *,
     peak: bool,
     at_least: int = 0,
-) -> Found:
+) -> SearchResult:
     """The arrangement of least static sum, or of least peak.
 
     Args:
-        found: what the program allows.
-        weights: by position in ``found.instances``, what one element counts (1, or its bytes).
+        candidates: of the program.
+        weights: by position in ``candidates.instances``, of one element: 1, or its bytes.
         extents: of the base spaces.
-        work: deterministic seconds.
+        seconds: deterministic.
         hint: an arrangement to start from.
-        peak: count what lives at one time; else everything.
-        at_least: a proven bound on the objective.
+        peak: the objective counts what is live at one time; else all arrays.
+        at_least: a proven lower bound on the objective.
 
     Source: Allam et al., Eq. (6), for the static sum.
 
@@ -36,7 +36,7 @@ def solve_exact(
         PlanError: the solver refuses the model.
     """
     model = FusionModel(
-        found,
+        candidates,
         weights,
         extents,
         hint,
@@ -44,17 +44,27 @@ def solve_exact(
         ordered=True,
         at_least=at_least,
     )
-    return model.solve(work)
+    return model.solve(seconds)
 
 
 def solve_static(
-    found: Sharing, extents: Mapping[str, int], work: float, hint: Arrangement, rounds: int
-) -> Found:
-    """The arrangement of least static sum, in elements; loops first, then an order for them.
+    candidates: Sharing, extents: Mapping[str, int], seconds: float, hint: Arrangement, rounds: int
+) -> SearchResult:
+    """The arrangement of least static sum, in elements: first loops, then an order for them.
 
-    Parts that no statement connects are searched one by one. Loops that have no order are left out,
-    and the search goes on. No arrangement where that comes to no end, or loops of several parts are
-    in each other's way.
+    Parts that have no statement in common are solved one by one. Loops without a common order are
+    forbidden, and the model is solved again.
+
+    Args:
+        candidates: of the program.
+        extents: of the base spaces.
+        seconds: deterministic.
+        hint: an arrangement to start from.
+        rounds: how often loops are forbidden before the search gives up.
+
+    Returns:
+        Without an arrangement where the search gives up, or where loops of several parts contradict
+        each other.
     """
     models = [
         FusionModel(
@@ -64,52 +74,54 @@ def solve_static(
             hint,
             peak=False,
             ordered=False,
-            unmodelled=unmodelled(part, found),
+            unmodelled=unmodelled(part, candidates),
         )
-        for part in independent(without_order(found))
+        for part in independent(without_order(candidates))
     ]
-    best: list[Found] = []
+    best: list[SearchResult] = []
     for model in models:
-        best.append(model.least(work))
-        work = max(0.0, work - model.spent)
+        best.append(model.least(seconds))
+        seconds = max(0.0, seconds - model.spent)
     answers = [b.arrangement for b in best]
 
-    def arranged(again: Callable[[FusionModel, int], Arrangement | None]) -> Arrangement | None:
-        """The answers in one order; ``again`` makes that of a model anew."""
+    def arranged(
+        solve_again: Callable[[FusionModel, int], Arrangement | None],
+    ) -> Arrangement | None:
+        """The answers in one order; ``solve_again`` renews the answer of a model."""
         for _ in range(rounds):
             if None in answers:
                 break
             order = in_order(
-                found, tuple(loop for a in answers if a is not None for loop in a.loops)
+                candidates, tuple(loop for a in answers if a is not None for loop in a.loops)
             )
             if isinstance(order, Arrangement):
                 return order
-            hit = _exclude(models, order)
-            if not hit:
+            changed = _exclude(models, order)
+            if not changed:
                 break
-            for number in hit:
-                answers[number] = again(models[number], number)
+            for number in changed:
+                answers[number] = solve_again(models[number], number)
         return None
 
     def least(model: FusionModel, number: int) -> Arrangement | None:
-        best[number] = model.least(work)
+        best[number] = model.least(seconds)
         return best[number].arrangement
 
     arrangement = arranged(least)
     if arrangement is not None and all(b.proven for b in best):
         for number, model in enumerate(models):
-            model.keep()
-            answers[number] = model.fewest(work / 10) or answers[number]
-        arrangement = arranged(lambda model, _: model.fewest(work / 10)) or arrangement
-    return Found(arrangement, all(b.proven for b in best), sum(b.bound for b in best))
+            model.keep_memory()
+            answers[number] = model.fewest(seconds / 10) or answers[number]
+        arrangement = arranged(lambda model, _: model.fewest(seconds / 10)) or arrangement
+    return SearchResult(arrangement, all(b.proven for b in best), sum(b.bound for b in best))
 
 
 def _exclude(models: list[FusionModel], cycles: tuple[Cycle, ...]) -> list[int]:
-    """Tell the models of the cycles that concern one of them alone; which models they are."""
-    hit: dict[int, None] = {}
+    """Forbid each cycle whose loops belong to one model; the numbers of these models."""
+    changed: dict[int, None] = {}
     for cycle in cycles:
-        loops = [link.walk for link in cycle if link.loop]
+        loops = [link.use for link in cycle if link.loop]
         for number, model in enumerate(models):
-            if all(walk in model.near for walk in loops) and model.exclude(cycle):
-                hit[number] = None
-    return sorted(hit)
+            if all(use in model.partners for use in loops) and model.exclude(cycle):
+                changed[number] = None
+    return sorted(changed)

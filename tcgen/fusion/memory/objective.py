@@ -1,4 +1,4 @@
-"""Objectives ``memory`` and ``peak``: the exact search, its plan, and the arena of the plan."""
+"""Objectives ``memory`` and ``peak``: the choice of a search, its plan, and the plan's arena."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from ..placement.memory import once_elements, peak_of
 from ..placement.nest import Placed, arrangement_of, place_arrangement
 from ..placement.offsets import packed
 from ..placement.plan import build_launches, build_plan, shared_axes
-from ..sharing.candidates import Arrangement, Sharing, sharing
+from ..sharing.candidates import Arrangement, Sharing, fusion_candidates
 from ..sharing.graph import FusionGraph
-from ..solver.loop_constraints import rules
-from ..solver.memory_model import Found
+from ..solver.loop_constraints import constraint_count
+from ..solver.memory_model import SearchResult
 from .descent import Descent
 from .exact import solve_exact, solve_static
 from .large_programs import least_by_parts
@@ -24,25 +24,25 @@ from .tree_peak import least_tree_peak
 
 
 @dataclass(slots=True)
-class _Known:
-    """What the searches of one program have found so far.
+class _Progress:
+    """Results of the searches of one program so far.
 
     Attributes:
-        found: what the program allows.
-        weights: by position in ``found.instances``, what one element counts.
+        candidates: of the program.
+        weights: by position in ``candidates.instances``, of one element.
         extents: of the base spaces.
-        work: deterministic seconds of all searches.
+        seconds: deterministic, of all searches.
         thresholds: of the searches.
         placements: the latest one first.
-        hint: the latest arrangement, from which the next search goes on.
+        hint: the latest arrangement, from which the next search starts.
         bound: proven lower bound.
-        proven: the last search left nothing out, so that the least placement is the least of all.
+        proven: the last search was complete, so that the best placement is optimal.
     """
 
-    found: Sharing
+    candidates: Sharing
     weights: Mapping[int, int]
     extents: Mapping[str, int]
-    work: float
+    seconds: float
     thresholds: FusionThresholds
     placements: list[tuple[Placed, ...]]
     hint: Arrangement
@@ -50,32 +50,37 @@ class _Known:
     proven: bool = True
 
     def take(self, arrangement: Arrangement | None) -> None:
-        """Add what a search has found, if it has."""
+        """Add the arrangement of a search, if it has one."""
         if arrangement is not None:
-            self.placements.insert(0, place_arrangement(self.found, arrangement))
+            self.placements.insert(0, place_arrangement(self.candidates, arrangement))
             self.hint = arrangement
 
-    def by_parts(self) -> Found:
-        """What a search over some of the arrays at a time finds: a bound, and no proof."""
+    def by_parts(self) -> SearchResult:
+        """Search over some of the arrays at a time: a bound, and no proof of optimality."""
         parts = least_by_parts(
-            self.found, self.weights, self.extents, (self.hint,), self.work / 2, self.thresholds
+            self.candidates,
+            self.weights,
+            self.extents,
+            (self.hint,),
+            self.seconds / 2,
+            self.thresholds,
         )
         self.proven, self.bound = False, max(self.bound, parts.bound)
         self.take(parts.arrangement)
         return parts
 
-    def static(self) -> Found:
-        """What the search for the least static sum finds."""
+    def static(self) -> SearchResult:
+        """Search for the least static sum."""
         rounds = self.thresholds.memory.static_rounds
-        return solve_static(self.found, self.extents, self.work / 2, self.hint, rounds)
+        return solve_static(self.candidates, self.extents, self.seconds / 2, self.hint, rounds)
 
     def exactly(self, *, peak: bool) -> None:
-        """What the search over all arrays and the order of all statements finds."""
+        """Search over all arrays and the order of all statements."""
         exact = solve_exact(
-            self.found,
+            self.candidates,
             self.weights,
             self.extents,
-            self.work / 2,
+            self.seconds / 2,
             self.hint,
             peak=peak,
             at_least=self.bound,
@@ -96,7 +101,7 @@ def least_memory(
 
     Args:
         graph: fusion graph of the program.
-        start: a legal placement, the hint, and the answer where the search finds nothing better.
+        start: a legal placement, from which the search starts.
         extents: planning extents.
         options: ``objective``, ``dtype``, ``effort`` and ``thresholds`` are read.
         static_is_least: no placement has a smaller static sum than ``start``.
@@ -104,33 +109,35 @@ def least_memory(
     Raises:
         PlanError: the solver refuses the model.
     """
-    found, dtype, peak = sharing(graph), options.dtype, options.objective == "peak"
+    candidates, dtype, peak = fusion_candidates(graph), options.dtype, options.objective == "peak"
     weights = {
-        n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(found.instances)
+        n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(candidates.instances)
     }
     thresholds = options.thresholds.planner.fusion
-    work, hint = thresholds.memory.seconds * options.effort, arrangement_of(start)
-    known = _Known(found, weights, dict(extents), work, thresholds, [start], hint)
+    seconds, hint = thresholds.memory.seconds * options.effort, arrangement_of(start)
+    progress = _Progress(candidates, weights, dict(extents), seconds, thresholds, [start], hint)
 
     def plan_of(placed: tuple[Placed, ...], *, once: bool = False) -> FusionPlan:
-        axes = shared_axes(found, placed)
+        axes = shared_axes(candidates, placed)
         if once:
             return build_launches(graph, placed, axes, extents, dtype, Solve())
         tile_bytes = thresholds.generated_tile_bytes
         return build_plan(graph, placed, axes, extents, dtype, Solve(), tile_bytes)
 
     def value_of(placed: tuple[Placed, ...]) -> int:
-        """As if every generated input were produced once, where the placement has it."""
+        """The objective if every generated input is produced once, where the placement has it."""
         return least_value(plan_of(placed, once=peak), dtype, peak=peak)
 
     if peak:
-        _search_peak(known, options.effort, tree=not graph.restricted, static=not static_is_least)
+        _search_peak(
+            progress, options.effort, tree=not graph.restricted, static=not static_is_least
+        )
     elif not static_is_least:
-        _search_static(known)
-    values = [value_of(placed) for placed in known.placements]
+        _search_static(progress)
+    values = [value_of(placed) for placed in progress.placements]
     value = min(values)
-    plan = plan_of(known.placements[values.index(value)])
-    bound = value if known.proven else min(known.bound, value)
+    plan = plan_of(progress.placements[values.index(value)])
+    bound = value if progress.proven else min(progress.bound, value)
     solve = Solve(
         options.objective,
         "dag" if graph.restricted else "tree",
@@ -142,53 +149,55 @@ def least_memory(
     return replace(packed(plan, thresholds.offset_seconds) if peak else plan, solve=solve)
 
 
-def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> None:
-    """Least bytes at one time: trees by prefixes, large programs by parts, the rest exactly.
+def _search_peak(progress: _Progress, effort: int, *, tree: bool, static: bool) -> None:
+    """Fewest bytes at one time: trees by prefixes, large programs by parts, others exactly.
 
     Args:
-        known: is added to.
-        effort: multiplies the work on trees.
-        tree: the graph is one.
-        static: the least static sum is still to be found; it is a good start.
+        progress: receives the results.
+        effort: multiplies the steps on trees.
+        tree: the graph is a tree.
+        static: the least static sum is not known yet; its loops are a good start.
     """
-    found, thresholds = known.found, known.thresholds
-    large = rules(found) > thresholds.memory.direct_constraints
+    candidates, thresholds = progress.candidates, progress.thresholds
+    large = constraint_count(candidates) > thresholds.memory.direct_constraints
     if tree:
-        ways = least_tree_peak(
-            found, known.weights, known.extents, known.hint, effort, thresholds.trees
+        tree_peak = least_tree_peak(
+            candidates, progress.weights, progress.extents, progress.hint, effort, thresholds.trees
         )
-        if ways is not None:
-            known.proven, known.bound = ways.proven, ways.bound
-            known.take(ways.arrangement)
-            if ways.arrangement is not None and (ways.proven or large):
+        if tree_peak is not None:
+            progress.proven, progress.bound = tree_peak.proven, tree_peak.bound
+            progress.take(tree_peak.arrangement)
+            if tree_peak.arrangement is not None and (tree_peak.proven or large):
                 return
     if large:
-        parts = known.by_parts()
-        if parts.proven or rules(found) > thresholds.solver_constraints:
+        parts = progress.by_parts()
+        if parts.proven or constraint_count(candidates) > thresholds.solver_constraints:
             return
     elif static:
-        least = known.static()
-        known.proven = least.proven
-        known.take(least.arrangement)
-    known.exactly(peak=True)
+        least = progress.static()
+        progress.proven = least.proven
+        progress.take(least.arrangement)
+    progress.exactly(peak=True)
 
 
-def _search_static(known: _Known) -> None:
-    """Fewest elements in all: loops first, and an order for them where there is one."""
-    if rules(known.found) > known.thresholds.memory.static_constraints:
-        # The solver comes to no end here. All arrays together take no less than those of one time.
-        parts = known.by_parts()
+def _search_static(progress: _Progress) -> None:
+    """Fewest elements in all: first loops, then an order for them."""
+    if constraint_count(progress.candidates) > progress.thresholds.memory.static_constraints:
+        # Too large for the solver. The sum of all arrays is at least the peak.
+        parts = progress.by_parts()
         if parts.arrangement is not None:
-            descent = Descent(known.found, known.weights, known.extents, known.thresholds.descent)
-            small = descent.of(parts.arrangement)
-            known.take(None if small is None else descent.shrink(small).arrangement)
+            descent = Descent(
+                progress.candidates, progress.weights, progress.extents, progress.thresholds.descent
+            )
+            small = descent.from_arrangement(parts.arrangement)
+            progress.take(None if small is None else descent.shrink(small).arrangement)
         return
-    # The least sum is soon found without an order; if there is one, it is the answer.
-    least = known.static()
-    known.proven, known.bound = least.proven, least.bound
-    known.take(least.arrangement)
+    # Without an order the least sum is quick to find; if its loops have one, it is optimal.
+    least = progress.static()
+    progress.proven, progress.bound = least.proven, least.bound
+    progress.take(least.arrangement)
     if least.arrangement is None:
-        known.exactly(peak=False)
+        progress.exactly(peak=False)
 
 
 def least_value(plan: FusionPlan, dtype: str, *, peak: bool) -> int:

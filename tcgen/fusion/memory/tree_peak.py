@@ -1,7 +1,7 @@
-"""Least peak of a tree: ordered prefixes of loops, and the best order in every body.
+"""Least peak of a tree: ordered prefixes of loops, and the best order of every body.
 
-The least peak of rounded sizes is a bound for that of the true ones, and its loops are a candidate,
-for which the best order of all statements is known. Grains get finer until the two meet.
+The least peak of rounded sizes is a lower bound on that of the true sizes. Its loops, with the best
+order of all statements, give an upper bound. The rounding becomes finer until the two meet.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ...thresholds.fusion import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing, rivals
+from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from ..sharing.graph import phase_of
-from ..solver.memory_model import Found
+from ..solver.memory_model import SearchResult
 from .tree_fusions import (
     Branch,
     Profile,
-    Ways,
-    WorkSpent,
+    StepsSpent,
+    TreeFusions,
     end_of,
     merged,
     peak_of,
@@ -35,98 +35,98 @@ Prefixes = Mapping[int, Order]  # by the producer of the array
 
 
 def least_tree_peak(
-    found: Sharing,
+    candidates: Sharing,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     start: Arrangement,
     effort: int,
     thresholds: TreeThresholds,
-) -> Found | None:
-    """The least peak of a tree, or a bound and a good arrangement; None where it is no tree.
+) -> SearchResult | None:
+    """The least peak of a tree, or a bound and a good arrangement; None for other programs.
 
     Args:
-        found: what the program allows.
-        weights: by position in ``found.instances``, bytes of one element.
+        candidates: of the program.
+        weights: by position in ``candidates.instances``, bytes of one element.
         extents: of the base spaces.
         start: loops to begin with.
-        effort: multiplies the work.
+        effort: multiplies the steps of the search.
         thresholds: of the search.
     """
-    branches = _branches(found, weights, extents)
+    branches = _branches(candidates, weights, extents)
     if branches is None:
         return None
-    prefixes = _started(found, branches, start)
-    order, peak = _ordered(found, branches, prefixes)
-    bound, work = least_peak(found, weights, extents, {}), thresholds.steps * effort
+    prefixes = _started(candidates, branches, start)
+    order, peak = _ordered(candidates, branches, prefixes)
+    bound, steps = least_peak(candidates, weights, extents, {}), thresholds.steps * effort
     unit = gcd(*(b.bytes(tuple(b.extents)) for b in branches.values()))
     parts = thresholds.first_parts
     while bound < peak:
         grain, before = max(unit, peak // parts), peak
-        ways = Ways(branches, grain, peak - 1, work)
+        tables = TreeFusions(branches, grain, peak - 1, steps)
         try:
-            least, now = _rounded(ways, _roots(found, branches), peak)
-        except WorkSpent:
+            least, now = _rounded(tables, _roots(candidates, branches), peak)
+        except StepsSpent:
             break
-        work, bound = ways.work, max(bound, least)
+        steps, bound = tables.steps, max(bound, least)
         if now is not None:
-            order_now, peak_now = _ordered(found, branches, now)
+            order_now, peak_now = _ordered(candidates, branches, now)
             if peak_now < peak:
                 prefixes, order, peak = now, order_now, peak_now
         if grain == unit:
             break
         if peak > before * thresholds.repeat_below:
             parts *= thresholds.more_parts
-    arrangement = _arrangement(found, prefixes, order)
-    return Found(arrangement, arrangement is not None and bound >= peak, min(bound, peak))
+    arrangement = _arrangement(candidates, prefixes, order)
+    return SearchResult(arrangement, arrangement is not None and bound >= peak, min(bound, peak))
 
 
 def _branches(
-    found: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
+    candidates: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
 ) -> dict[int, Branch] | None:
-    """All arrays that are held; None where one has not one producer and one consumer."""
-    edges = {e.producer: e for e in found.graph.edges}
+    """All arrays that are held; None unless each has exactly one producer and one consumer."""
+    edges = {e.producer: e for e in candidates.graph.edges}
     branches: dict[int, Branch] = {}
-    for n, instance in enumerate(found.instances):
+    for n, instance in enumerate(candidates.instances):
         array = instance.array
         if not array.is_held:
             continue
-        if instance.kept or not len(instance.producers) == len(instance.consumers) == 1:
+        if instance.persistent or not len(instance.producers) == len(instance.consumers) == 1:
             return None
         maker, reader = instance.producers[0], instance.consumers[0]
         edge = edges.get(maker)
         if edge is None and array.rank:
             return None
-        candidates = () if edge is None else edge.candidates
-        sizes = {c.loop: extent_of(array.spaces[c.axis], extents) for c in candidates}
+        axes = () if edge is None else edge.candidates
+        sizes = {c.loop: extent_of(array.spaces[c.axis], extents) for c in axes}
         branches[maker] = Branch(maker, reader, weights[n] * whole_elements(array, extents), sizes)
     return branches
 
 
-def _started(found: Sharing, branches: Mapping[int, Branch], start: Arrangement) -> Prefixes:
-    """The prefixes of an arrangement: the loop of more statements is outside."""
-    inside = {walk: n for n, walks in enumerate(start.loops) for walk in walks}
+def _started(candidates: Sharing, branches: Mapping[int, Branch], start: Arrangement) -> Prefixes:
+    """The prefixes of an arrangement; a loop with more statements is outside."""
+    inside = {use: n for n, uses in enumerate(start.loops) for use in uses}
     prefixes: dict[int, Order] = dict.fromkeys(branches, ())
-    for edge in found.graph.edges:
+    for edge in candidates.graph.edges:
         shared = []
         for c in edge.candidates:
-            number = inside.get((edge.producer, c.made))
-            if number is not None and number == inside.get((edge.consumer, c.read)):
+            number = inside.get((edge.producer, c.producer_index))
+            if number is not None and number == inside.get((edge.consumer, c.consumer_index)):
                 shared.append((-len(start.loops[number]), number, c.loop))
         prefixes[edge.producer] = tuple(loop for _, _, loop in sorted(shared))
     return prefixes
 
 
-def _roots(found: Sharing, branches: Mapping[int, Branch]) -> list[int]:
+def _roots(candidates: Sharing, branches: Mapping[int, Branch]) -> list[int]:
     """Last statements of the trees, in an order in which the trees can run."""
-    nodes = (n.id for n in found.graph.nodes if n.id not in branches)
-    return sorted(nodes, key=lambda n: (phase_of(found.graph, n) is Phase.VOLATILE, n))
+    nodes = (n.id for n in candidates.graph.nodes if n.id not in branches)
+    return sorted(nodes, key=lambda n: (phase_of(candidates.graph, n) is Phase.VOLATILE, n))
 
 
-def _rounded(ways: Ways, roots: list[int], peak: int) -> tuple[int, Prefixes | None]:
-    """Least peak of rounded sizes, and what it fuses; None where there is nothing below a peak."""
+def _rounded(tables: TreeFusions, roots: list[int], peak: int) -> tuple[int, Prefixes | None]:
+    """Least peak of rounded sizes, and its prefixes; None where it is not below ``peak``."""
     least, prefixes = 0, dict[int, Order]()
     for root in roots:
-        best = ways.least(root)
+        best = tables.least(root)
         if best is None:
             return peak, None
         least = max(least, best.inside)
@@ -135,15 +135,15 @@ def _rounded(ways: Ways, roots: list[int], peak: int) -> tuple[int, Prefixes | N
 
 
 def _ordered(
-    found: Sharing, branches: Mapping[int, Branch], prefixes: Prefixes
+    candidates: Sharing, branches: Mapping[int, Branch], prefixes: Prefixes
 ) -> tuple[tuple[int, ...], int]:
-    """The best order of all statements, and the peak."""
+    """The best order of all statements for these prefixes, and its peak."""
     below: dict[int, list[int]] = {}
     for e, branch in branches.items():
         below.setdefault(branch.consumer, []).append(e)
 
     def node(number: int, depth: int) -> tuple[list[Profile], int, tuple[int, ...]]:
-        """Profiles of the bodies around a node, and the peak and statements of its own item."""
+        """Profiles of a subtree in the bodies around its node; peak and statements of its item."""
         edges = below.get(number, ())
         bodies: list[Profile] = [()] * (max([depth, *(len(prefixes[e]) for e in edges)]) + 1)
         for e in edges:
@@ -166,18 +166,20 @@ def _ordered(
         return bodies
 
     order, peak = list[int](), 0
-    for root in _roots(found, branches):
+    for root in _roots(candidates, branches):
         (body,), inside, statements = node(root, 0)
         order += [*(u for _, _, more in body for u in more), *statements]
         peak = max(peak, peak_of(body), end_of(body) + inside)
     return tuple(order), peak
 
 
-def _arrangement(found: Sharing, prefixes: Prefixes, order: tuple[int, ...]) -> Arrangement | None:
-    """The loops; None where two instances of a generated input would live at one time."""
-    place = {u: n for n, u in enumerate(order)}
-    for (p, c), (q, d) in rivals(found):
-        if place[p] < place[d] and place[q] < place[c]:
-            return None
-    fused = tuple(sorted((e.id, loop) for e in found.graph.edges for loop in prefixes[e.producer]))
-    return Arrangement(tuple(c.bound for c in chains(found.graph, fused)), order)
+def _arrangement(
+    candidates: Sharing, prefixes: Prefixes, order: tuple[int, ...]
+) -> Arrangement | None:
+    """The loops and the order; None where two instances of a generated input would be live."""
+    if instances_overlap(exclusive_uses(candidates), order):
+        return None
+    fused = tuple(
+        sorted((e.id, loop) for e in candidates.graph.edges for loop in prefixes[e.producer])
+    )
+    return Arrangement(tuple(c.bound for c in chains(candidates.graph, fused)), order)

@@ -1,9 +1,9 @@
 """Least static sum of a tree by dynamic programming over ordered prefixes of loops.
 
-At a node the loops of all its edges stand in one order, and the fused loops of each edge are a
-prefix of it. So the least memory of the subtree below an edge depends only on the ordered prefix
-that is fused on that edge. Exact, and far quicker than a search where many loops could be
-exchanged for one another: batch indices that all arrays have.
+The loops of all edges of a node have one order, and the fused loops of each edge are a prefix of
+it. So the least memory of the subtree below an edge depends only on the ordered prefix that is
+fused on that edge. The result is exact. Where many loops are interchangeable, as batch indices of
+all arrays are, this is far quicker than a search.
 """
 
 from __future__ import annotations
@@ -20,39 +20,39 @@ Order = tuple[int, ...]  # loops, outermost first
 
 
 @dataclass(slots=True)
-class _Place:
-    """What a node knows of one order of loops.
+class _Entry:
+    """The table entry of a node for one order of loops.
 
     Attributes:
         least: for each edge below, the least cost among the prefixes of the order, and that prefix.
-        total: least cost of the subtree if the order begins like this.
-        more: the loop that comes next in the best order, or None where it ends.
-        longer: places of the orders with one loop more. A loop that is not here belongs to no edge
-            below, so that nothing can follow it, or is the twin of one that has to come first.
+        total: least cost of the subtree over all orders that begin with this one.
+        more: the next loop of the best of these orders; None where it ends.
+        longer: entries of the orders with one more loop. A loop without an entry belongs to no edge
+            below, or is the twin of a loop that has to come first.
     """
 
     least: tuple[tuple[int, Order], ...]
     total: int
     more: int | None
-    longer: dict[int, _Place]
+    longer: dict[int, _Entry]
 
     @property
     def here(self) -> int:
-        """Least cost of the subtree if the order ends here."""
+        """Cost of the subtree if the order ends here."""
         return sum(cost for cost, _ in self.least)
 
 
-# An edge that has all loops of an order: its number at the node, the edge, what its array then
-# takes, and what is below: a place, or a cost that stays where the order can go no further there.
-Alive = tuple[int, int, int, _Place | int]
+# An edge that shares all loops of an order: its number at the node, the edge, its array's size, and
+# the subtree below: its table entry, or its cost if a longer order cannot change that.
+OpenEdge = tuple[int, int, int, _Entry | int]
 
 
 def least_static(
     graph: FusionGraph, extents: Mapping[str, int], most: int
 ) -> tuple[Variable, ...] | None:
-    """What to fuse for the least sum of all arrays; None where there are too many prefixes.
+    """The fused loops of least static sum; None where there are too many prefixes.
 
-    Among equal sums each node's order is the shortest that was found first.
+    Among equal sums, each node's order is the shortest, and of these the first in order of loops.
 
     Source: the algorithm of Lam et al. for trees; legality as in Theorem 1 of Allam et al.
 
@@ -70,11 +70,11 @@ def least_static(
 
 
 def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
-    """For a loop that the same edges have as another one, with the same extent: that other one.
+    """For each loop, the one before it that belongs to the same edges with the same extents.
 
-    Batch indices are such loops. Where a prefix has one of them and not yet the one before it, the
-    two could be exchanged there and on all edges around that share either; so only orders need be
-    looked at in which each is inside the one before it.
+    Batch indices are such loops. Where a prefix has only the later one of two twins, they could be
+    exchanged there and on all surrounding edges that share either. So it is enough to consider
+    orders in which each loop is inside the one before it.
 
     Args:
         extents: of the loops of every edge.
@@ -88,12 +88,12 @@ def twins(extents: Mapping[int, Mapping[int, int]]) -> dict[int, int]:
         for loop, extent in loops.items():
             users.setdefault(loop, []).append((e, extent))
     last: dict[tuple[tuple[int, int], ...], int] = {}
-    found: dict[int, int] = {}
+    previous: dict[int, int] = {}
     for loop, edges in users.items():
         if tuple(edges) in last:
-            found[loop] = last[tuple(edges)]
+            previous[loop] = last[tuple(edges)]
         last[tuple(edges)] = loop
-    return found
+    return previous
 
 
 def _prefixes(count: int) -> int:
@@ -115,54 +115,54 @@ class _Tree:
         for e in part:  # producers first
             self.below.setdefault(graph.edges[e].consumer, []).append(e)
         self.root = graph.edges[part[-1]].consumer
-        self.places: dict[int, _Place] = {}  # of the empty order, by node
+        self.entries: dict[int, _Entry] = {}  # of the empty order, by node
         self.sizes = {e: self._sizes(e) for e in part}
         self.twin = twins(self.sizes)
         for node in sorted(self.below):  # producers come first
-            alive: list[Alive] = []
+            open_edges: list[OpenEdge] = []
             least: tuple[tuple[int, Order], ...] = ()
             for number, e in enumerate(self.below[node]):
                 edge = graph.edges[e]
                 whole = whole_elements(edge.array, extents)
-                under = self.places.get(edge.producer)
-                alive.append((number, e, whole, 0 if under is None else under))
+                under = self.entries.get(edge.producer)
+                open_edges.append((number, e, whole, 0 if under is None else under))
                 least = (*least, (whole + (0 if under is None else under.total), ()))
             loops = tuple(dict.fromkeys(loop for e in self.below[node] for loop in self.sizes[e]))
-            self.places[node] = self._place((), loops, least, sum(n for n, _ in least), alive)
+            self.entries[node] = self._entry((), loops, least, sum(n for n, _ in least), open_edges)
 
     def _sizes(self, e: int) -> dict[int, int]:
         edge = self.graph.edges[e]
         return {c.loop: extent_of(edge.array.spaces[c.axis], self.extents) for c in edge.candidates}
 
-    def _place(
+    def _entry(
         self,
         order: Order,
         left: Order,
         least: tuple[tuple[int, Order], ...],
         total: int,
-        alive: list[Alive],
-    ) -> _Place:
-        """The places of all orders that begin with ``order``.
+        open_edges: list[OpenEdge],
+    ) -> _Entry:
+        """The entry of ``order``, with those of all orders that begin with it.
 
         Args:
             order: of loops so far.
             left: loops that are not in it.
-            least: as in a place.
+            least: as in the entry.
             total: sum of ``least``.
-            alive: edges that have all loops of the order.
+            open_edges: edges that share all loops of the order.
         """
         sizes, best, more = self.sizes, total, None
-        places: dict[int, _Place] = {}
+        entries: dict[int, _Entry] = {}
         for n, loop in enumerate(left):
             if self.twin.get(loop, loop) not in (loop, *order):
                 continue
-            longer, sum_now, found = (*order, loop), total, least
-            still: list[Alive] = []
-            for number, e, held, under in alive:
+            longer, sum_now, least_now = (*order, loop), total, least
+            still: list[OpenEdge] = []
+            for number, e, held, under in open_edges:
                 extent = sizes[e].get(loop)
                 if extent is None:
                     continue
-                kept = cost = held // extent
+                size = cost = held // extent
                 if isinstance(under, int):
                     cost += under
                 else:
@@ -173,18 +173,18 @@ class _Tree:
                     else:
                         under = deeper
                         cost += deeper.total
-                still.append((number, e, kept, under))
-                before = found[number][0]
+                still.append((number, e, size, under))
+                before = least_now[number][0]
                 if cost < before:
-                    found = (*found[:number], (cost, longer), *found[number + 1 :])
+                    least_now = (*least_now[:number], (cost, longer), *least_now[number + 1 :])
                     sum_now += cost - before
             if not still:
                 continue
-            place = self._place(longer, (*left[:n], *left[n + 1 :]), found, sum_now, still)
-            places[loop] = place
-            if place.total < best:
-                best, more = place.total, loop
-        return _Place(least, best, more, places)
+            entry = self._entry(longer, (*left[:n], *left[n + 1 :]), least_now, sum_now, still)
+            entries[loop] = entry
+            if entry.total < best:
+                best, more = entry.total, loop
+        return _Entry(least, best, more, entries)
 
     def fused(self) -> list[Variable]:
         """The fused loops of each edge in the best orders, from the root to the leaves."""
@@ -192,17 +192,17 @@ class _Tree:
         nodes: list[tuple[int, Order]] = [(self.root, ())]
         while nodes:
             node, order = nodes.pop()
-            if node not in self.places:
+            if node not in self.entries:
                 continue
-            place, ends = self.places[node], False
+            entry, ends = self.entries[node], False
             for loop in order:
-                if loop not in place.longer:
+                if loop not in entry.longer:
                     ends = True
                     break
-                place = place.longer[loop]
-            while place.more is not None and not ends:
-                place = place.longer[place.more]
-            for e, (_, prefix) in zip(self.below[node], place.least, strict=True):
+                entry = entry.longer[loop]
+            while entry.more is not None and not ends:
+                entry = entry.longer[entry.more]
+            for e, (_, prefix) in zip(self.below[node], entry.least, strict=True):
                 chosen += [(e, loop) for loop in prefix]
                 nodes.append((self.graph.edges[e].producer, prefix))
         return chosen

@@ -1,4 +1,5 @@
-"""From chosen fusions to a plan: ``nest`` makes loops, ``plan`` the plan.
+"""From chosen fusions to a fusion plan.
 
-``generated_tiles`` cuts generated inputs, ``memory`` counts and ``offsets`` packs arrays.
+``nest`` puts statements into loops. ``plan`` makes the plan, ``generated_tiles`` the tile loops of
+generated inputs. ``memory`` counts elements and bytes, and ``offsets`` packs arrays into an arena.
 """

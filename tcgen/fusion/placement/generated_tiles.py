@@ -1,7 +1,7 @@
-"""Generated inputs that share no loop with their reader: tile by tile, in loops of their own.
+"""Generated inputs that share no loop with their reader are produced tile by tile.
 
-The reader and the visit that produces the input stand together inside a loop over tiles of one
-axis, of two where one slab would still be too large. The tile is what is held at a time.
+The reader and the visit that produces the input are placed in a common loop over tiles of one axis,
+or of several axes where one slab would still be too large. Only one tile is held at a time.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ...ir.tensor import Index, Tensor, element_bytes
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A generated input before its reader, and the reader inside the added loops.
+    """The visits of a generated input and of its reader, inside the added tile loops.
 
     Attributes:
         fetch: the visit that produces a tile.
-        contracted: axes of the input and the loops they are held in.
+        contracted: axes of the input, each with the loop that cuts it into tiles.
         reader: the reader's visit.
         added: the new tile loops, outermost first.
     """
@@ -43,17 +43,17 @@ def fetch_tiles(
 ) -> Fetched:
     """Put a reader and the production of a generated input into common tile loops.
 
-    An input that the reader uses with different indices on every axis (``G[i,j]*G[j,i]``) or in
-    part only has no axis to share, and one tile holds all of it.
+    An input of which the reader uses no axis with a single index (``G[i,j]*G[j,i]``), or only a
+    part, is one tile.
 
     Args:
         produce: the step that produces the input.
         step: the step that reads it.
         reader: its visit, in the loops it has so far.
-        next_id: of the first loop to be added.
+        next_id: number of the first loop to be added.
         extents: planning extents.
         dtype: of the program.
-        tile_bytes: most that a tile may take, if it has more than one element.
+        tile_bytes: of the largest tile; a tile has at least one element.
     """
     tensor = produce.out.tensor
     shared = _shared_axes(tensor, step)
@@ -86,14 +86,14 @@ def fetch_tiles(
 
 
 def _shared_axes(tensor: Tensor, step: Step) -> list[tuple[int, Index]]:
-    """Axes that the step reads whole and with one and the same index, each index once."""
+    """Axes that the step reads whole and always with the same index; one axis for each index."""
     reads = [r.indices for r in step.operands if r.tensor == tensor]
-    found: dict[Index, int] = {}
+    axis_of: dict[Index, int] = {}
     for axis, space in enumerate(tensor.spaces):
         index = reads[0][axis]
         if index.space == space and all(r[axis] == index for r in reads):
-            found.setdefault(index, axis)
-    return [(axis, index) for index, axis in found.items()]
+            axis_of.setdefault(index, axis)
+    return [(axis, index) for index, axis in axis_of.items()]
 
 
 def _tile_bytes(

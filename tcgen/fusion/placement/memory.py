@@ -1,4 +1,4 @@
-"""Exact memory of plans: static sums of elements and bytes, in integers."""
+"""Exact memory of plans, in elements and bytes: sizes, lifetimes, sums and peaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...ir.tensor import Role, Tensor, element_bytes
 
 
 def whole_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
-    """Elements of a tensor in full.
+    """Elements of a tensor without contracted axes.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -57,18 +57,18 @@ def array_bytes(array: ArrayPlan, extents: Mapping[str, int], dtype: str) -> int
 
 
 def static_elements(plan: FusionPlan) -> int:
-    """Sum over what a plan holds; outputs are roots, not counted unless they are packed.
+    """Sum of the elements that a plan holds, without outputs (unless they are packed).
 
     Figure 1 of Allam et al. with ranges 10, 10, 12, 10 takes 23 elements.
     """
     return sum(array_elements(a, plan.extent_of) for a in plan.arrays if a.tensor.is_held)
 
 
-def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
-    """First and last visit during which an instance holds memory, inclusive.
+def live_range(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
+    """First and last visit during which an instance is live, inclusive.
 
-    In the body of its home, from the start of the item (a visit or an inner loop) that holds its
-    first use to the end of the item that holds its last one.
+    The body of its home loop consists of visits and inner loops. The instance is live from the
+    start of the one with its first use to the end of the one with its last use.
     """
     loops = plan.visits[array.live[0]].loops
     depth = 0 if array.home is None else loops.index(array.home) + 1
@@ -85,29 +85,32 @@ def life_of(array: ArrayPlan, plan: FusionPlan) -> tuple[int, int]:
     return first, last
 
 
-def counted_lives(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
-    """What a plan holds, with its lives; kept constants live all the time."""
-    found = []
+def live_ranges(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ...]:
+    """The instances that a plan holds, each with its first and last visit.
+
+    An array that the constant phase leaves to the volatile one is live throughout.
+    """
+    ranges = []
     for array in plan.arrays:
         if array.tensor.is_held:
-            kept = is_kept(array.tensor, plan.program)
-            found.append((array, (0, len(plan.visits) - 1) if kept else life_of(array, plan)))
-    return tuple(found)
+            always = is_persistent(array.tensor, plan.program)
+            ranges.append((array, (0, len(plan.visits) - 1) if always else live_range(array, plan)))
+    return tuple(ranges)
 
 
-def is_kept(tensor: Tensor, program: Program) -> bool:
-    """Whether the constant phase makes an array that the volatile one reads."""
+def is_persistent(tensor: Tensor, program: Program) -> bool:
+    """Whether the constant phase makes an array that the volatile phase reads."""
     steps = (*program.producers(tensor), *program.consumers(tensor))
     made = tensor.role in (Role.TEMP, Role.OUTPUT)
     return made and len({s.phase for s in steps}) > 1
 
 
 def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
-    """Greatest sum of what lives during one visit."""
-    lives = counted_lives(plan)
+    """Greatest sum of the amounts of instances that are live during one visit."""
+    ranges = live_ranges(plan)
     return max(
         (
-            sum(amounts[a] for a, (first, last) in lives if first <= n <= last)
+            sum(amounts[a] for a, (first, last) in ranges if first <= n <= last)
             for n in range(len(plan.visits))
         ),
         default=0,
@@ -115,11 +118,11 @@ def peak_of(plan: FusionPlan, amounts: Mapping[ArrayPlan, int]) -> int:
 
 
 def largest_together(plan: FusionPlan) -> tuple[ArrayPlan, ...]:
-    """The arrays that make the peak, results included, the largest first."""
-    lives = counted_lives(plan)
+    """The arrays that are live at the peak, and the results; the largest first."""
+    ranges = live_ranges(plan)
 
     def alive(visit: int) -> list[ArrayPlan]:
-        return [a for a, (first, last) in lives if first <= visit <= last]
+        return [a for a, (first, last) in ranges if first <= visit <= last]
 
     bodies = map(alive, range(len(plan.visits)))
     held = max(bodies, key=lambda arrays: sum(a.bytes for a in arrays), default=[])
@@ -130,8 +133,8 @@ def largest_together(plan: FusionPlan) -> tuple[ArrayPlan, ...]:
 def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     """Elements of each instance if every generated input is produced once.
 
-    One that shares no loop is fetched in tiles, again and again where it must be; here it counts
-    in full, as in the paper.
+    A generated input that shares no loop is fetched in tiles, several times where it must be; here
+    it counts in full, as in the paper.
     """
     return {
         a: whole_elements(a.tensor, plan.extent_of)
@@ -142,12 +145,13 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
 
 
 def unfused_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of what a plan holds, each array in full."""
-    return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in _counted(program))
+    """Bytes of all arrays that a plan without shared loops holds."""
+    held = (t for t in program.tensors if t.is_held)
+    return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in held)
 
 
 def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
-    """Elements saved where one axis alone is fused: ``size(A) - rsize(A, i)``.
+    """Elements saved by contracting one axis alone: ``size(A) - rsize(A, i)``.
 
     Source: Allam et al., Eq. (10).
     """
@@ -156,15 +160,11 @@ def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
     return size - size // extent
 
 
-def _counted(program: Program) -> tuple[Tensor, ...]:
-    return tuple(t for t in program.tensors if t.is_held)
-
-
 def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
-    """Bytes of the results, as they are stored."""
+    """Bytes of the results in the caller's layout."""
     return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
 
 
 def plan_peak(plan: FusionPlan) -> int:
-    """Bytes of intermediates and generated inputs that live at one time."""
-    return peak_of(plan, {a: a.bytes for a, _ in counted_lives(plan)})
+    """Most bytes of intermediates and generated inputs that are live at one time."""
+    return peak_of(plan, {a: a.bytes for a, _ in live_ranges(plan)})

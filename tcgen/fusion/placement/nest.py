@@ -1,8 +1,8 @@
-"""From fused edges to loops: who stands in which loops, in which order.
+"""From fused edges, or an arrangement, to loop nests: the loops and the order of the statements.
 
-A chain (connected fused edges of one loop) becomes one shared loop. At each node the chains that
-meet are nested, so that the chain with more nodes is outside. Contracting subtrees of a tree makes
-no cycle, so an order of execution always exists.
+A chain (connected fused edges of one loop) becomes one shared loop. Where chains meet at a node,
+the one with more nodes is outside. Since contracting subtrees of a tree makes no cycle, an order of
+execution always exists.
 """
 
 from __future__ import annotations
@@ -40,26 +40,26 @@ class Placed:
 
 def chains(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Chain, ...]:
     """Connected components of fused edges, loop by loop, in order of their first edge."""
-    found: list[tuple[int, dict[int, Index]]] = []
+    components: list[tuple[int, dict[int, Index]]] = []
     for edge_id, loop in fused:
         edge = graph.edges[edge_id]
         candidate = next(c for c in edge.candidates if c.loop == loop)
-        joined = {edge.producer: candidate.made, edge.consumer: candidate.read}
-        kept = []
-        for name, bound in found:
+        joined = {edge.producer: candidate.producer_index, edge.consumer: candidate.consumer_index}
+        apart = []
+        for name, bound in components:
             if name == loop and not joined.keys().isdisjoint(bound):
                 joined = bound | joined
             else:
-                kept.append((name, bound))
-        found = [*kept, (loop, joined)]
+                apart.append((name, bound))
+        components = [*apart, (loop, joined)]
     return tuple(
         Chain(next(iter(bound.values())).space, tuple(sorted(bound.items(), key=lambda b: b[0])))
-        for _, bound in sorted(found, key=lambda f: (f[0], min(f[1])))
+        for _, bound in sorted(components, key=lambda f: (f[0], min(f[1])))
     )
 
 
 def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed, ...]:
-    """Nodes in order of execution, constant ones first, in numbered loops."""
+    """Nodes in order of execution, those of the constant phase first, in numbered loops."""
     ordered = sorted(chains(graph, fused), key=lambda c: -len(c.nodes))
     placed: list[Placed] = []
     phases = [phase_of(graph, n.id) is Phase.VOLATILE for n in graph.nodes]
@@ -75,7 +75,7 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
                 items.append((max(inner.nodes), inner.nodes, inner))
                 free = [n for n in free if n not in inner.nodes]
         items += [(n, (n,), None) for n in free]
-        # The last node of a subtree is its root, and whatever it needs has a smaller id.
+        # The last node of a subtree is its root; everything that it needs has a smaller id.
         for last, members, chain in sorted(items, key=lambda i: (phases[i[0]], i[0])):
             if chain is None:
                 bind = tuple(
@@ -95,28 +95,28 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
     return tuple(placed)
 
 
-def place_arrangement(found: Sharing, arrangement: Arrangement) -> tuple[Placed, ...]:
-    """Statements in the order that a search found; those without loops before what needs them."""
+def place_arrangement(candidates: Sharing, arrangement: Arrangement) -> tuple[Placed, ...]:
+    """Statements in the order of an arrangement; absent ones right before those that need them."""
     by_members = sorted(arrangement.loops, key=lambda loop: -len(loop))  # stable: outer first
     inside: dict[int, list[tuple[Index, int]]] = {}
     for number, members in enumerate(by_members):
         for node, index in members:
             inside.setdefault(node, []).append((index, number))
     order: list[int] = []
-    free = [n.id for n in found.graph.nodes if n.id not in arrangement.order]
-    free.sort(key=lambda n: (phase_of(found.graph, n) is Phase.VOLATILE, n))
+    free = [n.id for n in candidates.graph.nodes if n.id not in arrangement.order]
+    free.sort(key=lambda n: (phase_of(candidates.graph, n) is Phase.VOLATILE, n))
 
     def add_free(last: int | None) -> None:
-        """The statements without loops that ``last``, or else anything, needs."""
+        """Append the free statements that ``last`` needs; None: all of them."""
         for node in tuple(free):
-            if last is None or found.needs.precedes(node, last):
+            if last is None or candidates.dependences.precedes(node, last):
                 order.append(node)
                 free.remove(node)
 
     open_loop: int | None = None
     for position, node in enumerate(arrangement.order):
         outer = inside[node][0][1] if node in inside else None
-        if outer is None or outer != open_loop:  # a loop begins: what any member needs comes first
+        if outer is None or outer != open_loop:  # free statements that a new loop needs precede it
             for other in arrangement.order[position:]:
                 if other == node or (
                     outer is not None and inside.get(other, [(None, None)])[0][1] == outer

@@ -1,4 +1,4 @@
-"""Offsets in one arena: live arrays as rectangles in time and address that do not overlap."""
+"""Offsets in one arena: arrays are rectangles in time and address that must not overlap."""
 
 from __future__ import annotations
 
@@ -7,35 +7,35 @@ from math import gcd
 
 from ...ir.plan import ArrayPlan, FusionPlan, Place
 from ..solver.cp_sat import interruptible_solve, search_solver
-from .memory import counted_lives
+from .memory import live_ranges
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """An array of ``bytes`` that lives from visit ``first`` to ``last``, inclusive."""
+    """An array of ``bytes`` that is live from visit ``first`` to ``last``, inclusive."""
 
     bytes: int
     first: int
     last: int
 
     def meets(self, other: Interval) -> bool:
-        """True where both live at one time."""
+        """True where both are live at one time."""
         return self.first <= other.last and other.first <= self.last
 
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Offset of each array in the order given, and the extent of the arena, in bytes."""
+    """Offset of each array, in the order given, and size of the arena, in bytes."""
 
     offsets: tuple[int, ...]
     total: int
 
 
 def pack(arrays: tuple[Interval, ...], seconds: float) -> Packing:
-    """Offsets in an arena of least extent.
+    """Offsets in an arena of least size.
 
-    First fit in several orders nearly always reaches the peak, which no arena can beat; where it
-    does not, CP-SAT places the rectangles.
+    First fit in one of three orders nearly always reaches the peak, the least possible size; if
+    not, CP-SAT places the rectangles.
 
     Args:
         arrays: in any order.
@@ -108,10 +108,10 @@ def packed(plan: FusionPlan, seconds: float) -> FusionPlan:
         plan: without offsets.
         seconds: deterministic, of the search for offsets.
     """
-    lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
-    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives), seconds)
+    ranges = [(a, span) for a, span in live_ranges(plan) if a.place is not Place.REG]
+    layout = pack(tuple(Interval(a.bytes, *span) for a, span in ranges), seconds)
     offsets: dict[ArrayPlan, int] = {
-        a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)
+        a: offset for (a, _), offset in zip(ranges, layout.offsets, strict=True)
     }
     arrays = tuple(replace(a, offset=offsets.get(a)) for a in plan.arrays)
     return replace(plan, arrays=arrays, arena=layout.total)

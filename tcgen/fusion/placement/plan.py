@@ -1,4 +1,4 @@
-"""From what is fused to a fusion plan: visits, instances of arrays, kernels."""
+"""From placed statements to a fusion plan: visits, instances of arrays, kernels."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .generated_tiles import fetch_tiles
 from .memory import array_bytes
 from .nest import Placed
 
-# Contracted axes of the array that a node writes first, each with the node's index, by node.
+# By node: contracted axes of the array that it is the first to write, each with its index.
 Axes = Mapping[int, tuple[tuple[int, Index], ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Visited:
-    """A visit, the node it executes, and for a fetched tile what it contracts."""
+    """A visit and its node; for a fetched tile, also the axes that its loops cut."""
 
     node: Node
     visit: Visit
@@ -29,27 +29,27 @@ class _Visited:
 
 
 def fused_axes(graph: FusionGraph, fused: tuple[Variable, ...]) -> Axes:
-    """What a choice of fused edges contracts."""
+    """The axes that a choice of fused edges contracts."""
     return {
         edge.producer: tuple(
-            (c.axis, c.made) for c in edge.candidates if (edge.id, c.loop) in fused
+            (c.axis, c.producer_index) for c in edge.candidates if (edge.id, c.loop) in fused
         )
         for edge in graph.edges
     }
 
 
-def shared_axes(found: Sharing, placed: tuple[Placed, ...]) -> Axes:
-    """What an arrangement contracts: the axes whose walks are all one loop."""
+def shared_axes(candidates: Sharing, placed: tuple[Placed, ...]) -> Axes:
+    """The axes that an arrangement contracts: those with all loop uses in one loop."""
     loop_of = {(p.node, index): loop for p in placed for index, loop in p.bind}
     first = {p.node: n for n, p in enumerate(placed)}
     axes: dict[int, tuple[tuple[int, Index], ...]] = {}
-    for instance in found.instances:
+    for instance in candidates.instances:
         if instance.producers:
             maker = min(instance.producers, key=lambda n: first[n])
             axes[maker] = tuple(
-                (axis, next(index for node, index in walks if node == maker))
-                for axis, walks in instance.axes
-                if walks[0] in loop_of and len({loop_of.get(w) for w in walks}) == 1
+                (axis, next(index for node, index in uses if node == maker))
+                for axis, uses in instance.axes
+                if uses[0] in loop_of and len({loop_of.get(w) for w in uses}) == 1
             )
     return axes
 
@@ -70,10 +70,10 @@ def build_plan(
     Args:
         graph: fusion graph of the program.
         placed: its nodes in order, in their loops.
-        axes: what each node's array is contracted in, by node.
+        axes: contracted axes of each node's array, by node.
         extents: planning extents by name, sorted.
         dtype: of the program.
-        solve: what the solver says.
+        solve: the objective, its value and its bound.
         tile_bytes: of the largest tile of a generated input.
     """
     return _plan(graph, placed, axes, extents, dtype, solve, tile_bytes, by_launch=False)
@@ -106,8 +106,8 @@ def _plan(
     *,
     by_launch: bool,
 ) -> FusionPlan:
-    apart = [] if by_launch else _fetched_apart(graph, placed)
-    visited = _visits(graph, placed, apart, dict(extents), dtype, tile_bytes)
+    fetched_apart = [] if by_launch else _fetched_apart(graph, placed)
+    visited = _visits(graph, placed, fetched_apart, dict(extents), dtype, tile_bytes)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
     groups = _groups(graph.program, visits, by_launch=by_launch)
@@ -128,36 +128,36 @@ def _plan(
 
 
 def in_nests(plan: FusionPlan) -> FusionPlan:
-    """The plan with one kernel for each nest: loops run on the host around a fetch alone."""
+    """The plan with one kernel for each nest; only loops around a fetch run on the host."""
     return replace(plan, groups=_groups(plan.program, plan.visits, by_launch=False))
 
 
 def _visits(
     graph: FusionGraph,
     placed: tuple[Placed, ...],
-    apart: list[Node],
+    fetched_apart: list[Node],
     extents: Mapping[str, int],
     dtype: str,
     tile_bytes: int,
 ) -> list[_Visited]:
-    """Visits in order; a generated input that is not fused goes right before its reader."""
+    """Visits in order, each node of ``fetched_apart`` in tile loops right before its reader."""
     steps = graph.program.steps
     result: list[_Visited] = []
     fetches: dict[int, list[Node]] = {}
-    for node in apart:
+    for node in fetched_apart:
         if node.reader is not None:
             fetches.setdefault(node.reader, []).append(node)
     next_id = 1 + max((o.id for p in placed for _, o in p.bind), default=-1)
     for place in placed:
         node = graph.nodes[place.node]
-        if node in apart:
+        if node in fetched_apart:
             continue
         own = tuple((i, o) for i, o in place.bind if i in steps[node.step].indices)
         loops = tuple(o for _, o in place.bind)
         repeated = tuple(o for o in loops if all(o != bound for _, bound in own))
         visit = Visit(node.step, own, loops, repeated)
         for source in fetches.get(node.step, ()):
-            found = fetch_tiles(
+            tiled = fetch_tiles(
                 steps[source.step],
                 steps[node.step],
                 visit,
@@ -166,22 +166,22 @@ def _visits(
                 dtype,
                 tile_bytes,
             )
-            next_id += len(found.added)
-            visit = found.reader
-            result.append(_Visited(source, found.fetch, found.contracted))
+            next_id += len(tiled.added)
+            visit = tiled.reader
+            result.append(_Visited(source, tiled.fetch, tiled.contracted))
         result.append(_Visited(node, visit))
     return result
 
 
 def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
-    """Generated inputs to be fetched right before their reader, in all of its loops.
+    """Generated inputs to fetch right before their reader, in all of its loops.
 
-    Those that share no loop with it, and those of which another instance would be live at the same
-    time: a tile is held while nothing else reads that input.
+    These share no loop with the reader, or another instance of them would be live at the same time:
+    a tile is only held while no other statement reads that input.
     """
     nodes = [graph.nodes[p.node] for p in placed]
     readers = {n.step: position for position, n in enumerate(nodes) if n.reader is None}
-    apart: list[Node] = []
+    fetched_apart: list[Node] = []
     for position, place in enumerate(placed):
         node = nodes[position]
         made = graph.program.steps[node.step].op
@@ -191,14 +191,14 @@ def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]
         uses = [nodes.index(n) for n in others]
         uses += [readers[n.reader] for n in others if n.reader is not None]
         if not place.bind or any(position < use < readers[node.reader] for use in uses):
-            apart.append(node)
-    return apart
+            fetched_apart.append(node)
+    return fetched_apart
 
 
 def _groups(
     program: Program, visits: tuple[Visit, ...], *, by_launch: bool
 ) -> tuple[KernelGroup, ...]:
-    """One kernel for each nest; loops around a fetch of a generated input run on the host."""
+    """One kernel for each nest; loops around the fetch of a generated input run on the host."""
     host = {
         o
         for v in visits
@@ -207,7 +207,7 @@ def _groups(
     }
 
     def nest(position: int) -> tuple[LoopId, ...] | int:
-        """Visits share a kernel with the same outermost loop inside the kernel."""
+        """The key of a kernel: visits with the same outermost loop inside it have one kernel."""
         loops = visits[position].loops
         depth = sum(o in host for o in loops)
         return loops[: depth + 1] if depth < len(loops) else position
@@ -236,11 +236,11 @@ def _arrays(
 ) -> list[ArrayPlan]:
     """Instances in order of their first visit."""
     steps = graph.program.steps
-    found: dict[tuple[Tensor, int | None], ArrayPlan] = {}
+    instances: dict[tuple[Tensor, int | None], ArrayPlan] = {}
     for position, place in enumerate(visited):
         step = steps[place.node.step]
         made = (step.out.tensor, place.node.reader)
-        if made not in found:
+        if made not in instances:
             contracted = place.contracted or _contracted(axes.get(place.node.id, ()), place)
             home = next(
                 (
@@ -250,20 +250,20 @@ def _arrays(
                 ),
                 None,
             )
-            if isinstance(step.op, Produce):  # made afresh in every loop around it
+            if isinstance(step.op, Produce):  # produced anew in every loop around it
                 home = place.visit.loops[-1] if place.visit.loops else None
-            found[made] = ArrayPlan(
+            instances[made] = ArrayPlan(
                 step.out.tensor, contracted, home, Place.ARENA, (position, position)
             )
         reads = [
-            (t, step.id if t in graph.apart else None)
+            (t, step.id if t in graph.per_reader else None)
             for t in dict.fromkeys(r.tensor for r in step.operands)
             if t.role is not Role.INPUT
         ]
         for key in (made, *reads):
-            array = found[key]
-            found[key] = replace(array, live=(array.live[0], position))
-    return [replace(a, place=_place(a, groups)) for a in found.values()]
+            array = instances[key]
+            instances[key] = replace(array, live=(array.live[0], position))
+    return [replace(a, place=_place(a, groups)) for a in instances.values()]
 
 
 def _contracted(
@@ -274,7 +274,7 @@ def _contracted(
 
 
 def _place(array: ArrayPlan, groups: tuple[KernelGroup, ...]) -> Place:
-    """Outputs are the caller's; an intermediate of one element inside one kernel is a register."""
+    """Outputs belong to the caller; a single element inside one kernel is a register."""
     match array.tensor.role:
         case Role.OUTPUT:
             return Place.CALLER

@@ -1,4 +1,6 @@
-"""Which steps may share a loop: ``graph``, ``dependences`` and ``candidates``.
+"""Which statements may share a loop.
 
-``statement_order`` orders bodies, ``array_sizes`` tabulates sizes.
+``graph`` has the statements, ``dependences`` what must run in which order, and ``candidates`` the
+loops that may be shared. ``statement_order`` orders the statements of given loops, and
+``array_sizes`` tabulates the size of each array for every choice of contracted axes.
 """

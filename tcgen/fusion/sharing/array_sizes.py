@@ -1,4 +1,7 @@
-"""What every array takes for each set of contracted axes, and what any plan takes at least."""
+"""The size of every array for each set of contracted axes, and lower bounds on any plan's memory.
+
+Sizes are in units of a weight for one element: 1, or its bytes.
+"""
 
 from __future__ import annotations
 
@@ -10,55 +13,61 @@ from ...ir.cost import extent_of
 from .candidates import Sharing
 from .dependences import Instance
 
-Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, what is taken)
+Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, size)
 
 
 def least_peak(
-    found: Sharing,
+    candidates: Sharing,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     tiles: Mapping[str, int],
 ) -> int:
-    """A lower bound on the peak that needs no search.
+    """A lower bound on the peak that needs no search: the most that one statement touches.
 
-    What one statement touches, each array contracted as far as it may be by itself.
+    Each array counts with as many contracted axes as it could have by itself.
+
+    Args:
+        candidates: of the program.
+        weights: by position in ``candidates.instances``, of one element.
+        extents: of the base spaces.
+        tiles: elements of a tile, by space; a contracted axis of any other space counts 1.
     """
-    return least_of(found, tables_of(found, weights, extents, tiles), peak=True)
+    return least_of(candidates, tables_of(candidates, weights, extents, tiles), peak=True)
 
 
 def tables_of(
-    found: Sharing,
+    candidates: Sharing,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     tiles: Mapping[str, int],
 ) -> dict[int, Table]:
-    """What every array that is held takes, by position among the instances."""
+    """Sizes of every array that is held, by position among the instances."""
     return {
         n: _table(i, weights[n], extents, tiles)
-        for n, i in enumerate(found.instances)
+        for n, i in enumerate(candidates.instances)
         if i.array.is_held
     }
 
 
-def least_of(found: Sharing, tables: Mapping[int, Table], *, peak: bool) -> int:
+def least_of(candidates: Sharing, tables: Mapping[int, Table], *, peak: bool) -> int:
     """A lower bound on the static sum, or on the peak, from the tables alone."""
     least = {n: min(size for _, size in t) for n, t in tables.items()}
     if not peak:
         return sum(least.values())
-    nodes = (n.id for n in found.graph.nodes)
-    return max((sum(least[n] for n in touched(found, u, tables)) for u in nodes), default=0)
+    nodes = (n.id for n in candidates.graph.nodes)
+    return max((sum(least[n] for n in touched(candidates, u, tables)) for u in nodes), default=0)
 
 
-def touched(found: Sharing, node: int, counted: Collection[int]) -> list[int]:
-    """Arrays that live while a statement runs, whatever the order."""
-    users = ((n, found.instances[n]) for n in counted)
-    return [n for n, i in users if i.kept or node in i.producers or node in i.consumers]
+def touched(candidates: Sharing, node: int, counted: Collection[int]) -> list[int]:
+    """Arrays that are live while a statement runs, whatever the order."""
+    users = ((n, candidates.instances[n]) for n in counted)
+    return [n for n, i in users if i.persistent or node in i.producers or node in i.consumers]
 
 
 def _table(
     instance: Instance, weight: int, extents: Mapping[str, int], tiles: Mapping[str, int]
 ) -> Table:
-    """What an array takes for every set of contracted axes, each of which counts its tile."""
+    """Sizes of an array for every set of contracted axes, each of which counts its tile."""
     spaces = instance.array.spaces
     shape = [extent_of(space, extents) for space in spaces]
     tile = [min(n, tiles.get(s.name, 1)) for n, s in zip(shape, spaces, strict=True)]

@@ -1,12 +1,13 @@
-"""Which loops of which statements could be one loop: programs with several users of an array.
+"""Fusion candidates: the loop uses that may share a loop, on any program.
 
-An axis of an array shrinks where the walks of all its producers and consumers on that axis are one
-loop. What can never be shared, by the rules of :mod:`.dependences`, is left out of every search.
+An axis of an array is contracted if its producers and consumers all use it in one loop. Loop uses
+that can never share a loop, by the rules of :mod:`.dependences`, are in different groups, so that
+no search considers them together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -16,108 +17,115 @@ from .dependences import (
     Instance,
     Walk,
     bare_instances,
-    carried_walks,
-    dependences,
+    find_dependences,
+    index_pairs_of,
 )
 from .graph import FusionGraph, step_of
+
+# Pairs of uses of one generated input, each of which is (producer, reader).
+ExclusiveUses = list[tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """What a program allows.
+    """The fusions that a program allows.
 
     Attributes:
-        graph: nodes are the statements.
-        instances: arrays, outputs included; these keep all their axes.
-        needs: dependences between the statements.
-        walks: groups of walks, in order; walks of two groups are never one loop.
-        repeats: walks of statements that have no index for the loop, so that each iteration repeats
-            them, and the walk of a reader that they follow.
+        graph: its nodes are the statements.
+        instances: arrays; outputs are among them, without an axis that may be contracted.
+        dependences: between the statements.
+        groups: of loop uses, in order; two groups never have a loop in common.
+        repeats: loop uses of statements that have no index for the loop, so that each iteration
+            repeats them; each with the loop use of a reader that it follows.
     """
 
     graph: FusionGraph
     instances: tuple[Instance, ...]
-    needs: Dependences
-    walks: tuple[tuple[Walk, ...], ...]
+    dependences: Dependences
+    groups: tuple[tuple[Walk, ...], ...]
     repeats: Mapping[Walk, Walk] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Arrangement:
-    """What is shared, and in which order statements run.
+    """Shared loops and an order of the statements.
 
     Attributes:
-        loops: members of each loop with their indices.
-        order: statements that matter, in order of execution; the others have no loops.
+        loops: members of each loop.
+        order: of execution; statements that are absent have no loops and may run anywhere.
     """
 
     loops: tuple[tuple[Walk, ...], ...]
     order: tuple[int, ...]
 
 
-def sharing(graph: FusionGraph) -> Sharing:
-    """Statements, arrays, dependences and the walks that could be one loop."""
+def fusion_candidates(graph: FusionGraph) -> Sharing:
+    """The fusion candidates of a program, for searches that also order the statements."""
     bare = bare_instances(graph)
-    needs = dependences(graph, bare, carried_walks(graph, bare))
-    return connected(graph, bare, needs, {}, ordered=True)
+    dependences = find_dependences(graph, bare, index_pairs_of(graph, bare))
+    return build_candidates(graph, bare, dependences, {}, ordered=True)
 
 
-def without_order(found: Sharing) -> Sharing:
-    """The same for searches that leave the order of the statements open."""
-    bare = tuple(replace(i, axes=()) for i in found.instances)
-    return connected(found.graph, bare, found.needs, {})
+def without_order(candidates: Sharing) -> Sharing:
+    """The same candidates, for searches that leave the order of the statements open."""
+    bare = tuple(replace(i, axes=()) for i in candidates.instances)
+    return build_candidates(candidates.graph, bare, candidates.dependences, {})
 
 
-def connected(
+def build_candidates(
     graph: FusionGraph,
     bare: tuple[Instance, ...],
-    needs: Dependences,
+    dependences: Dependences,
     repeats: Mapping[Walk, Walk],
     shrinking: Collection[Tensor] | None = None,
     *,
     ordered: bool = False,
 ) -> Sharing:
-    """What follows from the pairs that may be one loop.
+    """The candidates that follow from the pairs of indices that may be one loop.
 
     Args:
         graph: of the program.
         bare: arrays without axes.
-        needs: dependences, repeated walks included.
-        repeats: repeated walks and what they follow.
-        shrinking: arrays that may shrink; None: all.
-        ordered: with the walks of statements that only stand between the members of a loop.
+        dependences: between the statements, those of repeated statements included.
+        repeats: loop uses of repeated statements, and those that they follow.
+        shrinking: arrays that may be contracted; None: all.
+        ordered: include statements that only run between the members of a loop.
     """
     instances = tuple(
-        _with_axes(graph, i, needs) if shrinking is None or i.array in shrinking else i
+        _with_axes(graph, i, dependences) if shrinking is None or i.array in shrinking else i
         for i in bare
     )
-    groups = _groups(graph, instances, needs, repeats, ordered=ordered)
-    used = {walk for group in groups for walk in group}
-    kept = {walk: origin for walk, origin in repeats.items() if walk in used}
-    return Sharing(graph, instances, needs, groups, kept)
+    groups = _groups(graph, instances, dependences, repeats, ordered=ordered)
+    used = {use for group in groups for use in group}
+    useful = {use: origin for use, origin in repeats.items() if use in used}
+    return Sharing(graph, instances, dependences, groups, useful)
 
 
 def _with_axes(
     graph: FusionGraph,
     instance: Instance,
-    needs: Dependences,
+    dependences: Dependences,
 ) -> Instance:
-    """The axes that all users walk whole, each by one index, in loops that can be one."""
+    """The instance with the axes that may be contracted.
+
+    On such an axis every user covers the whole space with one index, and their loop uses may be one
+    loop.
+    """
     array = instance.array
-    if array.role is Role.OUTPUT or instance.kept or not instance.consumers:
+    if array.role is Role.OUTPUT or instance.persistent or not instance.consumers:
         return instance
     axes: list[tuple[int, tuple[Walk, ...]]] = []
     for axis, space in enumerate(array.spaces):
-        walks: list[Walk] = [(n, step_of(graph, n).out.indices[axis]) for n in instance.producers]
-        walks += [
+        uses: list[Walk] = [(n, step_of(graph, n).out.indices[axis]) for n in instance.producers]
+        uses += [
             (n, ref.indices[axis])
             for n in instance.consumers
             for ref in step_of(graph, n).operands
             if ref.tensor == array
         ]
-        members = tuple(dict.fromkeys(walks))
+        members = tuple(dict.fromkeys(uses))
         whole = all(index.space == space for _, index in members)
-        if whole and needs.forced(members) is not None:
+        if whole and dependences.closure(members) is not None:
             axes.append((axis, members))
     return Instance(
         array, instance.reader, instance.producers, instance.consumers, tuple(axes), False
@@ -127,43 +135,45 @@ def _with_axes(
 def _groups(
     graph: FusionGraph,
     instances: tuple[Instance, ...],
-    needs: Dependences,
+    dependences: Dependences,
     repeats: Mapping[Walk, Walk],
     *,
     ordered: bool,
 ) -> tuple[tuple[Walk, ...], ...]:
-    """Walks connected by an axis that may shrink, or by what stands between two of them.
+    """Groups of loop uses: connected by an axis that may be contracted, or by what runs in between.
 
-    A statement may be repeated in a loop of its reader. One that stands between two members and
-    reads nothing of theirs, as a product of inputs that is added in between, may walk their loop
-    with any index: it takes part only where the order matters.
+    A statement may be repeated in a loop of its reader. A statement that runs between two members
+    but shares no array with them, such as a product of inputs that is added in between, may be in
+    their loop with any index; it is a member only where the order is searched too.
     """
     groups: list[set[Walk]] = []
 
-    def join(walks: set[Walk]) -> bool:
-        met = [g for g in groups if not g.isdisjoint(walks)]
-        if len(met) == 1 and walks <= met[0]:
+    def join(uses: set[Walk]) -> bool:
+        met = [g for g in groups if not g.isdisjoint(uses)]
+        if len(met) == 1 and uses <= met[0]:
             return False
-        groups[:] = [g for g in groups if g.isdisjoint(walks)] + [walks.union(*met)]
+        groups[:] = [g for g in groups if g.isdisjoint(uses)] + [uses.union(*met)]
         return True
 
     for instance in instances:
         for _, members in instance.axes:
-            join(set((needs.forced(members) or {}).items()))
+            join(set((dependences.closure(members) or {}).items()))
     changed = True
     while changed:
         changed = False
         for group in tuple(groups):
-            inside = needs.between({n for n, _ in group})
-            for (p, c), allowed in needs.carried.items():
+            inside = dependences.between({n for n, _ in group})
+            for (p, c), fusable in dependences.index_pairs.items():
                 if p in inside and c in inside:
-                    for made, read in sorted(allowed, key=str):
+                    for made, read in sorted(fusable, key=str):
                         if (p, made) in group or (c, read) in group:
                             changed |= join({(p, made), (c, read)})
             if not ordered:
                 continue
             member = next(iter(group))
-            linked = {n for pair in needs.carried if inside.issuperset(pair) for n in pair}
+            linked = {
+                n for pair in dependences.index_pairs if inside.issuperset(pair) for n in pair
+            }
             for node in inside - linked:
                 indices = step_of(graph, node).indices
                 free = {(node, i) for i in indices if i.space == member[1].space}
@@ -173,28 +183,29 @@ def _groups(
             if any(origin in group for group in groups):
                 changed |= join({repeated, origin})
 
-    def order(walk: Walk) -> tuple[int, str, str]:
-        return (walk[0], walk[1].name, walk[1].space.name)
+    def order(use: Walk) -> tuple[int, str, str]:
+        return (use[0], use[1].name, use[1].space.name)
 
     return tuple(sorted((tuple(sorted(g, key=order)) for g in groups), key=lambda g: order(g[0])))
 
 
-def pairs_of(found: Sharing) -> tuple[tuple[Walk, Walk], ...]:
-    """Pairs of walks that could be one loop."""
+def pairs_of(candidates: Sharing) -> tuple[tuple[Walk, Walk], ...]:
+    """Pairs of loop uses that may be one loop."""
     return tuple(
         (a, b)
-        for group in found.walks
+        for group in candidates.groups
         for a, b in combinations(group, 2)
-        if found.needs.together(a, b)
+        if candidates.dependences.can_fuse(a, b)
     )
 
 
-def rivals(found: Sharing) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Uses of one generated input by two readers: (produced, read) of each.
+def exclusive_uses(candidates: Sharing) -> ExclusiveUses:
+    """Pairs of readers of one generated input: (producer, reader) of each.
 
-    Only one instance of an input lives at a time, so that one use ends before the other begins.
+    Only one instance of a generated input is live at a time: one reader is done before the input
+    is produced for the other.
     """
-    made = [i for i in found.instances if i.reader is not None]
+    made = [i for i in candidates.instances if i.reader is not None]
     return [
         ((a.producers[0], a.consumers[0]), (b.producers[0], b.consumers[0]))
         for a, b in combinations(made, 2)
@@ -202,13 +213,21 @@ def rivals(found: Sharing) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     ]
 
 
-def independent(found: Sharing) -> tuple[Sharing, ...]:
-    """The parts of a program that no statement connects, fewest walks first.
+def instances_overlap(uses: ExclusiveUses, order: Iterable[int]) -> bool:
+    """True where an order of the statements lets two instances of an input be live at one time."""
+    if not uses:
+        return False
+    place = {node: n for n, node in enumerate(order)}
+    return any(place[p] < place[d] and place[q] < place[c] for (p, c), (q, d) in uses)
+
+
+def independent(candidates: Sharing) -> tuple[Sharing, ...]:
+    """The parts of a program that have no statement in common, fewest loop uses first.
 
     The static sum is the sum over the parts, and loops of two parts never meet at a statement.
     """
     clusters: list[tuple[set[int], list[tuple[Walk, ...]]]] = []
-    for group in found.walks:
+    for group in candidates.groups:
         nodes, groups = {n for n, _ in group}, [group]
         for other in [c for c in clusters if not c[0].isdisjoint(nodes)]:
             clusters.remove(other)
@@ -216,25 +235,27 @@ def independent(found: Sharing) -> tuple[Sharing, ...]:
         clusters.append((nodes, groups))
     parts = [
         replace(
-            found,
-            walks=tuple(groups),
-            instances=tuple(i for i in found.instances if i.axes and i.producers[0] in nodes),
+            candidates,
+            groups=tuple(groups),
+            instances=tuple(i for i in candidates.instances if i.axes and i.producers[0] in nodes),
         )
         for nodes, groups in clusters
     ]
-    whole = replace(found, walks=(), instances=tuple(i for i in found.instances if not i.axes))
-    return (whole, *sorted(parts, key=lambda part: sum(map(len, part.walks))))
+    whole = replace(
+        candidates, groups=(), instances=tuple(i for i in candidates.instances if not i.axes)
+    )
+    return (whole, *sorted(parts, key=lambda part: sum(map(len, part.groups))))
 
 
-def unmodelled(part: Sharing, found: Sharing) -> dict[Walk, frozenset[int]]:
-    """By walk of a part, statements that ``found`` lets share its loop by a walk the part lacks."""
-    groups = {walk: group for group in found.walks for walk in group}
+def unmodelled(part: Sharing, candidates: Sharing) -> dict[Walk, frozenset[int]]:
+    """For each loop use of a part, statements that may share its loop by a use the part lacks."""
+    groups = {use: group for group in candidates.groups for use in group}
     return {
-        walk: frozenset(
+        use: frozenset(
             other[0]
-            for other in groups[walk]
-            if other not in group and found.needs.together(walk, other)
+            for other in groups[use]
+            if other not in group and candidates.dependences.can_fuse(use, other)
         )
-        for group in part.walks
-        for walk in group
+        for group in part.groups
+        for use in group
     }

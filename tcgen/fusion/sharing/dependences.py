@@ -1,23 +1,26 @@
-"""Dependences between statements: what comes later, what may be one loop along them, what must be.
+"""Dependences between statements, and the loops that statements may share in spite of them.
 
-A statement is an execution of a step, a walk is one loop of a statement. A producer and a consumer
-in one loop walk the same axis of the array with it, and whatever must be computed between two
-members of a loop is a member too. ``forced`` follows these consequences.
+A *statement* is one execution of a step; a *loop use* is a statement and one of its indices. A loop
+that several statements share is a set of loop uses, its members. It is legal if a producer and a
+consumer in it use the same axis of the array for it, and if every statement that must run between
+two of its members is a member as well. :meth:`Dependences.closure` adds these statements.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
 from itertools import pairwise
 
 from ...ir.program import Phase, Step
 from ...ir.tensor import Index, Role, Tensor
 from .graph import FusionGraph, phase_of, step_of
 
-Walk = tuple[int, Index]  # (statement, its index)
-Allowed = frozenset[tuple[Index, Index]]  # (producer's index, consumer's index) on one axis
-Link = tuple[int, Mapping[Index, tuple[Index, ...]]]  # (statement, its indices for each of ours)
+Walk = tuple[int, Index]  # a loop use: (statement, its index)
+IndexPairs = frozenset[tuple[Index, Index]]  # (producer's index, consumer's index) on one axis
+# A neighbour of a statement, and its indices that may be one loop with each of the statement's.
+Link = tuple[int, Mapping[Index, tuple[Index, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +29,11 @@ class Instance:
 
     Attributes:
         array: the tensor.
-        reader: for an array made for each of its readers: id of the step that it is made for.
+        reader: if the array is made once for each of its readers, the id of that reader's step.
         producers: statements that write it.
         consumers: statements that read it.
-        axes: that may shrink, each with the walks that must be one loop for it.
-        kept: the constant phase leaves it for the volatile one, so that it lives all the time.
+        axes: that may be contracted, each with the loop uses that must be one loop for it.
+        persistent: the constant phase leaves it to the volatile phase, so that it is always live.
     """
 
     array: Tensor
@@ -38,36 +41,37 @@ class Instance:
     producers: tuple[int, ...]
     consumers: tuple[int, ...]
     axes: tuple[tuple[int, tuple[Walk, ...]], ...]
-    kept: bool
+    persistent: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Dependences:
-    """What the arrays of a program demand of its statements.
+    """The dependences between the statements of a program.
 
     Attributes:
-        carried: for each producer and consumer, the pairs of indices that may be one loop.
-        after: for each statement, a bit for each statement that comes later in every order: those
-            that depend on it, write the same array after it, or are of the volatile phase.
+        index_pairs: for each producer and consumer, the pairs of indices that may be one loop.
+        after: for each statement, a bit for each statement that comes later in every order,
+            because it depends on it, writes the same array after it, or is of the volatile phase.
         before: the same for statements that come earlier.
-        next: of those that come later, the ones that come after no other of them.
-        links: for each statement, its producers and consumers, and what may be one loop with them.
-        known: pairs of walks that were looked at, and whether they could be one loop.
+        next: the immediate successors among those in ``after``.
+        links: for each statement, its producers and consumers, and the indices that may be one
+            loop with its own.
+        known: pairs of loop uses that were examined, and whether they may be one loop.
     """
 
-    carried: Mapping[tuple[int, int], Allowed]
+    index_pairs: Mapping[tuple[int, int], IndexPairs]
     after: tuple[int, ...]
     before: tuple[int, ...]
     next: tuple[int, ...]
     links: tuple[tuple[Link, ...], ...]
     known: dict[tuple[Walk, Walk], bool] = field(default_factory=dict, compare=False)
 
-    def together(self, a: Walk, b: Walk) -> bool:
-        """True where two walks could be one loop."""
+    def can_fuse(self, a: Walk, b: Walk) -> bool:
+        """True where two loop uses may be one loop."""
         if a[0] == b[0]:
             return False
         if (a, b) not in self.known:
-            self.known[a, b] = self.known[b, a] = self.forced((a, b)) is not None
+            self.known[a, b] = self.known[b, a] = self.closure((a, b)) is not None
         return self.known[a, b]
 
     def precedes(self, first: int, last: int) -> bool:
@@ -75,7 +79,7 @@ class Dependences:
         return bool(self.after[first] >> last & 1)
 
     def between(self, nodes: Iterable[int]) -> set[int]:
-        """The statements and all that come after one of them and before another."""
+        """The statements, and all that must run after one of them and before another."""
         return set(bits_of(self._between(mask_of(nodes))))
 
     def _between(self, nodes: int) -> int:
@@ -85,43 +89,45 @@ class Dependences:
             earlier |= self.before[node]
         return nodes | later & earlier
 
-    def forced(self, start: Iterable[Walk]) -> dict[int, Index] | None:
-        """Members of a loop that holds these walks, by statement; None where there is no such loop.
+    def closure(self, start: Iterable[Walk]) -> dict[int, Index] | None:
+        """Members of the smallest loop with these loop uses, by statement; None if none is legal.
 
-        Example: T1 -> T2 -> T3 in a row, T1 and T3 in one loop: T2 is in it, and with what index.
+        Where T1 -> T2 -> T3 and T1 and T3 share a loop, T2 is a member too.
         """
         bound: dict[int, Index] = {}
         for node, index in start:
             if bound.setdefault(node, index) != index:
                 return None
         changed = True
-        while changed:  # the last round adds nothing, and has looked at all pairs of members
+        while changed:  # the last round adds nothing, and has examined all pairs of members
             changed = False
             inside = self._between(mask_of(bound))
             for node, index in tuple(bound.items()):
                 for other, indices in self.links[node]:
                     if not inside >> other & 1:
                         continue
-                    found = indices.get(index, ())
-                    if not found or (other in bound and bound[other] not in found):
+                    fitting = indices.get(index, ())
+                    if not fitting or (other in bound and bound[other] not in fitting):
                         return None
-                    if other not in bound and len(found) == 1:  # on a diagonal either index will do
-                        bound[other] = found[0]
+                    if other not in bound and len(fitting) == 1:  # a diagonal leaves a choice
+                        bound[other] = fitting[0]
                         changed = True
         return bound
 
 
-def dependences(
-    graph: FusionGraph, instances: tuple[Instance, ...], carried: Mapping[tuple[int, int], Allowed]
+def find_dependences(
+    graph: FusionGraph,
+    instances: tuple[Instance, ...],
+    index_pairs: Mapping[tuple[int, int], IndexPairs],
 ) -> Dependences:
-    """What follows from the arrays of a program.
+    """The dependences of a program.
 
     Args:
         graph: of the program.
         instances: arrays, with or without axes.
-        carried: pairs of indices of a producer and a consumer, repeated walks included.
+        index_pairs: of each producer and consumer, those of repeated statements included.
     """
-    after = _after(graph, instances, carried)
+    after = _after(graph, instances, index_pairs)
     before = [0] * len(after)
     for node, later in enumerate(after):
         for other in bits_of(later):
@@ -131,24 +137,30 @@ def dependences(
         for other in bits_of(later):
             following[node] &= ~after[other]
     links: list[list[Link]] = [[] for _ in graph.nodes]
-    for (producer, consumer), allowed in carried.items():
-        pairs = sorted(allowed, key=str)
+    for (producer, consumer), fusable in index_pairs.items():
+        pairs = sorted(fusable, key=str)
         links[producer].append((consumer, _by_first(pairs)))
         links[consumer].append((producer, _by_first([(c, p) for p, c in pairs])))
-    return Dependences(carried, after, tuple(before), tuple(following), tuple(map(tuple, links)))
+    return Dependences(
+        index_pairs, after, tuple(before), tuple(following), tuple(map(tuple, links))
+    )
 
 
 def _by_first(pairs: list[tuple[Index, Index]]) -> dict[Index, tuple[Index, ...]]:
-    found: dict[Index, tuple[Index, ...]] = {}
+    seconds: dict[Index, tuple[Index, ...]] = {}
     for first, second in pairs:
-        found[first] = (*found.get(first, ()), second)
-    return found
+        seconds[first] = (*seconds.get(first, ()), second)
+    return seconds
 
 
-def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[int, int], Allowed]:
+def index_pairs_of(
+    graph: FusionGraph, bare: tuple[Instance, ...]
+) -> dict[tuple[int, int], IndexPairs]:
     """For each producer and consumer, the pairs of their indices that may be one loop."""
     return {
-        (p, c): _allowed(step_of(graph, p), step_of(graph, c), alone=len(instance.producers) == 1)
+        (p, c): _index_pairs(
+            step_of(graph, p), step_of(graph, c), alone=len(instance.producers) == 1
+        )
         for instance in bare
         for p in instance.producers
         for c in instance.consumers
@@ -156,38 +168,39 @@ def carried_walks(graph: FusionGraph, bare: tuple[Instance, ...]) -> dict[tuple[
 
 
 def bare_instances(graph: FusionGraph) -> tuple[Instance, ...]:
-    """Arrays in order of the program, without the axes that may shrink."""
+    """The instances of arrays in order of the program, with no axis that may be contracted."""
     program = graph.program
-    found: list[Instance] = []
+    instances: list[Instance] = []
     for tensor in program.tensors:
         if tensor.role is Role.INPUT:
             continue
         made = [n for n in graph.nodes if program.steps[n.step].out.tensor == tensor]
         read = [n for n in graph.nodes if _reads(program.steps[n.step], tensor)]
         phases = {phase_of(graph, n.id) for n in (*made, *read)}
-        apart = tensor in graph.apart
-        found += [
+        copied = tensor in graph.per_reader
+        instances += [
             Instance(
                 tensor,
                 reader,
-                tuple(n.id for n in made if not apart or n.reader == reader),
+                tuple(n.id for n in made if not copied or n.reader == reader),
                 tuple(n.id for n in read if reader is None or n.step == reader),
                 (),
-                not apart and len(phases) > 1,
+                not copied and len(phases) > 1,
             )
-            for reader in (dict.fromkeys(n.reader for n in made) if apart else (None,))
+            for reader in (dict.fromkeys(n.reader for n in made) if copied else (None,))
         ]
-    return tuple(found)
+    return tuple(instances)
 
 
 def _reads(step: Step, tensor: Tensor) -> bool:
     return any(ref.tensor == tensor for ref in step.operands)
 
 
-def _allowed(maker: Step, reader: Step, *, alone: bool) -> Allowed:
-    """Carried dependences: a common loop walks one axis of the array in both.
+def _index_pairs(maker: Step, reader: Step, *, alone: bool) -> IndexPairs:
+    """Pairs of indices with which both statements use one axis of the array.
 
-    On a diagonal either axis will do, but several producers must all take the same one: the first.
+    Where the reader takes a diagonal, either axis will do for a single producer; several producers
+    must all use the same axis, and that is the first.
     """
     reads = [r.indices for r in reader.operands if r.tensor == maker.out.tensor]
     return frozenset(
@@ -201,27 +214,24 @@ def _allowed(maker: Step, reader: Step, *, alone: bool) -> Allowed:
 def _after(
     graph: FusionGraph,
     instances: tuple[Instance, ...],
-    carried: Mapping[tuple[int, int], Allowed],
+    index_pairs: Mapping[tuple[int, int], IndexPairs],
 ) -> tuple[int, ...]:
+    """For each statement, a bit for each one that comes later in every order."""
     direct = [0] * len(graph.nodes)
     for first, second in (pair for i in instances for pair in pairwise(i.producers)):
         direct[first] |= 1 << second
-    for p, c in carried:
+    for p, c in index_pairs:
         direct[p] |= 1 << c
     late = sum(1 << n.id for n in graph.nodes if phase_of(graph, n.id) is Phase.VOLATILE)
     for statement in graph.nodes:
         if phase_of(graph, statement.id) is Phase.CONSTANT:
             direct[statement.id] |= late
-    changed = True
-    while changed:  # the last statements first: most of what follows them is known by then
-        changed = False
-        for node in reversed(range(len(direct))):
-            total = direct[node]
-            for other in bits_of(direct[node]):
-                total |= direct[other]
-            if total != direct[node]:
-                direct[node], changed = total, True
-    return tuple(direct)
+    later = list(direct)
+    successors = {node: bits_of(following) for node, following in enumerate(direct)}
+    for node in TopologicalSorter(successors).static_order():  # successors come first
+        for other in bits_of(direct[node]):
+            later[node] |= later[other]
+    return tuple(later)
 
 
 def mask_of(nodes: Iterable[int]) -> int:

@@ -1,8 +1,7 @@
-"""An order of all statements for given loops, or the loops that stand against one another.
+"""An order of all statements for given loops, or the loops that contradict each other.
 
-Nested loops on a program with several users of an array may need each other's results: one loop
-must be done before another begins, and the other before it. Such a cycle says which loops cannot
-be together.
+Where arrays have several users, two loops may each need results of the other, so that neither can
+run first. Such a cycle of loops and statements shows which loops cannot be combined.
 """
 
 from __future__ import annotations
@@ -10,18 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from .candidates import Arrangement, Sharing, rivals
+from .candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
 from .dependences import Walk, mask_of
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A statement, or a loop, that comes after one and before another in a cycle.
+    """A statement or a loop in a cycle of items that need each other.
 
     Attributes:
-        enter: its statement that needs the one before.
-        leave: its statement that the next one needs.
-        loop: walks of the loop; none where it is one statement.
+        enter: its statement that needs the previous link.
+        leave: its statement that the next link needs.
+        loop: members of the loop; empty for a single statement.
     """
 
     enter: int
@@ -29,8 +28,8 @@ class Link:
     loop: tuple[Walk, ...]
 
     @property
-    def walk(self) -> Walk:
-        """A walk of the loop."""
+    def use(self) -> Walk:
+        """The loop use of ``enter``."""
         return next(w for w in self.loop if w[0] == self.enter)
 
 
@@ -46,27 +45,27 @@ class _Item:
 
 
 def in_order(
-    found: Sharing, loops: tuple[tuple[Walk, ...], ...]
+    candidates: Sharing, loops: tuple[tuple[Walk, ...], ...]
 ) -> Arrangement | tuple[Cycle, ...]:
-    """Some order of all statements in which every loop is an interval.
+    """An order of all statements in which every loop is an interval.
 
     Returns:
-        The order; or cycles of which no arrangement has all loops, unless some loop of a cycle is
-        inside another. No cycle where only two uses of a generated input are in each other's way.
+        The arrangement with that order. Without one: cycles, of which no arrangement has all loops
+        unless one of them is inside another; or no cycle where only the readers of a generated
+        input contradict each other.
     """
-    items = [_Item(frozenset(n for n, _ in walks), walks) for walks in loops]
+    items = [_Item(frozenset(n for n, _ in uses), uses) for uses in loops]
     items.sort(key=lambda i: -len(i.nodes))
-    order = _body(found, frozenset(n.id for n in found.graph.nodes), items)
+    order = _body(candidates, frozenset(n.id for n in candidates.graph.nodes), items)
     if isinstance(order, tuple):
         return order
-    place = {u: n for n, u in enumerate(order)}
-    if any(place[p] < place[d] and place[q] < place[c] for (p, c), (q, d) in rivals(found)):
+    if instances_overlap(exclusive_uses(candidates), order):
         return ()
     return Arrangement(loops, tuple(order))
 
 
 def _body(
-    found: Sharing, nodes: frozenset[int], rest: list[_Item]
+    candidates: Sharing, nodes: frozenset[int], rest: list[_Item]
 ) -> list[int] | tuple[Cycle, ...]:
     free, items = nodes, list[_Item]()
     for inner in rest:
@@ -77,27 +76,27 @@ def _body(
     items.sort(key=lambda i: min(i.nodes))
     order: list[int] = []
     while items:
-        ready = next((i for i in items if not any(_needs(found, i, o) for o in items)), None)
+        ready = next((i for i in items if not any(_needs(candidates, i, o) for o in items)), None)
         if ready is None:
-            return _cycles(found, items)
+            return _cycles(candidates, items)
         items.remove(ready)
         inner_order: list[int] | tuple[Cycle, ...] = list(ready.nodes)
         if ready.loop:
             within = [r for r in rest if r.nodes <= ready.nodes and r is not ready]
-            inner_order = _body(found, ready.nodes, within)
+            inner_order = _body(candidates, ready.nodes, within)
         if isinstance(inner_order, tuple):
             return inner_order
         order += inner_order
     return order
 
 
-def _needs(found: Sharing, item: _Item, other: _Item) -> bool:
-    return item is not other and bool(_demands(found, other, item))
+def _needs(candidates: Sharing, item: _Item, other: _Item) -> bool:
+    return item is not other and bool(_ordered_pairs(candidates, other, item))
 
 
-def _demands(found: Sharing, first: _Item, last: _Item) -> list[tuple[int, int]]:
-    """Statements of two items of which the first must run before the last."""
-    after, mask = found.needs.after, mask_of(last.nodes)
+def _ordered_pairs(candidates: Sharing, first: _Item, last: _Item) -> list[tuple[int, int]]:
+    """Pairs of a statement of the first item and one of the last that must run after it."""
+    after, mask = candidates.dependences.after, mask_of(last.nodes)
     pairs = []
     for u in sorted(first.nodes):
         if after[u] & mask:
@@ -105,11 +104,11 @@ def _demands(found: Sharing, first: _Item, last: _Item) -> list[tuple[int, int]]
     return pairs
 
 
-def _cycles(found: Sharing, items: list[_Item]) -> tuple[Cycle, ...]:
-    """All pairs of items that need each other; one longer cycle where there is no such pair."""
+def _cycles(candidates: Sharing, items: list[_Item]) -> tuple[Cycle, ...]:
+    """All pairs of items that need each other; without such a pair, one longer cycle."""
     cycles: list[Cycle] = []
     for one, other in combinations(items, 2):
-        there, back = _demands(found, one, other), _demands(found, other, one)
+        there, back = _ordered_pairs(candidates, one, other), _ordered_pairs(candidates, other, one)
         if there and back:
             (u, v), (w, x) = min(
                 ((go, come) for go in there for come in back),
@@ -118,11 +117,11 @@ def _cycles(found: Sharing, items: list[_Item]) -> tuple[Cycle, ...]:
             cycles.append((Link(x, u, one.loop), Link(v, w, other.loop)))
     if cycles:
         return tuple(cycles)
-    row = [items[0]]  # each item is followed by one that it needs
+    row = [items[0]]  # after each item comes one that it needs
     while row[-1] not in row[:-1]:
-        row.append(next(o for o in items if _needs(found, row[-1], o)))
+        row.append(next(o for o in items if _needs(candidates, row[-1], o)))
     ring = row[row.index(row[-1]) :]
-    steps = [_demands(found, later, item)[0] for item, later in pairwise(ring)]
+    steps = [_ordered_pairs(candidates, later, item)[0] for item, later in pairwise(ring)]
     return (
         tuple(Link(steps[n][1], steps[n - 1][0], item.loop) for n, item in enumerate(ring[:-1])),
     )

@@ -8,16 +8,16 @@ from threading import Thread
 from ortools.sat.python import cp_model
 
 
-def search_solver(work: float) -> cp_model.CpSolver:
-    """A solver that gives the same answer every time: one worker, work counted, not timed."""
+def search_solver(seconds: float) -> cp_model.CpSolver:
+    """A solver that gives the same answer every time: one worker, and deterministic seconds."""
     from ortools.sat.python import cp_model  # noqa: PLC0415
 
     solver = cp_model.CpSolver()
     parameters = solver.parameters
     parameters.num_workers = 1
     parameters.random_seed = 0
-    parameters.max_deterministic_time = work
-    parameters.catch_sigint_signal = False  # it would take Ctrl-C away from Python for good
+    parameters.max_deterministic_time = seconds
+    parameters.catch_sigint_signal = False  # else Python never gets Ctrl-C again
     # or-tools #5293: this presolve step may overflow and certify a wrong optimum.
     if hasattr(parameters, "presolve_inclusion_work_limit"):
         parameters.presolve_inclusion_work_limit = 0
@@ -39,7 +39,7 @@ def interruptible_solve(
     Thread(target=search, daemon=True).start()
     try:
         while not status.done():
-            wait((status,), timeout=0.1)  # the signal may reach the other thread, waking nobody
+            wait((status,), timeout=0.1)  # a signal need not wake this thread
         return status.result()
     except KeyboardInterrupt:
         while not status.done():

@@ -1,8 +1,8 @@
-"""Which walks are one loop: the variables and rules that every search over arrangements shares.
+"""Variables and constraints of shared loops, common to all CP-SAT models of arrangements.
 
-One 0-1 variable ``z`` for each pair of walks says that they are one loop. The rules:
+One 0-1 variable ``z`` for each pair of loop uses says that they share a loop. The constraints:
 
-    z[a,b] & z[b,c] => z[a,c]                      one loop is an equivalence of walks
+    z[a,b] & z[b,c] => z[a,c]                      sharing a loop is an equivalence of loop uses
     z[uj,v] & !z[uk,v] => j outside k at u         loops are nested or apart
     z[u,v] & !z[u,w] => (w before u <=> w before v)  a loop is an interval of the order
 """
@@ -14,7 +14,7 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from ..sharing.candidates import Arrangement, Sharing, pairs_of, rivals
+from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, pairs_of
 from ..sharing.dependences import Walk
 from ..sharing.statement_order import Cycle, Link
 
@@ -22,38 +22,38 @@ if TYPE_CHECKING:
     from ortools.sat.python.cp_model import BoolVarT, IntVar
 
 
-class LoopRules:
-    """The part of a CP-SAT model that decides on loops and the order of statements."""
+class LoopConstraints:
+    """The part of a CP-SAT model that decides on loops and on the order of statements."""
 
     def __init__(
         self,
-        found: Sharing,
+        candidates: Sharing,
         hint: Arrangement,
         nodes: tuple[int, ...],
         *,
         ordered: bool,
         unmodelled: Mapping[Walk, Collection[int]],
     ) -> None:
-        """The variables and rules.
+        """Build the variables and constraints.
 
         Args:
-            found: what the program allows.
+            candidates: of the program.
             hint: an arrangement to start from.
             nodes: statements whose place in the order matters.
-            ordered: that order is searched too.
-            unmodelled: statements that may be in the loop of a walk by a walk that ``found`` lacks;
-                what the rules say of such a statement and such a loop is left out.
+            ordered: the order is searched too.
+            unmodelled: for a loop use, statements that may be in its loop by a use that
+                ``candidates`` lacks; constraints on such a statement and loop are left out.
         """
         from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
         self.model = cp_model.CpModel()
-        self.found, self.hint, self.nodes = found, hint, nodes
+        self.candidates, self.hint, self.nodes = candidates, hint, nodes
         self.ordered, self.unmodelled = ordered, unmodelled
-        self.walks: dict[int, list[Walk]] = {}
-        for walk in (walk for group in found.walks for walk in group):
-            self.walks.setdefault(walk[0], []).append(walk)
+        self.uses: dict[int, list[Walk]] = {}
+        for use in (use for group in candidates.groups for use in group):
+            self.uses.setdefault(use[0], []).append(use)
         self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
-        self.near: dict[Walk, dict[Walk, BoolVarT]] = {}
+        self.partners: dict[Walk, dict[Walk, BoolVarT]] = {}
         self._share()
         self._relate()
         self.members = self._users()
@@ -66,36 +66,38 @@ class LoopRules:
         self._follow()
 
     def same(self, a: Walk, b: Walk) -> BoolVarT | None:
-        """The variable that says that two walks are one loop; None where they never are."""
-        return self.near.get(a, {}).get(b)
+        """The variable that says that two loop uses share a loop; None where they never do."""
+        return self.partners.get(a, {}).get(b)
 
     def _share(self) -> None:
         in_loop = {w: n for n, members in enumerate(self.hint.loops) for w in members}
-        for a, b in pairs_of(self.found):
+        for a, b in pairs_of(self.candidates):
             shared = self.model.new_bool_var(f"z{len(self.z)}")
             self.z[a, b] = shared
-            self.near.setdefault(a, {})[b] = self.near.setdefault(b, {})[a] = shared
+            self.partners.setdefault(a, {})[b] = self.partners.setdefault(b, {})[a] = shared
             self.model.add_hint(shared, a in in_loop and in_loop[a] == in_loop.get(b))
 
     def _relate(self) -> None:
-        """One loop is an equivalence."""
-        apart = {w: [(a, ~one) for a, one in near.items()] for w, near in self.near.items()}
+        """Sharing a loop is an equivalence."""
+        apart = {
+            w: [(a, ~one) for a, one in partners.items()] for w, partners in self.partners.items()
+        }
         for partners in apart.values():
             for (a, one), (c, two) in combinations(partners, 2):
-                both = self.near[a].get(c)
+                both = self.partners[a].get(c)
                 self.model.add_bool_or(one, two, *(() if both is None else (both,)))
 
     def _users(self) -> dict[Walk, dict[int, list[BoolVarT]]]:
-        """For each walk, the statements that may be in its loop, and what says so."""
-        found: dict[Walk, dict[int, list[BoolVarT]]] = {}
-        for walk, partners in self.near.items():
-            found[walk] = {}
+        """For each loop use, the statements that may be in its loop, with their variables."""
+        users: dict[Walk, dict[int, list[BoolVarT]]] = {}
+        for use, partners in self.partners.items():
+            users[use] = {}
             for (node, _), shared in partners.items():
-                found[walk].setdefault(node, []).append(shared)
-        return found
+                users[use].setdefault(node, []).append(shared)
+        return users
 
     def _order(self) -> None:
-        """Positions, and for every two statements which one is first."""
+        """Positions of the statements, and for every two of them which one runs first."""
         model, last = self.model, len(self.nodes) - 1
         place = {node: n for n, node in enumerate(self.hint.order)}
         for node in self.nodes:
@@ -105,9 +107,9 @@ class LoopRules:
             model.add_hint(self.pos[node], n)
         model.add_all_different(list(self.pos.values()))
         for u, v in combinations(self.nodes, 2):
-            if self.found.needs.precedes(u, v):
+            if self.candidates.dependences.precedes(u, v):
                 model.add(self.pos[u] < self.pos[v])
-            elif self.found.needs.precedes(v, u):
+            elif self.candidates.dependences.precedes(v, u):
                 model.add(self.pos[v] < self.pos[u])
             else:
                 first = model.new_bool_var(f"b{u},{v}")
@@ -115,23 +117,31 @@ class LoopRules:
                 model.add(self.pos[u] < self.pos[v]).only_enforce_if(first)
                 model.add(self.pos[v] < self.pos[u]).only_enforce_if(~first)
                 self.before[u, v], self.before[v, u] = first, ~first
-        for (p, c), (q, d) in rivals(self.found):
+        for (p, c), (q, d) in exclusive_uses(self.candidates):
             model.add_bool_or(self._before(c, q), self._before(d, p))
 
     def _before(self, u: int, v: int) -> BoolVarT | bool:
         """``u`` runs before ``v``."""
-        return self.found.needs.precedes(u, v) if (u, v) not in self.before else self.before[u, v]
+        return (
+            self.candidates.dependences.precedes(u, v)
+            if (u, v) not in self.before
+            else self.before[u, v]
+        )
 
     def _first(self, u: int, v: int) -> BoolVarT | bool | None:
-        """``u`` runs before ``v``; None where that is left open."""
-        if self.ordered or self.found.needs.precedes(u, v) or self.found.needs.precedes(v, u):
+        """``u`` runs before ``v``; None if the model leaves that open."""
+        if (
+            self.ordered
+            or self.candidates.dependences.precedes(u, v)
+            or self.candidates.dependences.precedes(v, u)
+        ):
             return self._before(u, v)
         return None
 
     def _nest(self) -> None:
-        """Two loops that meet at a statement: one that has a member more is outside."""
+        """Of two loops that meet at a statement, one that has a further member is outside."""
         members = self.members
-        for own in self.walks.values():
+        for own in self.uses.values():
             for j, k in combinations(own, 2):
                 inside_j, inside_k = members.get(j, {}), members.get(k, {})
                 met = inside_j.keys() | inside_k.keys()
@@ -161,18 +171,18 @@ class LoopRules:
                 self._any(apart, *member, one, _negated(two))
 
     def _any(self, *literals: BoolVarT | bool) -> None:
-        """One of these holds."""
+        """At least one of these holds."""
         if not any(known is True for known in literals):
             self.model.add_bool_or(*(x for x in literals if not isinstance(x, bool)))
 
     def _follow(self) -> None:
-        """A repeated statement is in a loop of its reader, with all users of its array."""
-        for instance in self.found.instances:
-            for walk, origin in self.found.repeats.items():
-                if walk[0] not in instance.producers:
+        """A repeated statement is in a loop of its reader, together with all users of its array."""
+        for instance in self.candidates.instances:
+            for use, origin in self.candidates.repeats.items():
+                if use[0] not in instance.producers:
                     continue
-                partners = self.near.get(walk, {})
-                followed = self.same(walk, origin)
+                partners = self.partners.get(use, {})
+                followed = self.same(use, origin)
                 for shared in partners.values():
                     if followed is None:
                         self.model.add_bool_and(~shared)
@@ -181,27 +191,27 @@ class LoopRules:
                 if followed is None:
                     continue
                 for user in (*instance.producers, *instance.consumers):
-                    if user not in (walk[0], origin[0]):
+                    if user not in (use[0], origin[0]):
                         inside = [
                             s
                             for other, s in partners.items()
                             if other[0] == user
-                            and (other in self.found.repeats or user in instance.consumers)
+                            and (other in self.candidates.repeats or user in instance.consumers)
                         ]
                         self.model.add_bool_or(~followed, *inside)
 
     def exclude(self, cycle: Cycle) -> bool:
-        """Leave out loops that have to run before one another, unless one is inside another.
+        """Forbid the loops of a cycle together, unless one of them is inside another.
 
         Returns:
-            False where one may be inside another by walks that are not modelled: nothing is said.
+            False, and no constraint, where one may be inside another by unmodelled loop uses.
         """
         nested: list[BoolVarT] = []
         for link in (link for link in cycle if link.loop):
             for other in (o for o in cycle if o is not link):
-                if other.enter in self.unmodelled.get(link.walk, ()):
+                if other.enter in self.unmodelled.get(link.use, ()):
                     return False
-                nested += self.members[link.walk].get(other.enter, ())
+                nested += self.members[link.use].get(other.enter, ())
         self._any(*(~self._one(link) for link in cycle if link.enter != link.leave), *nested)
         return True
 
@@ -216,7 +226,7 @@ def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
     return not literal if isinstance(literal, bool) else ~literal
 
 
-def rules(found: Sharing) -> int:
-    """About as many rules has the model of all that a program allows: pairs times statements."""
-    pairs = sum(comb(len(group), 2) for group in found.walks)
-    return pairs * len({node for group in found.walks for node, _ in group})
+def constraint_count(candidates: Sharing) -> int:
+    """Estimated number of constraints of a full model: fusable pairs times statements."""
+    pairs = sum(comb(len(group), 2) for group in candidates.groups)
+    return pairs * len({node for group in candidates.groups for node, _ in group})

@@ -1,6 +1,7 @@
-"""Objective ``time``.
+"""Objective ``time``: the least predicted time within a memory limit.
 
-``objective`` chooses tiles, ``refine_tiles`` and ``recompute`` improve them.
-
-``triangular_nests``, by ``orbit_sums`` and ``orbit_steps``, makes triangular loops.
+``objective`` searches for arrangements and tiles. ``recompute`` adds statements that are repeated
+in loops of their readers, and ``refine_tiles`` chooses the tile of each loop of an arrangement.
+``triangular_nests`` makes nests of triangular loops, for sums that ``orbit_sums`` finds to be
+invariant under permutations, with fewer passes over their arrays by ``orbit_steps``.
 """

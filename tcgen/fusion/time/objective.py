@@ -1,11 +1,11 @@
-"""Objective ``time``: the plan of least predicted time whose peak keeps the memory limit.
+"""Objective ``time``: the plan of least predicted time whose peak is within the memory limit.
 
-Where all of it fits, steps stay whole, unless shared loops are faster. Else loops are shared. Sums
-over all arrangements of some indices are made over orbits of tiles (:mod:`.orbits`), which leaves
-out equal work. For all others the solver proposes which loops are shared, for one tile of each
-space at a time, and for large programs a descent in the peak; then the tile of each loop is refined
-on exact counts of time and peak. Where that does not suffice, statements are repeated in loops of
-their readers, and intermediates that are read in different ways are computed anew for each reader.
+If the unfused program fits, loops are only shared where that is much faster. If it does not fit,
+loops must be shared. Symmetric sums are computed in triangular nests (:mod:`.triangular_nests`),
+without their redundant flops. Otherwise the solver proposes shared loops, for one choice of tiles
+at a time; for large programs, a descent in the peak proposes them. The tile of each loop is then
+refined on exact time and peak. If nothing fits, statements are repeated in loops of their readers,
+and after that intermediates are recomputed for each of their readers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ..placement.memory import (
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
 from ..placement.offsets import packed
 from ..placement.plan import build_launches, in_nests, shared_axes
-from ..sharing.candidates import Arrangement, Sharing, sharing
+from ..sharing.candidates import Arrangement, Sharing, fusion_candidates
 from ..sharing.graph import FusionGraph, fusion_graph
-from ..solver.loop_constraints import rules
-from ..solver.time_cost import PICO, least_picoseconds, plan_picoseconds
-from ..solver.time_model import Request, least_bytes, solve_least, solve_time, weights_of
-from .recompute import sharing_with_repeats
+from ..solver.loop_constraints import constraint_count
+from ..solver.time_cost import PICOSECONDS_PER_SECOND, least_picoseconds, plan_picoseconds
+from ..solver.time_model import Request, least_peak_bytes, solve_least, solve_time, weights_of
+from .recompute import candidates_with_repeats
 from .refine_tiles import refined, with_tiles
 from .triangular_nests import orbit_nests
 
@@ -45,13 +45,13 @@ def least_time(
 ) -> FusionPlan:
     """The plan of least predicted time within ``options.memory_limit``.
 
-    Where no plan that is found fits, the one of least peak is returned.
+    If the search reaches no plan that fits, the result is the one of least peak.
 
     Args:
         graph: fusion graph of the program.
         unfused: the plan that shares no loop.
         extents: planning extents.
-        options: ``memory_limit``, ``machine``, ``dtype``, ``effort`` and
+        options: ``memory_limit``, ``machine``, ``dtype``, ``target``, ``effort`` and
             ``thresholds`` are read.
 
     Raises:
@@ -63,72 +63,79 @@ def least_time(
     limit = plan_peak(unfused)
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
-    thresholds = options.thresholds.planner.fusion
-    request = Request(sizes, limit, machine, dtype, thresholds)
-    search, seconds = _Search(graph.program, extents, request), thresholds.time.seconds
+    search = _Search(graph.program, extents, _request(sizes, limit, options))
+    seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
-    whole = plan_picoseconds(unfused, machine, dtype)
-    search.run(seconds * options.effort, bound, whole)
-    best = search.best or search.least(seconds * options.effort)
+    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype))
+    best = search.best or search.least(seconds)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, options)
 
 
+def _request(extents: Mapping[str, int], limit: int, options: Options) -> Request:
+    thresholds = options.thresholds.planner.fusion
+    return Request(extents, limit, options.machine, options.dtype, thresholds)
+
+
 def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> FusionPlan:
-    """A plan as it is lowered: on a CPU a nest is one kernel, whose threads may share its tiles."""
+    """A plan for lowering; on a CPU each nest is one kernel, whose threads divide its tiles."""
     grouped = plan if options.target == "cuda" else in_nests(plan)
     seconds = options.thresholds.planner.fusion.offset_seconds
     return replace(packed(grouped, seconds), solve=_solve(plan, bound, model, options))
 
 
 def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
-    """What is said of a plan whose time is at least ``bound`` picoseconds."""
+    """Value and bound of a plan, for a bound in picoseconds on plans without triangular loops."""
     value = plan_picoseconds(plan, options.machine, options.dtype)
-    if any(o.order_after for o in plan.loops):  # steps by themselves take no triangles: no bound
-        return Solve("time", model, "FEASIBLE", Fraction(value, PICO), None, "seconds")
+    time = Fraction(value, PICOSECONDS_PER_SECOND)
+    if any(o.order_after for o in plan.loops):
+        return Solve("time", model, "FEASIBLE", time, None, "seconds")
     status = "OPTIMAL" if value <= bound else "FEASIBLE"
-    exact = Fraction(value, PICO), Fraction(min(value, bound), PICO)
-    return Solve("time", model, status, *exact, "seconds")
+    least = Fraction(min(value, bound), PICOSECONDS_PER_SECOND)
+    return Solve("time", model, status, time, least, "seconds")
 
 
 def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
-    """The loops of a ``time`` plan with tiles for a smaller limit; None where none fit.
+    """A ``time`` plan with tiles for a smaller memory limit; None where none fit.
 
-    Much quicker than a new plan: for when copies, known only later, need a part of the limit.
+    This is much quicker than a new plan. It makes room for operand copies, which are not known
+    before lowering.
     """
     assert options.memory_limit is not None
     extents, dtype = plan.extent_of, options.dtype
     limit = options.memory_limit - output_bytes(plan.program, extents, dtype)
-    thresholds = options.thresholds.planner.fusion
-    tiles = refined(plan, Request(extents, limit, options.machine, dtype, thresholds))
+    tiles = refined(plan, _request(extents, limit, options))
     if tiles is None or not plan.loops:
         return None
-    bound = int((plan.solve.bound or 0) * PICO)
+    bound = int((plan.solve.bound or 0) * PICOSECONDS_PER_SECOND)
     return _finished(with_tiles(plan, tiles, dtype), bound, plan.solve.model, options)
 
 
 def planned_bytes(plan: FusionPlan, dtype: str) -> int:
-    """What a call of a plan holds at one time beside its inputs, but for copies of products."""
+    """Most bytes that a call of a plan holds at one time, without inputs and operand copies."""
     return plan_peak(plan) + output_bytes(plan.program, plan.extent_of, dtype)
 
 
 def proven_bytes(program: Program, options: Options) -> int:
-    """What a call holds at least, however loops are shared and steps repeated or made anew.
+    """A lower bound on the bytes of any plan of this search, repeats and recomputation included.
 
-    What one step touches, each array contracted as far as it may be by itself, and the results.
+    The bound is the most that one step touches, with each array contracted as far as it could be by
+    itself, and the results.
     """
     extents = dict(options.extents)
-    thresholds = options.thresholds.planner.fusion
-    request = Request(extents, 0, options.machine, options.dtype, thresholds)
-    ways = {(), recomputed(program, program.intermediates)}
-    graphs = [fusion_graph(program, again) for again in sorted(ways, key=len)]
-    held = min(least_bytes(sharing_with_repeats(g), {}, request) for g in graphs)
+    request = _request(extents, 0, options)
+    strategies = {(), recomputable(program, program.intermediates)}
+    graphs = [fusion_graph(program, recompute) for recompute in sorted(strategies, key=len)]
+    held = min(least_peak_bytes(candidates_with_repeats(g), {}, request) for g in graphs)
     return held + output_bytes(program, extents, options.dtype)
 
 
-def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
-    """Those to make for each of their readers: several readers, and none is made from another."""
-    found: list[Tensor] = []
+def recomputable(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
+    """The arrays that can be recomputed for each of their readers.
+
+    They have several readers, and none of them is made from another.
+    """
+    chosen: list[Tensor] = []
     made_from: set[Tensor] = set()
     for tensor in arrays:
         makers, readers = program.producers(tensor), program.consumers(tensor)
@@ -138,16 +145,16 @@ def recomputed(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ..
             and len(readers) > 1
             and len({s.phase for s in (*makers, *readers)}) == 1
             and tensor not in made_from
-            and not any(t.role is Role.GENERATED or t in found for t in read)
+            and not any(t.role is Role.GENERATED or t in chosen for t in read)
         ):
-            found.append(tensor)
+            chosen.append(tensor)
             made_from |= read
-    return tuple(found)
+    return tuple(chosen)
 
 
 @dataclass(slots=True)
 class _Search:
-    """Plans tried so far for one program and limit."""
+    """The search for one program and memory limit, with its best plan so far."""
 
     program: Program
     extents: tuple[tuple[str, int], ...]
@@ -157,95 +164,98 @@ class _Search:
     _seen: set[Arrangement] = field(default_factory=set)
 
     @property
-    def _limits(self) -> FusionThresholds:
+    def limits(self) -> FusionThresholds:
+        """Thresholds of the searches."""
         return self.request.thresholds
 
     def offer(self, plan: FusionPlan) -> None:
-        """Keep a plan if it fits and is faster, or as fast and smaller, than what there is."""
+        """Take a plan as the best if it fits and is faster, or as fast with a smaller peak."""
         peak = plan_peak(plan)
         time = plan_picoseconds(plan, self.request.machine, self.request.dtype)
         if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
             self.best, self._value = plan, (time, peak)
 
-    def run(self, work: float, bound: int, whole: int) -> None:
-        """Try the ways of making a plan fit, cheapest first, until one does.
+    def run(self, seconds: float, bound: int, unfused: int) -> None:
+        """Try one strategy after the other until a plan fits.
 
-        Where the unfused plan fits, see whether shared loops are faster.
+        If the unfused plan fits, loops are only shared for speed.
 
         Args:
-            work: deterministic seconds of each search.
-            bound: no plan takes less time.
-            whole: the time of steps that share no loop, whether they fit or not.
+            seconds: deterministic, of each search.
+            bound: a lower bound on the time in picoseconds.
+            unfused: picoseconds of the unfused plan, whether it fits or not.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:
-            self._for_speed(work, bound)
+            self._for_speed(seconds, bound)
             return
-        self._orbits(self._hot())
-        for again, repeat in self._ways():
-            graph = fusion_graph(self.program, again)
-            if self.best is not None and (again or not self._few(graph)):
+        self._triangles(self._large_arrays())
+        for recompute, repeat in self._strategies():
+            graph = fusion_graph(self.program, recompute)
+            if self.best is not None and (recompute or not self._few(graph)):
                 return
-            found = sharing_with_repeats(graph, self._hot(), repeat=repeat)
-            if repeat > bool(found.repeats) or least_bytes(found, {}, self.request) > (
-                self.request.limit
-            ):
+            candidates = candidates_with_repeats(graph, self._large_arrays(), repeat=repeat)
+            least = least_peak_bytes(candidates, {}, self.request)
+            if least > self.request.limit or (repeat and not candidates.repeats):
                 continue
-            large, few = rules(found) > self._limits.solver_constraints, self._few(graph)
+            large = constraint_count(candidates) > self.limits.solver_constraints
+            few = self._few(graph)
             if not repeat and (large or not few):
-                self._descend(found)
-            if not large and (few or not self._near(whole)):
-                self._tiles(found, work, last=bool(again))
+                self._descend(candidates)
+            if not large and (few or not self._close_to(unfused)):
+                self._tiles(candidates, seconds, last=bool(recompute))
 
-    def _for_speed(self, work: float, bound: int) -> None:
-        """Share loops of what fits unfused, in the cache or over orbits, where much is saved.
+    def _for_speed(self, seconds: float, bound: int) -> None:
+        """Share loops although the unfused plan fits, where that saves much time.
 
-        What differs between plans by less than the model knows is not worth tiles.
+        Tiles in the cache or triangular nests may be faster. Savings within the error of the
+        prediction are not worth tiles.
         """
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
-        self._orbits(large)
+        self._triangles(large)
         if self._worthwhile(time - bound, time):
-            found = sharing_with_repeats(fusion_graph(self.program), large, repeat=False)
-            if rules(found) <= self._limits.time.speed_constraints:
-                self._tiles(found, work, last=True, every=True)
+            candidates = candidates_with_repeats(fusion_graph(self.program), large, repeat=False)
+            if constraint_count(candidates) <= self.limits.time.speed_constraints:
+                self._tiles(candidates, seconds, last=True, every=True)
         if not self._worthwhile(time - self._value[0], time):
             self.best, self._value = unfused, value
 
-    def _near(self, whole: int) -> bool:
-        """Whether the best so far takes little longer than whole steps do."""
+    def _close_to(self, unfused: int) -> bool:
+        """Whether the best plan so far takes little longer than the unfused one."""
         time = self._value[0]
-        return self.best is not None and not self._worthwhile(time - whole, time)
+        return self.best is not None and not self._worthwhile(time - unfused, time)
 
     def _worthwhile(self, saved: int, time: int) -> bool:
-        """Whether a saving is a good part of the time."""
-        return saved > self._limits.time.worthwhile * time
+        """Whether a saving is more than the error of the predicted time."""
+        return saved > self.limits.time.worthwhile * time
 
     def _few(self, graph: FusionGraph) -> bool:
-        """Whether every strategy is tried."""
-        return len(graph.nodes) <= self._limits.time.few_statements
+        """Whether the program is so small that every strategy is tried."""
+        return len(graph.nodes) <= self.limits.time.few_statements
 
-    def _orbits(self, hot: tuple[Tensor, ...]) -> None:
-        """Offer nests over orbits in which ``hot`` arrays shrink, with the best tile of each."""
-        for nest in orbit_nests(self.program, hot, self._limits.time.chain_indices):
+    def _triangles(self, large: tuple[Tensor, ...]) -> None:
+        """Offer triangular nests in which large arrays are contracted, with the best tiles."""
+        for nest in orbit_nests(self.program, large, self.limits.time.chain_indices):
             plan = nest.plan(1, self.extents, self.request.dtype)
             tiles = refined(plan, self.request)
             if tiles is not None:
                 self.offer(with_tiles(plan, tiles, self.request.dtype))
 
-    def _ways(self) -> list[tuple[tuple[Tensor, ...], bool]]:
-        again = self._again()
-        ways: list[tuple[tuple[Tensor, ...], bool]] = [((), False), ((), True)]
-        return [*ways, *([(again, False), (again, True)] if again else [])]
+    def _strategies(self) -> list[tuple[tuple[Tensor, ...], bool]]:
+        """Arrays to recompute, and whether statements are repeated; cheapest first."""
+        recompute = self._to_recompute()
+        strategies: list[tuple[tuple[Tensor, ...], bool]] = [((), False), ((), True)]
+        return [*strategies, *([(recompute, False), (recompute, True)] if recompute else [])]
 
-    def _hot(self) -> tuple[Tensor, ...]:
-        """Arrays that take a good part of the limit."""
+    def _large_arrays(self) -> tuple[Tensor, ...]:
+        """Arrays that take a large part of the limit."""
         return tuple(
-            t for t in self.program.tensors if t.role is not Role.INPUT and self._is_hot(t)
+            t for t in self.program.tensors if t.role is not Role.INPUT and self._is_large(t)
         )
 
     def _beyond_cache(self) -> tuple[Tensor, ...]:
-        """Intermediates that pass memory while they are whole, on caches twice as large too."""
+        """Intermediates that pass memory if unfused, even with a cache of twice the size."""
         request = self.request
         return tuple(
             t
@@ -254,35 +264,41 @@ class _Search:
             > 2 * request.machine.cache
         )
 
-    def _is_hot(self, tensor: Tensor) -> bool:
-        request, part = self.request, self._limits.time.large_arrays
+    def _is_large(self, tensor: Tensor) -> bool:
+        request, part = self.request, self.limits.time.large_arrays
         size = whole_elements(tensor, request.extents) * element_bytes(tensor, request.dtype)
         return size > part * request.limit
 
-    def _again(self) -> tuple[Tensor, ...]:
-        """Large intermediates to compute anew for each reader."""
-        return recomputed(self.program, self._hot())
+    def _to_recompute(self) -> tuple[Tensor, ...]:
+        """Large intermediates that can be recomputed for each of their readers."""
+        return recomputable(self.program, self._large_arrays())
 
-    def _tiles(self, found: Sharing, work: float, *, last: bool, every: bool = False) -> None:
-        """Arrangements for tiles of each space, large tiles first.
+    def _tiles(
+        self, candidates: Sharing, seconds: float, *, last: bool, every: bool = False
+    ) -> None:
+        """Offer the solver's arrangements for choices of tiles, large tiles first.
 
-        Until tiles that fit are found, or of every choice of tiles alike.
+        Args:
+            candidates: of the program.
+            seconds: deterministic, for all choices.
+            last: no other strategy follows.
+            every: try every choice of tiles; else stop when plans fit.
         """
-        hint = arrangement_of(place_nodes(found.graph, ()))
-        choices = self._choices(found, alike=every)
+        hint = arrangement_of(place_nodes(candidates.graph, ()))
+        choices = self._choices(candidates, diagonal=every)
         fitting: list[tuple[int, ...]] = []
         names = [name for name, _ in choices[0]] if choices else []
         refused: list[tuple[int, ...]] = []
-        left, enough = work, 2
-        few = self._few(found.graph)
+        left, enough = seconds, 2
+        few = self._few(candidates.graph)
         if not few:
             enough = 1
-        if not few and not last:  # is there any plan of this kind?
-            single = solve_time(found, {}, self.request, hint, work / 8)
+        if not few and not last:  # first see whether single elements fit
+            single = solve_time(candidates, {}, self.request, hint, seconds / 8)
             if single.arrangement is None and single.proven:
                 return
             if single.arrangement is not None:
-                self._take(found, single.arrangement, dict.fromkeys(names, 1))
+                self._take(candidates, single.arrangement, dict.fromkeys(names, 1))
         for number, choice in enumerate(choices):
             tile = tuple(t for _, t in choice)
             if not every and (
@@ -290,9 +306,9 @@ class _Search:
                 or any(_covers(tile, r) for r in refused)
             ):
                 continue
-            share = max(self._limits.time.seconds_per_tile, left / (len(choices) - number))
+            seconds_now = max(self.limits.time.seconds_per_tile, left / (len(choices) - number))
             timed = solve_time(
-                found, dict(zip(names, tile, strict=True)), self.request, hint, share
+                candidates, dict(zip(names, tile, strict=True)), self.request, hint, seconds_now
             )
             left -= timed.spent
             if timed.arrangement is None:
@@ -302,35 +318,39 @@ class _Search:
             fitting.append(tile)
             if timed.arrangement not in self._seen:
                 self._seen.add(timed.arrangement)
-                self._take(found, timed.arrangement, dict(choice))
+                self._take(candidates, timed.arrangement, dict(choice))
 
-    def _descend(self, found: Sharing) -> None:
-        """Offer plans of a large program: less and less peak, then tiles as large as fit."""
-        for arrangement in self._descent(found):
+    def _descend(self, candidates: Sharing) -> None:
+        """Offer plans of a large program: ever smaller peaks, each with tiles as large as fit."""
+        for arrangement in self._descent(candidates):
             if arrangement not in self._seen:
                 self._seen.add(arrangement)
-                loops = _loops(place_arrangement(found, arrangement))
-                self._take(found, arrangement, {o.space.name: 1 for o in loops})
+                loops = _loops(place_arrangement(candidates, arrangement))
+                self._take(candidates, arrangement, {o.space.name: 1 for o in loops})
 
-    def _descent(self, found: Sharing) -> Iterator[Arrangement]:
-        request = self.request
-        limits = self._limits
-        descent = Descent(found, weights_of(found, request), request.extents, limits.descent)
-        nested = descent.of(Arrangement((), ()))
+    def _descent(self, candidates: Sharing) -> Iterator[Arrangement]:
+        request, limits = self.request, self.limits
+        descent = Descent(
+            candidates, weights_of(candidates, request), request.extents, limits.descent
+        )
+        nested = descent.from_arrangement(Arrangement((), ()))
         for part in limits.time.limit_parts:
             if nested is not None:
                 nested = descent.improve(nested, limits.time.trials, request.limit // part)
                 yield nested.arrangement
 
-    def _choices(self, found: Sharing, *, alike: bool) -> list[tuple[tuple[str, int], ...]]:
-        """Tiles of every space that has shared loops: all combinations, or all alike."""
-        spaces = sorted({w[1].space for g in found.walks for w in g}, key=lambda s: s.name)
-        lists, given = [], self._limits.time.solved_trips
+    def _choices(self, candidates: Sharing, *, diagonal: bool) -> list[tuple[tuple[str, int], ...]]:
+        """Tiles of every space that has shared loops.
+
+        Either all combinations, or for ``diagonal`` the n-th largest tile of every space.
+        """
+        spaces = sorted({w[1].space for g in candidates.groups for w in g}, key=lambda s: s.name)
+        lists, given = [], self.limits.time.solved_trips
         for space in spaces:
             extent = extent_of(space, self.request.extents)
             tiles = {-(-extent // trips) for trips in given if trips <= extent} | {1}
             lists.append([(space.name, t) for t in sorted(tiles, reverse=True)])
-        small = self._few(found.graph) and len(lists) <= 2 and not alike
+        small = self._few(candidates.graph) and len(lists) <= 2 and not diagonal
         if small:
             combined = list(product(*lists))
         else:
@@ -338,67 +358,73 @@ class _Search:
             combined = [tuple(x[min(n, len(x) - 1)] for x in lists) for n in range(longest)]
         return sorted(set(combined), key=lambda c: [-t for _, t in c])
 
-    def _take(self, found: Sharing, arrangement: Arrangement, tiles: Mapping[str, int]) -> None:
+    def _take(
+        self, candidates: Sharing, arrangement: Arrangement, tiles: Mapping[str, int]
+    ) -> None:
         """Offer the plan of an arrangement, with the tile of each loop refined."""
-        placed = place_arrangement(found, arrangement)
+        placed = place_arrangement(candidates, arrangement)
         sizes = self.request.extents
         tiled = tiled_loops(placed, {o: tiles[o.space.name] for o in _loops(placed)}, sizes)
-        plan = self._plan(found, tiled)
+        plan = self._plan(candidates, tiled)
         self.offer(plan)
         best = refined(plan, self.request)
         if best is not None:
-            self.offer(self._plan(found, tiled_loops(tiled, best, sizes)))
+            self.offer(self._plan(candidates, tiled_loops(tiled, best, sizes)))
 
-    def _plan(self, found: Sharing, placed: tuple[Placed, ...]) -> FusionPlan:
-        """The plan of placed statements: steps are launched inside host loops."""
-        axes = shared_axes(found, placed)
-        return build_launches(found.graph, placed, axes, self.extents, self.request.dtype, Solve())
+    def _plan(self, candidates: Sharing, placed: tuple[Placed, ...]) -> FusionPlan:
+        """The plan of placed statements, in which steps are launched inside host loops."""
+        axes = shared_axes(candidates, placed)
+        return build_launches(
+            candidates.graph, placed, axes, self.extents, self.request.dtype, Solve()
+        )
 
-    def least(self, work: float) -> FusionPlan:
-        """The plan of least peak, tiles of one element; ``best`` of a search without a limit.
+    def least(self, seconds: float) -> FusionPlan:
+        """The plan of least peak, with tiles of one element.
 
-        The limit makes no difference, so that a limit of what this plan takes can be kept.
+        It does not depend on the limit, so that its own peak is a limit that can be met.
         """
         arrays, dtype = self.program.intermediates, self.request.dtype
         plans: list[FusionPlan] = []
-        again = recomputed(self.program, arrays)
-        for made in ((), again) if again else ((),):
+        recompute = recomputable(self.program, arrays)
+        for made in ((), recompute) if recompute else ((),):
             graph = fusion_graph(self.program, made)
-            found = sharing_with_repeats(graph)
+            candidates = candidates_with_repeats(graph)
             unfused = arrangement_of(place_nodes(graph, ()))
             arrangements: list[Arrangement | None] = [unfused]
-            if rules(found) <= self._limits.solver_constraints:
-                best = solve_least(found, {}, self.request, unfused, work / 2)
+            if constraint_count(candidates) <= self.limits.solver_constraints:
+                best = solve_least(candidates, {}, self.request, unfused, seconds / 2)
                 arrangements.append(best.arrangement)
             else:
-                arrangements += [self._smallest(allowed) for allowed in (found, sharing(graph))]
+                arrangements += [
+                    self._smallest(allowed) for allowed in (candidates, fusion_candidates(graph))
+                ]
             for arrangement in filter(None, arrangements):
-                placed = place_arrangement(found, arrangement)
+                placed = place_arrangement(candidates, arrangement)
                 tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
-                plans.append(self._plan(found, tiled))
-        nests = orbit_nests(self.program, arrays, self._limits.time.chain_indices)
+                plans.append(self._plan(candidates, tiled))
+        nests = orbit_nests(self.program, arrays, self.limits.time.chain_indices)
         plans += [n.plan(1, self.extents, dtype) for n in nests]
         return min(plans, key=lambda p: plan_peak(p))
 
-    def _smallest(self, found: Sharing) -> Arrangement | None:
-        """Where a descent in the peak ends that nothing stops."""
-        limits = self._limits
+    def _smallest(self, candidates: Sharing) -> Arrangement | None:
+        """The end of a descent in the peak without a limit."""
+        limits = self.limits
         descent = Descent(
-            found, weights_of(found, self.request), self.request.extents, limits.descent
+            candidates, weights_of(candidates, self.request), self.request.extents, limits.descent
         )
-        nested = descent.of(Arrangement((), ()))
+        nested = descent.from_arrangement(Arrangement((), ()))
         if nested is None:
             return None
-        bound = least_bytes(found, {}, self.request)
+        bound = least_peak_bytes(candidates, {}, self.request)
         return descent.improve(nested, 2 * limits.time.trials, bound).arrangement
 
 
 def tiled_loops(
     placed: tuple[Placed, ...], tiles: Mapping[LoopId, int], extents: Mapping[str, int]
 ) -> tuple[Placed, ...]:
-    """Placed statements with loops over tiles, numbered anew; loops of one trip are left out."""
-    kept = [o for o in _loops(placed) if tiles[o] < extent_of(o.space, extents)]
-    new = {o: LoopId(n, o.space, None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(kept)}
+    """Placed statements with loops over tiles, renumbered; loops of one trip are removed."""
+    needed = [o for o in _loops(placed) if tiles[o] < extent_of(o.space, extents)]
+    new = {o: LoopId(n, o.space, None if tiles[o] == 1 else tiles[o]) for n, o in enumerate(needed)}
     return tuple(
         Placed(p.node, tuple((index, new[o]) for index, o in p.bind if o in new)) for p in placed
     )

@@ -1,8 +1,8 @@
-"""Programs with fewer passes over the arrays of a nest.
+"""Programs with fewer passes over the arrays of a triangular nest.
 
-Inside a nest over orbits an array that is read in several arrangements is computed once for each.
+Inside a triangular nest an array that is read in several permutations is computed once for each.
 Where each of these is only added to another array, it need not be stored: its producers add to that
-array directly. And an array that is a sum of products without summed indices is made in one pass.
+array directly. An array that is a sum of products without summed indices is made in one pass.
 
     x[a,b] = u[a,c] * v[c,b]                w[a,b] = u[a,c] * v[c,b]
     w[a,b] = x[a,b]                  ->     w[a,b] += u[b,c] * v[c,a]
@@ -20,14 +20,15 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import assert_never
 
-from ...ir.expr import Const, Expr, Prod, Sum, map_leaves
+from ...ir.expr import Const, Expr, Prod, Sum
 from ...ir.program import Add, Contract, Map, Operation, Produce, Program, Step
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
-from .orbit_sums import ordered_text, renamed
+from ...ir.term_rewriting import rename_expr
+from .orbit_sums import ordered_text
 
 
 def only_added(program: Program, tensor: Tensor) -> bool:
-    """True where all of an array is written, and every reader adds all of it, rearranged."""
+    """True where an array is written in full and every reader adds a transpose of all of it."""
     return all(
         isinstance(s.op, Add)
         and not s.sums
@@ -42,7 +43,7 @@ def only_added(program: Program, tensor: Tensor) -> bool:
 def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
     """The program without arrays that are :func:`only_added`.
 
-    For each of their readers, their producers write what that reader wrote.
+    The producers of such an array write directly to the result of each of its readers.
     """
     steps: list[Step] = []
     for step in program.steps:
@@ -63,8 +64,8 @@ def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
                     sums=tuple(names[i] for i in maker.sums),
                 )
             )
-    kept = tuple(t for t in program.tensors if t not in arrays)
-    return replace(program, tensors=kept, steps=_numbered(steps))
+    tensors = tuple(t for t in program.tensors if t not in arrays)
+    return replace(program, tensors=tensors, steps=_numbered(steps))
 
 
 def in_one_pass(program: Program, arrays: Collection[Tensor]) -> Program:
@@ -81,7 +82,7 @@ def in_one_pass(program: Program, arrays: Collection[Tensor]) -> Program:
 
 
 def _one_pass(makers: tuple[Step, ...]) -> Step:
-    """All products of an array as one element-wise sum, like ones collected."""
+    """All products of an array as one element-wise sum, with like terms collected."""
     first = makers[0]
     terms: dict[str, tuple[Fraction, Expr]] = {}
     for maker in makers:
@@ -111,13 +112,13 @@ def _value(op: Operation) -> Expr:
         case Map(expr):
             return expr
         case Produce():
-            raise AssertionError("a generated input is no sum of products")
+            raise AssertionError("a generated input is not a sum of products")
         case _:
             assert_never(op)
 
 
 def _canonical(expr: Expr) -> tuple[int, Expr]:
-    """A product of references, each by the first of its symmetric images, and the sign of them."""
+    """The sign and the canonical form of a product: each reference by its first symmetric image."""
     match expr:
         case Ref(tensor, indices):
             images = [(indices, 1)]
@@ -145,7 +146,7 @@ def _renamed_operation(op: Operation, names: dict[Index, Index]) -> Operation:
         case Add(a):
             return Add(_renamed_ref(a, names))
         case Map(expr):
-            return Map(map_leaves(expr, lambda leaf: renamed(leaf, names)))
+            return Map(rename_expr(expr, names))
         case Produce():
             return op
         case _:
@@ -157,15 +158,15 @@ def _renamed_ref(ref: Ref, names: dict[Index, Index]) -> Ref:
 
 
 def _fresh(sums: tuple[Index, ...], taken: tuple[Index, ...]) -> dict[Index, Index]:
-    """Names of summed indices that nothing around uses."""
-    used, found = {i.name for i in taken}, dict[Index, Index]()
+    """Summed indices with names that are not taken."""
+    used, names = {i.name for i in taken}, dict[Index, Index]()
     for index in sums:
         name = index.name
         while name in used:
             name += "_"
         used.add(name)
-        found[index] = Index(name, index.space)
-    return found
+        names[index] = Index(name, index.space)
+    return names
 
 
 def _numbered(steps: list[Step]) -> tuple[Step, ...]:

@@ -1,23 +1,22 @@
-"""Sums over all arrangements of some indices, rewritten so that one arrangement stands for all.
+"""Sums rewritten so that a triangle of their summed indices is enough.
 
-A sum over a, b, c does not change when its summed indices are exchanged, so its summand may be
-replaced by the mean over any group of exchanges. That mean is symmetric, and a triangle
-a >= b >= c is enough to add it up. It costs little where the arrays that are read are symmetric
-under the same exchanges: their references are then written with a, b, c on the same axes, and most
-of the images of a factor become one:
+A sum over a, b, c does not change when its summed indices are permuted, so that its summand may be
+replaced by the mean over any group of permutations. The mean is symmetric, and its sum over the
+triangle a >= b >= c, weighted with the sizes of orbits, is the whole sum. This costs little where
+the operands are symmetric under the same permutations: by symmetry their references are written
+with a, b, c on the same axes, and most images of a factor become equal:
 
     sum w[i,j,a,b] * (y[i,j,a,b] - y[i,j,b,a])        with w, y symmetric in (ia) <-> (jb)
-    -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     read with a, b in place
+    -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     with a, b on the same axes
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, permutations, product
 from math import factorial
-from typing import assert_never
 
 from ...ir.expr import (
     Access,
@@ -34,16 +33,17 @@ from ...ir.expr import (
 )
 from ...ir.program import Add, Contract, Map, Step
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
+from ...ir.term_rewriting import rename_expr
 
 Renaming = dict[Index, Index]
 
 
 @dataclass(frozen=True, slots=True)
 class OrbitSum:
-    """A step that sums over all arrangements of ``chain``, and may do so over a triangle.
+    """A step whose sum over ``chain`` may be taken over a triangle.
 
     Attributes:
-        step: reads every array that carries the chain with its indices in place where it can.
+        step: reads arrays with the chain on the same axes wherever symmetry allows it.
         chain: summed indices of one space, in the order of the triangle.
     """
 
@@ -52,12 +52,12 @@ class OrbitSum:
 
 
 def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[OrbitSum]:
-    """The ways in which a step is a sum over whole orbits, longest chains first.
+    """The chains of a step's summed indices that a triangle is enough for, longest first.
 
     Args:
         step: any step.
-        arrays: intermediates that should be read with the chain in place; the exchanges are
-            symmetries of all of them that the step reads.
+        arrays: intermediates that should be read with the chain on the same axes; the permutations
+            are symmetries of all of them that the step reads.
         longest: most indices of a chain.
     """
     expr = _summand(step)
@@ -68,7 +68,7 @@ def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[O
     spaces = tuple(dict.fromkeys(i.space for i in step.sums))
     classes = [tuple(i for i in step.sums if i.space == space) for space in spaces]
     for members in sorted(classes, key=lambda c: -len(c)):
-        # In the order in which the first array has them, so that its own reference stays as it is.
+        # In the order of the first array's axes, so that its own reference does not change.
         chain = tuple(i for i in read[0].indices if i in members)
         if not 2 <= len(chain) <= longest or len(set(chain)) != len(chain):
             continue
@@ -102,20 +102,20 @@ def _operation(step: Step, mean: Expr) -> Add | Contract | Map:
 def _group(
     chain: tuple[Index, ...], others: list[tuple[Index, ...]], read: tuple[Ref, ...]
 ) -> tuple[Renaming, ...] | None:
-    """Renamings that arrange the chain in every way, one for each arrangement; None without.
+    """One renaming for each permutation of the chain; None if some permutation has none.
 
-    An exchange of two indices of the chain goes along with exchanges of other summed indices, so
-    that both together are a symmetry of all arrays.
+    Each permutation of the chain is combined with one of the other summed indices, so that together
+    they are a symmetry of all arrays.
     """
     generators: list[Renaming] = []
     for one, two in pairwise(chain):
         swap = {one: two, two: one}
-        found = next(
-            (s for s in _along(swap, others) if all(_is_symmetry(r, s) for r in read)), None
+        symmetry = next(
+            (s for s in _extensions(swap, others) if all(_is_symmetry(r, s) for r in read)), None
         )
-        if found is None:
+        if symmetry is None:
             return None
-        generators.append(found)
+        generators.append(symmetry)
     indices = tuple({i: None for g in generators for i in g})
     identity = {i: i for i in indices}
     group, fresh = [identity], [identity]
@@ -130,8 +130,8 @@ def _group(
     return tuple(group) if len(group) == factorial(len(chain)) else None
 
 
-def _along(swap: Renaming, others: list[tuple[Index, ...]]) -> Iterator[Renaming]:
-    """A swap with every rearrangement of the other indices, those that move least first."""
+def _extensions(swap: Renaming, others: list[tuple[Index, ...]]) -> Iterator[Renaming]:
+    """A swap with every permutation of the other indices, those that move fewest first."""
     images = [
         {
             i: image
@@ -155,62 +155,48 @@ def _is_symmetry(ref: Ref, renaming: Renaming) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Aligned:
-    """References written anew, by symmetry, so that the chain stands on the axes of the first one.
+    """Rewrites references, by symmetry, with the chain on the same axes as in a pattern.
 
     Attributes:
-        first: the reference of each array that the others follow.
-        chain: indices to put in place.
+        first: the pattern, a reference of each array.
+        chain: indices to put on the pattern's axes.
     """
 
     first: dict[Tensor, Ref]
     chain: tuple[Index, ...]
 
     def __call__(self, ref: Ref) -> Expr:
-        """The same value, with the chain in place where the array's symmetry allows it."""
+        """The same value, with the chain on the pattern's axes where symmetry allows it."""
         pattern = self.first.get(ref.tensor)
         if pattern is None:
             return ref
         wanted = [(axis, i) for axis, i in enumerate(pattern.indices) if i in self.chain]
-        found = [(1, ref.indices)]
-        found += [
+        images = [(1, ref.indices)]
+        images += [
             (s.sign, tuple(ref.indices[axis] for axis in s.perm))
             for s in symmetry_group(ref.tensor)
             if not s.conj
         ]
-        fitting = [(s, x) for s, x in found if all(x[axis] == i for axis, i in wanted)]
-        sign, indices = min(fitting or found[:1], key=lambda f: tuple(i.name for i in f[1]))
+        fitting = [(s, x) for s, x in images if all(x[axis] == i for axis, i in wanted)]
+        sign, indices = min(fitting or images[:1], key=lambda f: tuple(i.name for i in f[1]))
         placed = Ref(ref.tensor, indices)
         return placed if sign == 1 else Prod((Const(Fraction(-1)), placed))
 
 
-def renamed(leaf: Ref | Access | Delta | Equal, names: Mapping[Index, Index]) -> Ref | Delta:
-    """A leaf of a program with other indices."""
-    match leaf:
-        case Ref(tensor, indices):
-            return Ref(tensor, tuple(names.get(i, i) for i in indices))
-        case Delta(left, right):
-            return Delta(names.get(left, left), names.get(right, right))
-        case Access() | Equal():
-            raise AssertionError(f"{leaf} is no leaf of a program")
-        case _:
-            assert_never(leaf)
-
-
 def _moved(expr: Expr, renaming: Renaming, aligned: _Aligned) -> Expr:
-    """The expression with indices renamed, and its references in place."""
+    """The expression with indices renamed and references aligned."""
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        moved = renamed(node, renaming)
-        return aligned(moved) if isinstance(moved, Ref) else moved
+        return aligned(node) if isinstance(node, Ref) else node
 
-    return map_leaves(expr, leaf)
+    return map_leaves(rename_expr(expr, renaming), leaf)
 
 
 def _mean(images: tuple[Expr, ...]) -> Expr:
-    """The mean of the images of one expression under a group, with what is common taken out.
+    """The mean of the images of one expression under a group, with common factors taken out.
 
-    An image that is a product has the images of its factors in the same places, so a factor that
-    all have alike stands before the mean of the rest.
+    The images of a product have the images of its factors in the same places, so that a factor that
+    is the same in all of them precedes the mean of the others.
     """
     first = images[0]
     if all(_same(first, image) for image in images):
@@ -255,12 +241,12 @@ def _product(args: list[Expr]) -> Expr:
 
 
 def _same(one: Expr, other: Expr) -> bool:
-    """Equal up to the order of sums and products."""
+    """True where both are equal up to the order of terms and factors."""
     return one == other or ordered_text(one) == ordered_text(other)
 
 
 def ordered_text(expr: Expr) -> str:
-    """A text that sums and products share with their rearrangements."""
+    """A text that does not depend on the order of terms and factors."""
     match expr:
         case Sum(args):
             return f"({' + '.join(sorted(map(ordered_text, args)))})"

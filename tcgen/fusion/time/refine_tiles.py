@@ -1,7 +1,8 @@
-"""The tile of each loop, on exact counts: least predicted time while the peak keeps the limit.
+"""The tile of each loop of a plan, for the least predicted time with a peak within the limit.
 
-The loops, their nesting and the order of the statements are given. From the tiles they have, one or
-two loops at a time are given other tiles, as long as that saves time.
+The loops, their nesting and the order of the statements are given, so that time and peak are exact
+functions of the tiles. A local search changes the tiles of one or two loops at a time as long as
+that saves time.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from math import prod
 from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
 from ...ir.tensor import Index, Tensor, element_bytes
-from ..placement.memory import array_bytes, counted_lives
-from ..solver.time_cost import stays_near, step_picoseconds, triangle_share
+from ..placement.memory import array_bytes, live_ranges
+from ..solver.time_cost import stays_in_cache, step_picoseconds, visited_fraction
 from ..solver.time_model import Request
 
-Tiles = tuple[int, ...]  # elements of a tile, by loop; triangular loops of one chain have one
+Tiles = tuple[int, ...]  # elements of a tile, by loop; one for all triangular loops of a chain
 
 
 class _Exact:
@@ -29,9 +30,9 @@ class _Exact:
         self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
         self.outermost = [o for o in plan.loops if o.order_after is None]
         self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
-        lives = counted_lives(plan)
+        ranges = live_ranges(plan)
         self.arrays = []
-        for array, _ in lives:
+        for array, _ in ranges:
             held = [
                 extent_of(space, request.extents)
                 for axis, space in enumerate(array.tensor.spaces)
@@ -39,15 +40,17 @@ class _Exact:
             ]
             fixed = element_bytes(array.tensor, request.dtype) * prod(held)
             self.arrays.append((fixed, tuple(self.place[loop] for _, loop in array.contracted)))
-        together = dict.fromkeys(
-            tuple(a for a, (_, (first, last)) in enumerate(lives) if first <= n <= last)
+        live_together = dict.fromkeys(
+            tuple(a for a, (_, (first, last)) in enumerate(ranges) if first <= n <= last)
             for n in range(len(plan.visits))
         )
-        self.together = [t for t in together if not any(set(t) < set(other) for other in together)]
-        self.near = [
+        self.live_together = [
+            t for t in live_together if not any(set(t) < set(other) for other in live_together)
+        ]
+        self.cacheable = [
             [
                 (array.tensor, *held)
-                for (array, _), held in zip(lives, self.arrays, strict=True)
+                for (array, _), held in zip(ranges, self.arrays, strict=True)
                 if array.live[0] <= n <= array.live[1]
             ]
             for n in range(len(plan.visits))
@@ -55,12 +58,12 @@ class _Exact:
         self.times: dict[tuple[int, Tiles], int] = {}
 
     def peak(self, tiles: Tiles) -> int:
-        """Bytes that live at one time."""
+        """Most bytes that are live at one time."""
         held = [fixed * prod(tiles[o] for o in loops) for fixed, loops in self.arrays]
-        return max((sum(held[a] for a in t) for t in self.together), default=0)
+        return max((sum(held[a] for a in t) for t in self.live_together), default=0)
 
     def fits(self, tiles: Tiles) -> bool:
-        """True where the peak keeps the limit."""
+        """True where the peak is within the limit."""
         return self.peak(tiles) <= self.request.limit
 
     def time(self, tiles: Tiles) -> int:
@@ -82,24 +85,24 @@ class _Exact:
                 request.extents,
                 request.machine,
                 request.dtype,
-                self._near(position, tiles),
+                self._cached(position, tiles),
             )
-            self.times[key] = int(triangle_share(visit.loops, given, request.extents) * time)
+            self.times[key] = int(visited_fraction(visit.loops, given, request.extents) * time)
         return self.times[key]
 
-    def _near(self, position: int, tiles: Tiles) -> list[Tensor]:
-        """Arrays of a visit that stay in the cache; their loops are loops of the visit."""
+    def _cached(self, position: int, tiles: Tiles) -> list[Tensor]:
+        """Arrays of a visit that stay in the cache with these tiles."""
         return [
             tensor
-            for tensor, fixed, loops in self.near[position]
-            if stays_near(tensor, fixed * prod(tiles[o] for o in loops), self.request.machine)
+            for tensor, fixed, loops in self.cacheable[position]
+            if stays_in_cache(tensor, fixed * prod(tiles[o] for o in loops), self.request.machine)
         ]
 
 
 def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
-    """Tiles of the plan's loops by the loop; None where no tiles that were tried fit.
+    """The best tile of each loop of a plan; None where no tiles that were tried fit.
 
-    A tile as long as the space means that the loop is not needed.
+    A tile that covers its space means that the loop is not needed.
     """
     exact, thresholds = _Exact(plan, request), request.thresholds.time
     trips = thresholds.refined_trips
@@ -113,15 +116,16 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
         return None
     best, reach = exact.time(tiles), thresholds.refined_neighbours
 
-    def near(n: int, now: int, together: int) -> list[int]:
-        """Tiles to try for a loop: all, or the present one's neighbours where two loops change."""
-        if together == 1:
+    def near(n: int, now: int, live_together: int) -> list[int]:
+        """Tiles to try for a loop: all, or neighbours of the present one where two loops change."""
+        if live_together == 1:
             return lists[n]
         place = min(range(len(lists[n])), key=lambda p: abs(lists[n][p] - now))
         return lists[n][max(0, place - reach) : place + reach + 1]
 
     moves: list[tuple[int, ...]] = [(n,) for n in range(len(tiles))]
-    moves += list(combinations(range(len(tiles)), 2)) if len(tiles) <= 10 else []
+    paired = len(tiles) <= thresholds.paired_loops
+    moves += list(combinations(range(len(tiles)), 2)) if paired else []
     changed = True
     while changed:
         changed = False
@@ -139,7 +143,7 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
 
 
 def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None:
-    """Smaller tiles that fit: in each step the one that saves most; None where none fit."""
+    """Smaller tiles that fit, by steps that each save most; None where none fit."""
     while not exact.fits(tiles):
         smaller = []
         for n, tile in enumerate(tiles):
@@ -150,7 +154,7 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
         if not smaller:
             return None
         least, _, best = min(smaller)
-        if least >= exact.peak(tiles):  # several arrays are as large: shrink all loops
+        if least >= exact.peak(tiles):  # several arrays attain the peak: shrink all tiles
             best = tuple(
                 max((t for t in lists[n] if t < tile), default=1) for n, tile in enumerate(tiles)
             )
@@ -159,10 +163,10 @@ def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None
 
 
 def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> FusionPlan:
-    """The plan with other tiles in the same loops; a loop of one trip is left out."""
-    kept = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
+    """The plan with other tiles in the same loops; a loop of one trip is removed."""
+    needed = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
     new: dict[LoopId, LoopId] = {}
-    for n, o in enumerate(kept):
+    for n, o in enumerate(needed):
         after = new[o.order_after] if o.order_after else None
         new[o] = replace(o, id=n, tile=None if tiles[o] == 1 else tiles[o], order_after=after)
 

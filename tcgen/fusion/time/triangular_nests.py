@@ -1,17 +1,17 @@
-"""Nests over orbits of tiles: a >= b >= c, for sums over all arrangements of a, b and c.
+"""Triangular nests over tiles, a >= b >= c, for sums that are symmetric in a, b and c.
 
-Every large array that carries the indices shrinks to one tile along each of them. An array that is
-read in several arrangements is computed anew for each, which costs nothing: there are as many times
-fewer triples of tiles.
+Every large array with these indices is contracted to one tile along each of them. An array that is
+read with its indices permuted is recomputed for each permutation. This costs nothing, since the
+triangle has as many times fewer triples of tiles.
 
     for A: for B <= A: for C <= B:
         x1 = x of tile (A,B,C);  w  = x1
-        x2 = x of tile (B,A,C);  w += x2 exchanged
+        x2 = x of tile (B,A,C);  w += x2 transposed
         ...
         e += weight(A,B,C) * sum over the tiles of w * ...
 
-The weight is the number of distinct arrangements of (A,B,C). A tile that meets itself is computed
-in full, so that small tiles waste least and large ones make the better matrix products.
+The weight is the size of the orbit of (A,B,C) under permutations. Where tiles coincide, the whole
+block is computed: small tiles waste less work there, large tiles make better matrix products.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ Extents = tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class OrbitNest:
-    """Steps that share triangular loops over tiles.
+    """Statements that share triangular loops over tiles.
 
     Attributes:
         program: with the summing step rewritten.
-        graph: with what is computed for each of its readers.
+        graph: in which arrays that are read in several permutations have a copy for each reader.
         chain: summed indices, one for each loop, outermost first.
-        bound: for each node inside: its index of each loop.
+        bound: for each node inside, its index of each loop.
     """
 
     program: Program
@@ -48,10 +48,10 @@ class OrbitNest:
     bound: tuple[tuple[int, tuple[Index, ...]], ...]
 
     def plan(self, tile: int, extents: Extents, dtype: str) -> FusionPlan:
-        """The nest with tiles of so many elements, every step a launch inside host loops.
+        """The plan of the nest, in which every step is launched inside host loops.
 
         Args:
-            tile: elements.
+            tile: elements of a tile along each loop.
             extents: planning extents.
             dtype: of the program.
         """
@@ -67,7 +67,7 @@ class OrbitNest:
         return build_launches(self.graph, placed, self._axes(inside), extents, dtype, Solve())
 
     def _order(self, inside: Collection[int]) -> list[int]:
-        """Nodes in order, those of the nest together: what needs its result comes after it."""
+        """Nodes in order, those of the nest together; users of its result come after it."""
         steps = self.program.steps
         last = max(inside)
         late = {steps[self.graph.nodes[last].step].out.tensor}
@@ -85,7 +85,7 @@ class OrbitNest:
         return [*before, *sorted(inside), *after]
 
     def _axes(self, inside: dict[int, tuple[Index, ...]]) -> Axes:
-        """What is held by tiles: the arrays that are written inside, along the chain."""
+        """The contracted axes: of arrays that are written inside, along the chain."""
         axes: dict[int, tuple[tuple[int, Index], ...]] = {}
         for node, indices in inside.items():
             out = self.program.steps[self.graph.nodes[node].step].out
@@ -93,32 +93,34 @@ class OrbitNest:
         return axes
 
 
-def orbit_nests(program: Program, hot: Collection[Tensor], longest: int) -> Iterator[OrbitNest]:
-    """The nests over orbits in which large arrays shrink.
+def orbit_nests(program: Program, arrays: Collection[Tensor], longest: int) -> Iterator[OrbitNest]:
+    """The triangular nests in which large arrays are contracted.
 
     Args:
         program: a formula sequence.
-        hot: arrays that should shrink.
+        arrays: that should be contracted.
         longest: most loops of a nest.
     """
-    large = tuple(t for t in hot if t.role is Role.TEMP and t.spaces)
+    large = tuple(t for t in arrays if t.role is Role.TEMP and t.spaces)
     for step in program.steps:
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue
-        for found in orbit_sums(step, large, longest):
-            nest = _nest(program, found, large)
+        for total in orbit_sums(step, large, longest):
+            nest = _nest(program, total, large)
             if nest is not None:
                 yield nest
 
 
-def _nest(program: Program, found: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
-    """The steps that make what the sum reads, in its loops; None where an array cannot shrink."""
-    steps = tuple(found.step if s.id == found.step.id else s for s in program.steps)
+def _nest(program: Program, total: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
+    """The sum and the producers of its operands in its loops; None where that is not possible."""
+    steps = tuple(total.step if s.id == total.step.id else s for s in program.steps)
     program = replace(program, steps=steps)
-    ways: dict[Tensor, dict[int, tuple[int, ...]]] = {}  # by reader: axis of each loop
+    axes: dict[
+        Tensor, dict[int, tuple[int, ...]]
+    ] = {}  # by array and reader, the axis of each loop
 
     def follow(step: Step, bound: tuple[Index, ...]) -> bool:
-        """Put what a step reads into the loops; False where a large array is read in two ways."""
+        """Put producers of a step's operands into the loops; False where a large one cannot be."""
         for tensor in dict.fromkeys(r.tensor for r in step.operands if r.tensor.role is Role.TEMP):
             places = {
                 tuple(r.indices.index(i) if i in r.indices else -1 for i in bound)
@@ -130,44 +132,44 @@ def _nest(program: Program, found: OrbitSum, large: tuple[Tensor, ...]) -> Orbit
                 if tensor in large:
                     return False
                 continue
-            if step.id in ways.setdefault(tensor, {}):
+            if step.id in axes.setdefault(tensor, {}):
                 continue
-            ways[tensor][step.id] = place
+            axes[tensor][step.id] = place
             for maker in program.producers(tensor):
                 if not follow(maker, tuple(maker.out.indices[axis] for axis in place)):
                     return False
         return True
 
-    if not follow(found.step, found.chain):
+    if not follow(total.step, total.chain):
         return None
-    inside = {t: w for t, w in ways.items() if set(w) == {s.id for s in program.consumers(t)}}
-    # An array that is read outside too, and what makes it, stays outside.
-    if len(inside) < len(ways):
+    inside = {t: w for t, w in axes.items() if set(w) == {s.id for s in program.consumers(t)}}
+    # An array with readers outside stays outside, and with it everything that it is made from.
+    if len(inside) < len(axes):
         return None
-    again = tuple(t for t, w in inside.items() if len(set(w.values())) > 1)
+    recompute = tuple(t for t, w in inside.items() if len(set(w.values())) > 1)
     shorter = in_one_pass(
-        added_directly(program, [t for t in again if only_added(program, t)]), inside
+        added_directly(program, [t for t in recompute if only_added(program, t)]), inside
     )
     if len(shorter.steps) != len(program.steps):
-        last = shorter.producers(found.step.out.tensor)[0]
-        return _nest(shorter, OrbitSum(last, found.chain), large)
-    for tensor in again:
+        last = shorter.producers(total.step.out.tensor)[0]
+        return _nest(shorter, OrbitSum(last, total.chain), large)
+    for tensor in recompute:
         read = {r.tensor for s in program.producers(tensor) for r in s.operands}
-        if any(t in again or t.role is Role.GENERATED for t in read):
+        if any(t in recompute or t.role is Role.GENERATED for t in read):
             return None
-    graph = fusion_graph(program, again)
+    graph = fusion_graph(program, recompute)
     bound: dict[int, tuple[Index, ...]] = {}
     for node in graph.nodes:
         step = program.steps[node.step]
-        if step.id == found.step.id:
-            bound[node.id] = found.chain
+        if step.id == total.step.id:
+            bound[node.id] = total.chain
         elif step.out.tensor in inside:
-            reader = node.reader if step.out.tensor in again else min(inside[step.out.tensor])
-            assert reader is not None, "what is computed anew has a reader"
+            reader = node.reader if step.out.tensor in recompute else min(inside[step.out.tensor])
+            assert reader is not None, "each copy of a recomputed array has a reader"
             place = inside[step.out.tensor][reader]
             bound[node.id] = tuple(step.out.indices[axis] for axis in place)
     phases = {program.steps[graph.nodes[n].step].phase for n in bound}
     makes = {program.steps[graph.nodes[n].step].op for n in bound}
     if len(phases) > 1 or any(isinstance(op, Produce) for op in makes):
         return None
-    return OrbitNest(program, graph, found.chain, tuple(bound.items()))
+    return OrbitNest(program, graph, total.chain, tuple(bound.items()))

@@ -14,7 +14,7 @@ from support.messages import mentions
 from tcgen.errors import PlanError
 from tcgen.fusion.kernels.partition import (
     ALGORITHMS,
-    Ways,
+    BlockOrder,
     greedy,
     optimal,
     partition,
@@ -59,7 +59,7 @@ def example() -> tuple[Operation, ...]:
         Operation("DEL B", freed=("B",)),
         Operation("DEL E", freed=("E",)),
         Operation("DEL T", freed=("T",)),
-        Operation("SYNC D", kept=("D",)),
+        Operation("SYNC D", observed=("D",)),
         Operation("DEL D", freed=("D",)),
     )
 
@@ -78,7 +78,7 @@ def example() -> tuple[Operation, ...]:
 )
 def test_the_example_of_kristensen_et_al(model: str, costs: tuple[int, ...]) -> None:
     graph = wsp_graph(example())
-    assert len([p for p in graph.apart if max(p) < 11]) == 22
+    assert len([p for p in graph.fuse_preventing if max(p) < 11]) == 22
     for algorithm, cost in zip(ALGORITHMS, costs, strict=True):
         found = partition(example(), algorithm, model)
         assert found.cost == cost
@@ -105,17 +105,18 @@ def test_two_convex_blocks_may_wait_for_each_other() -> None:
     graph = Graph(nothing, frozenset({(0, 3), (1, 2)}), frozenset(), frozenset())
     assert not is_legal(graph, ((0, 2), (1, 3)))
     assert is_legal(graph, ((0, 1), (2, 3)))
-    assert not Ways(graph, ((0, 2), (1,), (3,))).may_merge((1,), (3,))
+    assert not BlockOrder(graph, ((0, 2), (1,), (3,))).may_merge((1,), (3,))
 
 
 def test_a_read_of_a_shifted_view_keeps_operations_apart() -> None:
     x, front, back = view("x", 0, 5), view("x", 0, 4), view("x", 1, 5)
     write, other = Operation("x=", (), (front,)), Operation("y=x", (back,), (view("y", 0, 4),))
-    assert wsp_graph((write, other)).apart == {(0, 1)}
-    assert not wsp_graph((write, replace(other, reads=(front,)))).apart
-    turned = replace(other, reads=(View("x", ((0, 4),), (1,)),))
-    assert wsp_graph((write, turned)).apart == {(0, 1)}  # the same elements by another loop
-    assert wsp_graph((Operation("x=", (), (x,), space=5), replace(other, space=4))).apart
+    assert wsp_graph((write, other)).fuse_preventing == {(0, 1)}
+    assert not wsp_graph((write, replace(other, reads=(front,)))).fuse_preventing
+    transposed = replace(other, reads=(View("x", ((0, 4),), (1,)),))
+    # The same elements, by another loop.
+    assert wsp_graph((write, transposed)).fuse_preventing == {(0, 1)}
+    assert wsp_graph((Operation("x=", (), (x,), space=5), replace(other, space=4))).fuse_preventing
 
 
 def random_work(seed: int, count: int) -> tuple[Operation, ...]:
@@ -189,7 +190,7 @@ def test_equal_structure_is_searched_once() -> None:
             writes=tuple(replace(v, base=v.base * 2) for v in o.writes),
             new=tuple(n * 2 for n in o.new),
             freed=tuple(n * 2 for n in o.freed),
-            kept=tuple(n * 2 for n in o.kept),
+            observed=tuple(n * 2 for n in o.observed),
         )
         for o in example()
     )

@@ -24,11 +24,11 @@ from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.memory.descent import Descent
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.placement.memory import counted_lives, once_elements
+from tcgen.fusion.placement.memory import live_ranges, once_elements
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.offsets import Interval, pack
 from tcgen.fusion.placement.plan import build_plan, shared_axes
-from tcgen.fusion.sharing.candidates import sharing
+from tcgen.fusion.sharing.candidates import fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import Solve
@@ -133,7 +133,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     if brute.count(program, 2000) >= 2000:
         return
     graph = fusion_graph(program)
-    found = sharing(graph)
+    found = fusion_candidates(graph)
     weights = dict.fromkeys(range(len(found.instances)), 8)
     descent = Descent(found, weights, dict(extents), DescentThresholds())
     best = descent.improve(descent.nested(()), 200)
@@ -142,7 +142,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     plan.verify()
     assert least_value(plan, "float64", peak=True) == best.peak
     assert best.peak >= brute.least(program, extents)[1]
-    again = descent.of(best.arrangement)
+    again = descent.from_arrangement(best.arrangement)
     assert again is not None
     assert again.peak == best.peak
     less = descent.shrink(descent.nested(()))
@@ -179,7 +179,7 @@ def test_trees_take_no_more_than_the_linear_plan(seed, leaves):
     assert least.solve.value == taken(least) <= taken(planned(program, extents, "linear"))
     assert peak.solve.value <= 8 * least.solve.value
     assert peak.arena <= peak.solve.value
-    lives = [(a, life) for a, life in counted_lives(peak) if a.offset is not None]
+    lives = [(a, life) for a, life in live_ranges(peak) if a.offset is not None]
     for n, (a, one) in enumerate(lives):
         for b, two in lives[:n]:
             if one[0] <= two[1] and two[0] <= one[1]:
@@ -227,7 +227,7 @@ def _all_pairs(maker, reader, **_):
 
 # How each rule of the model is left out.
 RULES = {
-    "carried": "_allowed",
+    "index pairs": "_index_pairs",
     "one loop is an equivalence": "_relate",
     "nested or apart": "_nest",
     "intervals": "_keep_together",
@@ -242,8 +242,8 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
     cases = [brute.small_dag(seed, 6, 0.9, 0.1) for seed in seeds]
     extents = (("o", 20), ("v", 30))
     least = [planned(program, extents, objective).solve.value for program in cases]
-    if rule == "carried":
-        monkeypatch.setattr(dependences, "_allowed", _all_pairs)
+    if rule == "index pairs":
+        monkeypatch.setattr(dependences, "_index_pairs", _all_pairs)
         monkeypatch.setattr(rules, "pairs_of", _any_pairs)
     else:
         monkeypatch.setattr(model.FusionModel, RULES[rule], lambda self: None)
@@ -259,7 +259,7 @@ def test_a_rule_left_out_of_the_model_is_noticed(rule, monkeypatch):
 
 
 def _any_pairs(found):
-    groups = found.walks
+    groups = found.groups
     return tuple(
         (a, b)
         for group in groups

@@ -17,7 +17,7 @@ from tcgen.fusion.memory.tree_fusions import end_of, merged, no_worse, peak_of, 
 from tcgen.fusion.memory.tree_peak import least_tree_peak
 from tcgen.fusion.placement.nest import place_arrangement
 from tcgen.fusion.placement.plan import build_launches, shared_axes
-from tcgen.fusion.sharing.candidates import Arrangement, sharing
+from tcgen.fusion.sharing.candidates import Arrangement, fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Program
@@ -35,7 +35,7 @@ def some_trees(leaves: int, generated: float):
 
 
 def searched(program: Program, effort: int = 8, **thresholds):
-    found, thresholds = sharing(fusion_graph(program)), TreeThresholds(**thresholds)
+    found, thresholds = fusion_candidates(fusion_graph(program)), TreeThresholds(**thresholds)
     weights = dict.fromkeys(range(len(found.instances)), 8)
     start = Arrangement((), ())
     best = least_tree_peak(found, weights, dict(EXTENTS), start, effort, thresholds)

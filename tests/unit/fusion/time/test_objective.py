@@ -24,8 +24,8 @@ from tcgen.errors import ArgumentError, MemoryLimitError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import output_bytes, plan_peak
-from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_near, step_picoseconds
-from tcgen.fusion.time.objective import recomputed
+from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_in_cache, step_picoseconds
+from tcgen.fusion.time.objective import recomputable
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
@@ -288,7 +288,7 @@ def test_no_array_is_made_anew_from_another_one_that_is():
     arrays = [t for t in program.intermediates if len(program.consumers(t)) > 1]
     assert len(arrays) > 1
     for order in itertools.permutations(arrays):
-        found = recomputed(program, order)
+        found = recomputable(program, order)
         assert found
         for tensor in found:
             read = {r.tensor for step in program.producers(tensor) for r in step.operands}
@@ -378,8 +378,8 @@ def test_time_of_a_product(hand_plans):
 def test_half_of_the_cache_is_for_what_stays_there(cache, near, hand_plans):
     space = Space("n")
     machine = Machine(cache=cache)
-    assert stays_near(hand_plans.tensor("t", space, role=Role.TEMP), 80, machine) is near
-    assert not stays_near(hand_plans.tensor("r", space, role=Role.OUTPUT), 8, machine)
+    assert stays_in_cache(hand_plans.tensor("t", space, role=Role.TEMP), 80, machine) is near
+    assert not stays_in_cache(hand_plans.tensor("r", space, role=Role.OUTPUT), 8, machine)
 
 
 def test_constants_of_a_machine():
