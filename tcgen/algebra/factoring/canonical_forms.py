@@ -18,7 +18,9 @@ from ..permutation_groups import Group, Images, images_of, orbits, signed_rearra
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
 
-LEFT = 1_000_000  # labels from here on are left sides; they sort behind all factors
+# Labels from here on are left sides; they sort behind all factors (see interning for the others).
+LEFT = 1_000_000
+_UNLABELLED = 1000  # codes from here on are ranks of indices without a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,7 @@ class Forms:
                     rest = tuple(p for p in left if p != place)
                     images = self.groups[label]
                     if len(set(held)) == len(held):
-                        values = [seen.get(i, _FRESH + rank[i]) for i in held]
+                        values = [seen.get(i, _UNLABELLED + rank[i]) for i in held]
                         alike = [eldest.get(i, -1) if i not in seen else -1 for i in held]
                         ages = [older.get(i, 0) for i in held]
                         images = self.images[label].least(values, alike, ages)
@@ -213,7 +215,7 @@ class Forms:
         for (label, _), code in zip(parts, codes, strict=True):
             new: list[int] = []
             for entry in code:
-                if entry >= _FRESH:
+                if entry >= _UNLABELLED:
                     entry, count = count, count + 1
                 new.append(entry)
             relabelled.append((label, tuple(new)))
@@ -243,9 +245,6 @@ class Forms:
         return rank
 
 
-_FRESH = 1000
-
-
 def _code(
     held: tuple[int, ...],
     perm: tuple[int, ...],
@@ -265,6 +264,6 @@ def _code(
         elif index in fresh:
             code.append(known + fresh.index(index))
         else:
-            code.append(_FRESH + rank[index])
+            code.append(_UNLABELLED + rank[index])
             fresh.append(index)
     return tuple(code), (*order, *fresh) if fresh else order

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ..permutation_groups import Group
 from .canonical_forms import Forms
-from .sums import Algebra, Product, Sum
+from .sums import Algebra, Product, TermSum
 
 Colours: TypeAlias = tuple[int, ...]  # of each label
 TermKey: TypeAlias = tuple[Product, Fraction]
@@ -40,7 +40,7 @@ class Kind:
 @dataclass(slots=True)
 class _Refinement:
     kinds: Sequence[Kind]
-    targets: Sequence[Sum]
+    targets: Sequence[TermSum]
     most_tried: int
     algebras: dict[Colours, Algebra] = field(default_factory=dict)
     tried: int = 0
@@ -100,7 +100,7 @@ class _Refinement:
             for total in self.targets
         ]
 
-    def term_key(self, term: Product, coeff: Fraction, total: Sum, colours: Colours) -> TermKey:
+    def term_key(self, term: Product, coeff: Fraction, total: TermSum, colours: Colours) -> TermKey:
         """A term when labels of one colour are the same tensor."""
         algebra = self._algebra(colours)
         parts = tuple(sorted((colours[label], held) for label, held in term[0]))
@@ -120,7 +120,7 @@ class _Refinement:
 
 
 def structural_order(
-    kinds: Sequence[Kind], targets: Sequence[Sum], most_tried: int
+    kinds: Sequence[Kind], targets: Sequence[TermSum], most_tried: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The labels and the targets in an order that depends on structure alone.
 

@@ -17,7 +17,7 @@ from ..equations.proven_symmetry import output_symmetry
 from ..permutation_groups import Group
 from .canonical_forms import Forms
 from .label_order import Kind, structural_order
-from .sums import Algebra, Frame, Product, Sum, trivial
+from .sums import Algebra, Frame, Product, TermSum, trivial
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Lifted:
     spaces: list[Space] = field(default_factory=list)
     atoms: dict[int, Factor] = field(default_factory=dict)
     axes: dict[int, tuple[Index, ...]] = field(default_factory=dict)
-    targets: dict[int, Sum] = field(default_factory=dict)
+    targets: dict[int, TermSum] = field(default_factory=dict)
     equations: dict[int, Equation] = field(default_factory=dict)
     opaque: dict[int, tuple[Term, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -105,7 +105,7 @@ def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
             renamed = tuple(sorted((new_label[t], held) for t, held in parts))
             normal, sign = found.algebra.normal((renamed, spaces), total.frame)
             terms[normal] = coeff * sign
-        found.targets[new] = Sum(total.frame, dict(sorted(terms.items())))
+        found.targets[new] = TermSum(total.frame, dict(sorted(terms.items())))
         found.equations[new] = lifted.equations[old]
         found.opaque[new] = lifted.opaque[old]
     return found
@@ -135,7 +135,7 @@ def _lift_equation(
         text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
         lifted.notes.append(f"{text}, more than {thresholds.target_permutations}, is not used")
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
-    total = Sum(frame, {})
+    total = TermSum(frame, {})
     opaque: list[Term] = []
     signs = dict(group)
     for term in equation.terms:

@@ -1,11 +1,11 @@
-"""Sums of products as few products of sums: rank-one decompositions over the rationals.
+"""Decompositions of a family of matrices into few matrices of rank one, over the rationals.
 
-Reads matrices of fractions and knows nothing of tensors. A family of p x q matrices ``C[r]`` (one
-for each right factor r, rows for the images of the left side, columns for the left factors) is
-written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least n is the tensor rank,
-at least the dimension d of the span of the matrices; d is reached exactly where the span has a
-basis of matrices of rank one (Kruskal, Linear Algebra Appl. 18 (1977) 95; for two matrices these
-are the roots of the pencil).
+This module works on matrices of fractions and knows nothing of tensors. A family of p x q matrices
+``C[r]`` (one for each right operand r; a row for each order of the left side, a column for each
+left operand) is written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least number
+of n is the tensor rank. It is at least the dimension d of the span of the matrices, and equals d
+exactly where the span has a basis of matrices of rank one (Kruskal, Linear Algebra Appl. 18 (1977)
+95). For two matrices, these are given by the roots of the pencil.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def terms(self) -> int:
-        """How many elements of both vectors are not zero."""
+        """Number of elements of both vectors that are not zero."""
         return sum(map(bool, self.row)) + sum(map(bool, self.column))
 
 
@@ -50,24 +50,25 @@ def decomposed(
             default all.
 
     Example:
-        2 TJ - TK - XJ directly and -XK with the left side exchanged are two products:
+        ``2 TJ - TK - XJ`` added directly and ``-XK`` added with the left side exchanged are two
+        products:
 
-        >>> one = tuple(map(Fraction, (2, -1, 0, 0)))   # J: rows direct, exchanged; columns T, X
+        >>> one = tuple(map(Fraction, (2, -1, 0, 0)))   # J; rows: direct, exchanged; columns: T, X
         >>> two = tuple(map(Fraction, (-1, 0, 0, -1)))  # K
         >>> pairs, _ = decomposed((one, two), 2)
         >>> len(pairs)
         2
     """
     basis = reduced(matrices)
-    found = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
+    candidates = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
     chosen: list[Pair] = []
     span: list[Vector] = []
-    for pair in sorted(found, key=lambda p: (p.terms, _size(p.flat), p.flat)):
+    for pair in sorted(candidates, key=lambda p: (p.terms, _size(p.flat), p.flat)):
         grown = reduced((*span, pair.flat))
         if len(grown) > len(span):
             chosen.append(pair)
             span = grown
-    # what no pair in the span reaches is covered element by element
+    # Single elements cover the remainder that no matrix of rank one in the span reaches.
     columns = len(matrices[0]) // rows
     for vector in basis:
         rest = remainder(vector, span)
@@ -97,7 +98,7 @@ def reduced(vectors: Iterable[Vector]) -> list[Vector]:
 
 
 def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
-    """What is left of a vector after a basis in reduced row echelon form."""
+    """The remainder of a vector modulo a basis in reduced row echelon form."""
     for row in basis:
         lead = next(n for n, x in enumerate(row) if x)
         if vector[lead]:
@@ -107,14 +108,14 @@ def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
 
 
 def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
-    """Coefficients of a vector in independent vectors whose span holds it."""
+    """Coefficients of a vector in independent vectors whose span contains it."""
     count = len(basis)
     rows = [(*tuple(b[n] for b in basis), vector[n]) for n in range(len(vector))]
     solved = reduced(rows)
     result = [Fraction(0)] * count
     for row in solved:
         lead = next(n for n, x in enumerate(row) if x)
-        assert lead < count, "the vector lies outside the span"
+        assert lead < count, "the vector is not in the span"
         result[lead] = row[count]
     return tuple(result)
 
@@ -122,32 +123,34 @@ def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
 def _rank_one_elements(
     basis: tuple[Vector, ...], members: tuple[Vector, ...], rows: int, most_pairs: int | None
 ) -> list[Pair]:
-    """Matrices of rank one in a span: members, roots of pencils, and those of a known column."""
-    found: dict[Pair, None] = {}
+    """Matrices of rank one in a span: members, pencil roots, and those with a known column."""
+    pairs: dict[Pair, None] = {}
     pool = tuple(dict.fromkeys((*basis, *members)))
     for vector in pool:
         pair = _as_pair(vector, rows)
         if pair is not None:
-            found[pair] = None
+            pairs[pair] = None
     for one, two in list(combinations(pool, 2))[:most_pairs]:
         for root in _pencil_roots(one, two, rows):
             combined = tuple(x - root * y for x, y in zip(one, two, strict=True))
             pair = _as_pair(combined, rows)
             if pair is not None:
-                found[pair] = None
+                pairs[pair] = None
     columns = len(pool[0]) // rows
-    lines = [_unit(n, columns) for n in range(columns)]
-    lines += [_normal(v[n * columns : (n + 1) * columns]) for v in pool for n in range(rows)]
-    lines += [p.column for p in found]
-    for line in dict.fromkeys(x for x in lines if any(x)):
-        for row in _rows_with(line, basis, rows):
-            found[Pair(row, line)] = None
-    return list(found)
+    known_columns = [_unit(n, columns) for n in range(columns)]
+    known_columns += [
+        _normal(v[n * columns : (n + 1) * columns]) for v in pool for n in range(rows)
+    ]
+    known_columns += [pair.column for pair in pairs]
+    for column in dict.fromkeys(x for x in known_columns if any(x)):
+        for row in _rows_with(column, basis, rows):
+            pairs[Pair(row, column)] = None
+    return list(pairs)
 
 
 def _rows_with(column: Vector, basis: tuple[Vector, ...], rows: int) -> list[Vector]:
-    """A basis of the rows u for which ``outer(u, column)`` lies in the span."""
-    # u is right where every vector orthogonal to the span is orthogonal to outer(u, column)
+    """A basis of the rows u for which ``outer(u, column)`` is in the span."""
+    # Such a u is one for which every vector orthogonal to the span is orthogonal to outer(u, column).
     width = len(column)
     conditions = [
         tuple(

@@ -40,7 +40,7 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Sum:
+class TermSum:
     """Terms with coefficients under a frame."""
 
     frame: Frame

@@ -17,7 +17,7 @@ from ..equations.proven_symmetry import generators
 from ..permutation_groups import Group
 from .greedy import State
 from .lift import Lifted
-from .sums import Product, Sum
+from .sums import Product, TermSum
 from .symmetriser import stages_of
 
 
@@ -55,7 +55,7 @@ class _Writer:
             terms = self.images(lhs, total, terms)
         self.tensors[label] = self.write(lhs, terms)
 
-    def images(self, lhs: Ref, total: Sum, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    def images(self, lhs: Ref, total: TermSum, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """Terms that add up to the sum of all images of ``terms`` under the group of a sum.
 
         A term that is its own image is counted once for each image. The others are added up in an
@@ -75,14 +75,14 @@ class _Writer:
         first = tuple(replace(t, coeff=t.coeff * len(shared)) for _, t in rest)
         return (*self.staged(lhs, first, stages_of(group, shared)), *ready)
 
-    def needed_by(self, total: Sum) -> None:
+    def needed_by(self, total: TermSum) -> None:
         """Write the arrays that a sum reads."""
         for term in sorted(total.terms):
             for part, _ in term[0]:
                 if part in self.state.sums:
                     self.array(part)
 
-    def left(self, total: Sum) -> tuple[Index, ...]:
+    def left(self, total: TermSum) -> tuple[Index, ...]:
         """Left indices with the letters that the user has for their spaces."""
         return tuple(self.fresh(total.frame.spaces, ()))
 
