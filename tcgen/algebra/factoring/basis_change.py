@@ -281,7 +281,7 @@ def _operand(
 
 
 def _placed(product: Product, slots: tuple[int, ...], spaces: list[int]) -> Iterator[Part]:
-    """The factors of a product, its left indices renamed to ``slots`` and the others to new ones."""
+    """The factors of a product with left indices ``slots`` and new numbers for the others."""
     number = dict(enumerate(slots))
     for n in range(len(slots), len(product[1])):
         number[n] = len(spaces)

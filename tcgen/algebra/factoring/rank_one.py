@@ -2,10 +2,10 @@
 
 This module works on matrices of fractions and knows nothing of tensors. A family of p x q matrices
 ``C[r]`` (one for each right operand r; a row for each order of the left side, a column for each
-left operand) is written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least number
-of n is the tensor rank. It is at least the dimension d of the span of the matrices, and equals d
-exactly where the span has a basis of matrices of rank one (Kruskal, Linear Algebra Appl. 18 (1977)
-95). For two matrices, these are given by the roots of the pencil.
+left operand) is written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least
+number of n is the tensor rank. It is at least the dimension d of the span of the matrices, and
+equals d exactly where the span has a basis of matrices of rank one (Kruskal, Linear Algebra Appl.
+18 (1977) 95). For two matrices, the roots of the pencil give these.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _rank_one_elements(
 
 def _rows_with(column: Vector, basis: tuple[Vector, ...], rows: int) -> list[Vector]:
     """A basis of the rows u for which ``outer(u, column)`` is in the span."""
-    # Such a u is one for which every vector orthogonal to the span is orthogonal to outer(u, column).
+    # For these u, each vector orthogonal to the span is orthogonal to outer(u, column).
     width = len(column)
     conditions = [
         tuple(
@@ -190,8 +190,8 @@ def _pencil_roots(one: Vector, two: Vector, rows: int) -> list[Fraction]:
             constant = one[a] * one[d] - one[b] * one[c]
             if not (square or linear or constant):
                 continue
-            here = _quadratic_roots(square, linear, constant)
-            roots = here if roots is None else [x for x in roots if x in here]
+            minor_roots = _quadratic_roots(square, linear, constant)
+            roots = minor_roots if roots is None else [x for x in roots if x in minor_roots]
             if not roots:
                 return []
     return roots or []
@@ -201,33 +201,33 @@ def _quadratic_roots(square: Fraction, linear: Fraction, constant: Fraction) -> 
     """Rational roots of ``square*x**2 + linear*x + constant``."""
     if not square:
         return [-constant / linear] if linear else []
-    under = linear * linear - 4 * square * constant
-    if under < 0:
+    discriminant = linear * linear - 4 * square * constant
+    if discriminant < 0:
         return []
-    top, bottom = isqrt(under.numerator), isqrt(under.denominator)
-    if top * top != under.numerator or bottom * bottom != under.denominator:
-        return []
+    top, bottom = isqrt(discriminant.numerator), isqrt(discriminant.denominator)
     root = Fraction(top, bottom)
+    if root * root != discriminant:
+        return []
     return sorted({(-linear - root) / (2 * square), (-linear + root) / (2 * square)})
 
 
 def _as_pair(vector: Vector, rows: int) -> Pair | None:
-    """The matrix as one product; None where its rank is not one."""
+    """The matrix as an outer product; None where its rank is not one."""
     columns = len(vector) // rows
-    lines = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
-    first = next((line for line in lines if any(line)), None)
+    matrix = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
+    first = next((matrix_row for matrix_row in matrix if any(matrix_row)), None)
     if first is None:
         return None
     column = _normal(first)
     lead = next(n for n, x in enumerate(column) if x)
-    row = tuple(line[lead] / column[lead] for line in lines)
+    row = tuple(matrix_row[lead] / column[lead] for matrix_row in matrix)
     pair = Pair(_normal(row), column)
     flat = tuple(x * y for x in row for y in column)
     return pair if flat == vector else None
 
 
 def _normal(vector: Vector) -> Vector:
-    """The vector times a number: whole, without common divisor, the first element positive."""
+    """A multiple of the vector: integers without common divisor, the first nonzero one positive."""
     if not any(vector):
         return vector
     scale = lcm(*(x.denominator for x in vector))
@@ -239,9 +239,10 @@ def _normal(vector: Vector) -> Vector:
 
 
 def _unit(place: int, width: int) -> Vector:
+    """A unit vector."""
     return tuple(Fraction(n == place) for n in range(width))
 
 
 def _size(vector: Vector) -> int:
-    """Sum of the sizes of the numbers: smaller ones are easier to read."""
+    """Sum of all numerators and denominators: of two decompositions the simpler one is taken."""
     return sum(abs(x.numerator) + x.denominator for x in vector if x)
