@@ -48,7 +48,7 @@ class _Refinement:
     tried: int = 0
 
     def least(self, colours: Colours) -> Colours:
-        """Colours of which no two are equal; of several choices the one with the least equations."""
+        """Distinct colours for all labels; of several choices those with the least equations."""
         ambiguous = [c for c in sorted(set(colours)) if colours.count(c) > 1]
         if not ambiguous:
             return colours
@@ -66,7 +66,7 @@ class _Refinement:
         return best[1]
 
     def refined(self, colours: Colours) -> Colours:
-        """The coarsest refinement of ``colours`` in which equal terms read labels of equal colours."""
+        """The coarsest refinement in which equal terms read labels of equal colours."""
         while True:
             keys = self.keys(colours)
             level = {k: n for n, k in enumerate(sorted(set(keys)))}
