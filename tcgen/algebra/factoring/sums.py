@@ -25,7 +25,7 @@ class Frame:
 
     spaces: tuple[int, ...]
     group: Group
-    code: int = field(init=False, compare=False, repr=False)  # hash, computed once: groups are long
+    code: int = field(init=False, compare=False, repr=False)  # hash; groups are long
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", hash((self.spaces, self.group)))
@@ -306,7 +306,7 @@ class Algebra:
 
 
 def _unseen(form: Form, in_rest: set[int]) -> tuple[tuple[int, ...], Group | None]:
-    """Indices of the rest in a form and their signed permutations; None if the form is zero."""
+    """Indices of the rest in a form and their signed permutations; None if it is zero."""
     held = tuple(i for i in form.order if i in in_rest)
     position = {i: n for n, i in enumerate(held)}
     group: dict[tuple[int, ...], int] = {}
