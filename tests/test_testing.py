@@ -147,7 +147,7 @@ def test_denominator_without_a_sign_is_kept_away_from_zero() -> None:
     e = random_arrays(system, EXTENTS)["e"]
     assert abs(e[:, None] - e + np.eye(5)).min() >= 0.1
     never = Sum((energy("e", O, I), Prod((MINUS, energy("e", O, I)))))
-    with pytest.raises(ArgumentError, match=r"do not keep e\[i\] - e\[i\] away from zero"):
+    with pytest.raises(ArgumentError, match=r"e\[i\] - e\[i\] .* near zero .* arrays of your own"):
         random_arrays(one_equation(Quot(Const(Fraction(1)), never)), EXTENTS)
 
 
