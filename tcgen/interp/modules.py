@@ -151,6 +151,7 @@ class _Machine:
                     self.memory[name][...] = np.nan
 
     def run_body(self, body: tuple[Stmt, ...], env: dict[str, int], position: int) -> None:
+        """Run statements one after another."""
         for stmt in body:
             self.run(stmt, env, position)
             position += self.length(stmt)
@@ -164,6 +165,7 @@ class _Machine:
         return self.lengths[id(stmt)]
 
     def run(self, stmt: Stmt, env: dict[str, int], position: int) -> None:
+        """Run a statement of a kernel; ``position`` is its place in the order of the module."""
         match stmt:
             case Loop(var, body, parallel):
                 for value in self.values(var, env):
@@ -194,6 +196,7 @@ class _Machine:
                 del self.written[name]
 
     def assign(self, stmt: Assign, env: dict[str, int]) -> None:
+        """Run an assignment over its band, with its weights of symmetric orbits."""
         target = self.memory[stmt.out.buffer]
         points = self.points(stmt.band, env)
         if not stmt.accumulate:
@@ -224,6 +227,7 @@ class _Machine:
             np.add.at(target, place, np.broadcast_to(value, _count(points)))
 
     def multiply(self, stmt: Gemm, env: dict[str, int]) -> None:
+        """Run a matrix product."""
         band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
         letter = {v.name: k for k, v in enumerate(band)}
         out, out_axes = self.block(stmt.out, band, letter, env)
@@ -278,6 +282,7 @@ class _Machine:
         return np.asarray(points[name] if name in points else env[name]) + shift
 
     def shift(self, subscript: Subscript, env: dict[str, int]) -> int:
+        """The constant part of a subscript: offsets of spaces less the base of a tile."""
         offset = sum(extent_of(space, self.extents) for space in subscript.offset)
         return offset - (env[subscript.base] if subscript.base is not None else 0)
 
@@ -289,6 +294,7 @@ class _Machine:
         return range(0, stop, var.tile or 1)
 
     def band_range(self, var: BandVar, env: dict[str, int]) -> tuple[int, int]:
+        """First position and end of a band variable."""
         return self.tile(var.space, None if var.base is None else env[var.base], var.tile)
 
     def tile(self, space: Space, base: int | None, tile: int | None) -> tuple[int, int]:

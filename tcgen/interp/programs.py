@@ -82,6 +82,8 @@ def evaluate_program(
 
 
 def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> None:
+    """Add the value of a step to its output."""
+
     def read(ref: Ref) -> Array:
         return _view(ref, values, extents)
 
@@ -104,6 +106,7 @@ def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, 
 
 
 def _map(expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:
+    """The values of an element-wise expression over its indices."""
     order: tuple[Index, ...] = expr_indices(expr)
 
     def leaf(node: object) -> Array:

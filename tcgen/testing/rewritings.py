@@ -80,6 +80,7 @@ def _any_order(equations: tuple[Equation, ...], draw: Random) -> list[Equation]:
 
 
 def _equation(equation: Equation, tensors: Mapping[str, Tensor], draw: Random) -> Equation:
+    """The equation with other indices and another order of its terms."""
     left = equation.lhs.indices
     terms = [_term(term, left, tensors, draw) for term in equation.terms]
     draw.shuffle(terms)
@@ -96,6 +97,7 @@ def _term(
     tensors: Mapping[str, Tensor],
     draw: Random,
 ) -> Term:
+    """The term with other summed indices, another image, and another order of its factors."""
     number = draw.randint(10, 90)
     names = {i: Index(f"s{number + n}", i.space) for n, i in enumerate(term.sums)}
     coeff = term.coeff
@@ -131,6 +133,7 @@ def _term(
 
 
 def _inverse(images: tuple[int, ...]) -> tuple[int, ...]:
+    """The inverse of a permutation."""
     return tuple(images.index(k) for k in range(len(images)))
 
 

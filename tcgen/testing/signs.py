@@ -126,6 +126,7 @@ def _require_product(
 
 
 def _require_ref(ref: Ref, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
+    """Give the blocks of an input a sign, or require it of the equation of an intermediate."""
     tensor = ref.tensor
     if tensor in equations and not tensor.accumulate:
         return all(_require_term(t, sign, signs, equations) for t in equations[tensor].terms)
@@ -144,6 +145,7 @@ def _require_ref(ref: Ref, sign: int, signs: Signs, equations: Mapping[Tensor, E
 def _require_term(
     term: Term, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]
 ) -> bool:
+    """Require a sign of a term; permutations with a minus sign exclude any."""
     if any(p.sign < 0 for p in term.perms):
         return False
     args = tuple(f.expr if isinstance(f, Apply) else f for f in term.factors)

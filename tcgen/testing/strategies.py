@@ -132,6 +132,7 @@ class _Drawer:
         self.defined: list[Tensor] = []
 
     def pick(self, choices: Sequence[T]) -> T:
+        """Draw one of the choices."""
         chosen: T = self.draw(self.st.sampled_from(choices))
         return chosen
 
@@ -140,9 +141,11 @@ class _Drawer:
         return bool(self.pick((False,) * (one_in - 1) + (True,)))
 
     def number(self, low: int, high: int) -> int:
+        """Draw an integer from ``low`` to ``high``."""
         return int(self.draw(self.st.integers(low, high)))
 
     def system(self, max_equations: int, max_terms: int) -> System:
+        """Draw the inputs, then the equations; intermediates that nothing reads become outputs."""
         self.given = [self.input_tensor(name) for name in "ABCD"[: self.number(2, 4)]]
         if self.chance(3):
             default = self.pick((None, Fraction(1, 2)))
@@ -166,6 +169,7 @@ class _Drawer:
         return System("random", self.spaces, tensors, tuple(final))
 
     def input_tensor(self, name: str) -> Tensor:
+        """Draw an input: spaces, role, symmetry and layout."""
         rank = self.pick([r for r in (2, 3, 4, 1, 2, 3, 4, 0) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
         if rank > 1 and self.chance(2):  # equal neighbours allow symmetry
@@ -182,10 +186,12 @@ class _Drawer:
         )
 
     def some_spaces(self, rank: int) -> tuple[Space, ...]:
+        """Draw the spaces of a tensor, o and v more often than the others."""
         weighted = self.spaces[:2] * 2 + self.spaces
         return tuple(self.pick(weighted) for _ in range(rank))
 
     def storage(self, spaces: tuple[Space, ...], symmetry: tuple[Symmetry, ...]) -> Storage:
+        """Draw a layout: packed pairs and an order of the axes."""
         axes = tuple(range(len(spaces)))
         groups: list[tuple[int, ...]] = [(k,) for k in axes]
         packed: tuple[Packing, ...] = ()
@@ -212,6 +218,7 @@ class _Drawer:
         return Equation(Ref(d, (i, a)), terms)
 
     def equation(self, n: int, last: bool, max_terms: int) -> Equation:
+        """Draw an equation; a term with vectors u covers left indices that no other term has."""
         rank = self.pick([r for r in (2, 1, 0, 3, 4) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
         if rank > 1 and self.chance(2):
@@ -248,6 +255,7 @@ class _Drawer:
         return Equation(Ref(tensor, tuple(left)), tuple(terms), anonymous=anonymous)
 
     def term(self, left: Sequence[Index], perms: tuple[Permutation, ...]) -> Term:
+        """Draw a product of up to three factors."""
         pool = list(left) + [
             Index(letter, space) for space in self.spaces for letter in _LETTERS[space.name][-2:]
         ]
@@ -264,6 +272,7 @@ class _Drawer:
     def factor(
         self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Factor | None:
+        """Draw a factor; None if no indices fit."""
         if self.functions and self.chance(5):
             expr = self.expression(pool, left, used)
             return None if expr is None else Apply(expr)

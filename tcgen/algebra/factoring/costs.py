@@ -156,6 +156,7 @@ class SequenceCosts:
         return result
 
     def _binary_products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+        """Keys and costs of all nodes of the cheapest order."""
         parts, spaces = product
         if len(parts) == 1:
             return ()

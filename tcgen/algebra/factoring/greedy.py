@@ -145,6 +145,7 @@ class Search:
     def _regroup(
         self, state: State, label: int, readers: Mapping[int, list[int]], done: set[int]
     ) -> None:
+        """Set the group of an array, after those of its readers that are factored already."""
         done.add(label)
         for reader in readers.get(label, ()):
             if reader not in done and reader in state.factored:

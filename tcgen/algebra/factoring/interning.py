@@ -134,6 +134,7 @@ class SymmetricArrayTable(ArrayTable):
         return images
 
     def _images(self, total: TermSum) -> TermSum:
+        """The sum as the average of the images of its terms under its group."""
         frame = Frame(total.frame.spaces, trivial(total.frame.rank))
         group = total.frame.group
         whole = TermSum(frame, {})

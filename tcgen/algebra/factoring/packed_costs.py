@@ -56,6 +56,7 @@ class PackedSequenceCosts(SequenceCosts):
         return count * self.product_costs.addition(total.frame.spaces)
 
     def _image_additions(self, total: TermSum) -> int:
+        """Number of additions that make a sum symmetric; 0 where its terms are symmetric."""
         group = total.frame.group
         if len(group) == 1:
             return 0

@@ -11,12 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple
 
 from ..permutation_groups import Group
 from .canonical_forms import Form, Forms, Part, Parts
 
-Product: TypeAlias = tuple[Parts, tuple[int, ...]]  # factors, space of each index
+
+class Product(NamedTuple):
+    """A product over numbered indices, those of the left side first.
+
+    Attributes:
+        factors: label and indices of each factor, sorted.
+        spaces: number of the space of each index.
+    """
+
+    factors: Parts
+    spaces: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,7 @@ class Algebra:
         return result
 
     def _normal(self, product: Product, frame: Frame) -> tuple[Product, int]:
+        """The least labelling of the product and its left side, left indices first."""
         parts, spaces = product
         rank = frame.rank
         kinds = tuple(2 * s + (n < rank) for n, s in enumerate(spaces))

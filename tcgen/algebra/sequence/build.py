@@ -119,6 +119,8 @@ def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...
 
 
 def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
+    """The operation with every reference replaced."""
+
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
         return change(node) if isinstance(node, Ref) else node
 

@@ -282,6 +282,7 @@ class Workspace:
         return tuple(result)
 
     def _flops(self, draft: Draft) -> int:
+        """Flops of a step at the planning extents."""
         iterations = self.iterations(draft.out.indices + draft.sums)
         extra = bool(draft.sums) + (abs(draft.coeff) != 1)
         match draft.op:

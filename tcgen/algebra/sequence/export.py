@@ -47,6 +47,7 @@ def neutral_sequence(program: Program) -> dict[str, Any]:
 
 
 def _statement(step: Step) -> dict[str, Any]:
+    """A step as a statement of the neutral form."""
     names = _index_names(step)
     match step.op:
         case Contract(a, b):
@@ -90,6 +91,7 @@ def _index_names(step: Step) -> dict[Index, str]:
 
 
 def _kind(space: Space, step: Step) -> str:
+    """The kind of a space: its declared kind, or the one that its name implies."""
     kind = space.kind or _KIND_OF_NAME.get(space.name, "")
     if kind not in _LETTERS_OF_KIND:
         raise _inexpressible(step, f"an index of space {space.name}")
@@ -97,6 +99,7 @@ def _kind(space: Space, step: Step) -> str:
 
 
 def _ref(ref: Ref, names: dict[Index, str]) -> str:
+    """A reference as text."""
     name = ref.tensor.family or ref.tensor.name
     if not ref.indices:
         return name
@@ -145,6 +148,7 @@ def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
 
 
 def _joined(one: _Text, two: _Text, step: Step) -> _Text:
+    """The product of two products."""
     if one.denominator and two.denominator:
         raise _inexpressible(step, "a product of two quotients")
     return _Text(
@@ -153,6 +157,7 @@ def _joined(one: _Text, two: _Text, step: Step) -> _Text:
 
 
 def _inexpressible(step: Step, what: str) -> TcgenError:
+    """The error for a step that the neutral form does not have."""
     return TcgenError(
         f"step s{step.id} cannot be written in the neutral form, because it has {what}: "
         f"{pretty_step(step)}"

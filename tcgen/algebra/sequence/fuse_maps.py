@@ -128,6 +128,7 @@ def _element(producer: Draft, ref: Ref) -> Expr | None:
 
 
 def _element_flops(op: Operation) -> int:
+    """Flops of an operation for one element, without its coefficient and sum."""
     match op:
         case Contract():
             return 2
@@ -153,6 +154,7 @@ def _flat(expr: Expr) -> Expr:
 
 
 def _gathered(expr: Expr) -> Expr:
+    """A product with its numbers multiplied into one in front."""
     if isinstance(expr, Quot):
         return Quot(_gathered(expr.num), expr.den)
     if not isinstance(expr, Prod):
