@@ -95,10 +95,10 @@ def changes(search: Search, state: State, label: int) -> list[Change]:
     total = state.sums[label]
     families: dict[tuple[Shape, int], _Family] = {}
     for term in sorted(total.terms):
-        for place in range(len(term[0])):
+        for place in range(len(term.factors)):
             placement = _placement(search, term, total.frame, place)
             if placement is not None:
-                key = (placement.shape, term[0][place][0])
+                key = (placement.shape, term.factors[place][0])
                 family = families.setdefault(key, _Family())
                 family.terms.setdefault(term, []).append(placement)
     result = []
@@ -144,7 +144,7 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
     left_operand, right_operand, out, sign = best
     right_rank = len(n) + len(batch) + len(k)
     costs = search.product_costs
-    inner = costs.term(right_operand, right_rank) if len(right_operand[0]) > 1 else 0
+    inner = costs.term(right_operand, right_rank) if len(right_operand.factors) > 1 else 0
     if costs.term(term, frame.rank) <= inner:
         return None
     m_spaces, n_spaces, batch_spaces, k_spaces = (
@@ -175,7 +175,7 @@ def _normal(
                 inner.append(spaces[i])
     renamed = tuple(sorted((label, tuple(number[i] for i in held)) for label, held in parts))
     frame = Frame(tuple(inner[: len(slots)]), trivial(len(slots)))
-    return search.algebra.normal((renamed, tuple(inner)), frame)
+    return search.algebra.normal(Product(renamed, tuple(inner)), frame)
 
 
 def _change(
@@ -243,21 +243,23 @@ def apply_change(search: Search, state: State, change: Change) -> list[int]:
             *_placed(left, (*m_indices, *common_indices), spaces),
             *_placed(right, (*n_indices, *common_indices), spaces),
         ]
-        product, sign = search.algebra.normal((tuple(sorted(parts)), tuple(spaces)), frame)
+        product, sign = search.algebra.normal(Product(tuple(sorted(parts)), tuple(spaces)), frame)
         scale = left_scale * right_scale * sign
         if not scale:
             continue
         if len(outs) > 1:
             result = TermSum(frame, {product: Fraction(1)})
             label, axes, factor = search.array(state, result, change.label, made)
-            product, scale = (((label, axes),), frame.spaces), scale * factor
+            product, scale = Product(((label, axes),), frame.spaces), scale * factor
         made.extend(operand for operand in operands if operand not in made)
         for out, weight in outs:
             number = dict(enumerate(out))
             renamed = tuple(
-                sorted((part, tuple(number.get(i, i) for i in held)) for part, held in product[0])
+                sorted(
+                    (part, tuple(number.get(i, i) for i in held)) for part, held in product.factors
+                )
             )
-            permuted = (renamed, (*total.frame.spaces, *product[1][rank:]))
+            permuted = Product(renamed, (*total.frame.spaces, *product.spaces[rank:]))
             normal, sign = search.algebra.normal(permuted, total.frame)
             if sign:
                 total.add(normal, scale * weight * sign)
@@ -277,14 +279,14 @@ def _operand(
         return terms[0]
     total = TermSum(Frame(spaces, trivial(len(spaces))), dict(terms))
     label, axes, scale = search.array(state, total, reader, made)
-    return (((label, axes),), spaces), scale
+    return Product(((label, axes),), spaces), scale
 
 
 def _placed(product: Product, slots: tuple[int, ...], spaces: list[int]) -> Iterator[Part]:
     """The factors of a product with left indices ``slots`` and new numbers for the others."""
     number = dict(enumerate(slots))
-    for n in range(len(slots), len(product[1])):
+    for n in range(len(slots), len(product.spaces)):
         number[n] = len(spaces)
-        spaces.append(product[1][n])
-    for part, held in product[0]:
+        spaces.append(product.spaces[n])
+    for part, held in product.factors:
         yield part, tuple(number[i] for i in held)

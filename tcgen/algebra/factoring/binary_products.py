@@ -43,11 +43,11 @@ def _split(
     """
     frame = state.sums[label].frame
     scale = Fraction(1)
-    while len(term[0]) > 2:
+    while len(term.factors) > 2:
         node = costs.tree(term, frame)
         assert isinstance(node, tuple)
         longer_side = max((positions(side) for side in node), key=len)
-        mask = sum(1 << n for n in range(len(term[0])) if n not in longer_side)
+        mask = sum(1 << n for n in range(len(term.factors)) if n not in longer_side)
         split = search.algebra.split(term, frame, mask)
         if split is None:  # the term is zero by the symmetry of the left side
             return term, Fraction(0)

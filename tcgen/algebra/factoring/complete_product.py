@@ -72,19 +72,19 @@ def completions(search: Search, state: State, reader: int) -> list[Completion]:
     commons = _commons(search, total)
     result: list[Completion] = []
     for term in sorted(total.terms):
-        labels = [label for label, _ in term[0]]
+        labels = [label for label, _ in term.factors]
         for place, array in enumerate(labels):
             inner = state.sums.get(array)
             if len(labels) < 2 or inner is None or len(inner.terms) < 2 or labels.count(array) > 1:
                 continue
             opened, factor = _opened(search, term, place, total.frame.rank)
-            at = next(n for n, (label, _) in enumerate(opened[0]) if label == array)
+            at = next(n for n, (label, _) in enumerate(opened.factors) if label == array)
             for source in sorted(search.arrays.sources(inner)):
                 signed_split = _hole_split(search, substituted(opened, at, source), total.frame)
                 if signed_split is None:
                     continue
                 split, sign = signed_split
-                axes = split.rest[0][0][1]
+                axes = split.rest.factors[0][1]
                 result.extend(
                     Completion(reader, term, moved, array, source, opened, axes, factor, two, sign)
                     for moved, two in commons.get(split.key, ())
@@ -98,8 +98,10 @@ def _hole_split(search: Search, product: Product, frame: Frame) -> tuple[Split, 
     normal, sign = search.algebra.normal(product, frame)
     if not sign:
         return None
-    hole = next(n for n, (label, _) in enumerate(normal[0]) if FIRST_HOLE <= label < FIRST_ARRAY)
-    split = search.algebra.split(normal, frame, (1 << len(normal[0])) - 1 ^ (1 << hole))
+    hole = next(
+        n for n, (label, _) in enumerate(normal.factors) if FIRST_HOLE <= label < FIRST_ARRAY
+    )
+    split = search.algebra.split(normal, frame, (1 << len(normal.factors)) - 1 ^ (1 << hole))
     return None if split is None else (split, sign * split.sign)
 
 
@@ -107,7 +109,7 @@ def _commons(search: Search, total: TermSum) -> dict[object, list[tuple[Product,
     """The terms of a sum and their splits, by each possible common factor."""
     commons: dict[object, list[tuple[Product, Split]]] = {}
     for term in sorted(total.terms):
-        for mask in range(1, (1 << len(term[0])) - 1):
+        for mask in range(1, (1 << len(term.factors)) - 1):
             split = search.algebra.split(term, total.frame, mask)
             if split is not None:
                 commons.setdefault(split.key, []).append((term, split))
@@ -138,8 +140,8 @@ def _opened(search: Search, term: Product, place: int, rank: int) -> tuple[Produ
     factor = tuple(sorted((n, tuple(inside[i] for i in indices)) for n, indices in rest))
     factor_order = sorted(inside, key=inside.__getitem__)
     return (
-        (opened, tuple(spaces[i] for i in order)),
-        (factor, tuple(spaces[i] for i in factor_order)),
+        Product(opened, tuple(spaces[i] for i in order)),
+        Product(factor, tuple(spaces[i] for i in factor_order)),
     )
 
 
@@ -155,9 +157,9 @@ def complete(search: Search, state: State, completion: Completion) -> list[int]:
     # Z over the axes of the hole
     rest_factors, rest_spaces = completion.split.rest
     axis = {index: n for n, index in enumerate(completion.axes)}
-    spaces = completion.factor[1][:rank]
+    spaces = completion.factor.spaces[:rank]
     frame = Frame(spaces, trivial(rank))
-    other: Product = (
+    other = Product(
         tuple(sorted((n, tuple(axis.get(i, i) for i in held)) for n, held in rest_factors)),
         (*spaces, *rest_spaces[rank:]),
     )
@@ -167,7 +169,7 @@ def complete(search: Search, state: State, completion: Completion) -> list[int]:
         if sign:
             both.add(normal, coeff * sign)
     made: list[int] = [completion.reader]
-    hole = next(n for n, (p, _) in enumerate(completion.opened[0]) if p == FIRST_HOLE + rank)
+    hole = next(n for n, (p, _) in enumerate(completion.opened.factors) if p == FIRST_HOLE + rank)
 
     def add(product: Product, coeff: Fraction) -> None:
         normal, sign = search.algebra.normal(product, total.frame)
@@ -176,10 +178,10 @@ def complete(search: Search, state: State, completion: Completion) -> list[int]:
 
     if both.terms:
         label, axes, scale = search.array(state, both, completion.reader, made)
-        filled = substituted(completion.opened, hole, (((label, axes),), spaces))
+        filled = substituted(completion.opened, hole, Product(((label, axes),), spaces))
         add(filled, weight * scale)
     rest = substituted(completion.opened, hole, other)
-    place = next(n for n, (p, _) in enumerate(rest[0]) if p == completion.array)
+    place = next(n for n, (p, _) in enumerate(rest.factors) if p == completion.array)
     for source, coeff in sources.items():
         if source != completion.source:
             add(substituted(rest, place, source), -weight * ratio * coeff)

@@ -189,7 +189,7 @@ class SequenceCosts:
 
     def extra(self, product: Product, frame: Frame, computed: frozenset[object]) -> int:
         """Cost of a term beyond the binary products in ``computed``."""
-        if len(product[0]) == 1:
+        if len(product.factors) == 1:
             return self.product_costs.term(product, frame.rank)
         return sum(
             cost for key, cost in self.binary_products(product, frame) if key not in computed

@@ -247,6 +247,6 @@ def _dissolve_all(search: Search, state: State, labels: list[int]) -> list[int]:
 
 def _read_by(state: State, total: TermSum) -> list[int]:
     """Arrays that a sum reads, each once."""
-    labels = (label for term in sorted(total.terms) for label, _ in term[0])
+    labels = (label for term in sorted(total.terms) for label, _ in term.factors)
     arrays = (n for n in labels if n in state.sums and n not in state.targets)
     return list(dict.fromkeys(arrays))

@@ -136,7 +136,7 @@ class Search:
             return
         readers: dict[int, list[int]] = {}
         for reader, total in state.sums.items():
-            for part in dict.fromkeys(p for term in total.terms for p, _ in term[0]):
+            for part in dict.fromkeys(p for term in total.terms for p, _ in term.factors):
                 if part in state.sums:
                     readers.setdefault(part, []).append(reader)
         self._regroup(state, label, readers, set(state.targets))
@@ -174,7 +174,7 @@ class Search:
         rank = state.sums[label].frame.rank
         for total in (state.sums[n] for n in readers):
             for term in total.terms:
-                places = [n for n, (part, _) in enumerate(term[0]) if part == label]
+                places = [n for n, (part, _) in enumerate(term.factors) if part == label]
                 groups.extend(
                     self._axes_group(term, total.frame, place, len(places), rank)
                     for place in places
@@ -183,17 +183,17 @@ class Search:
 
     def _axes_group(self, term: Product, frame: Frame, place: int, reads: int, rank: int) -> Group:
         """The group of the axes of the array at ``place`` that leaves a term unchanged."""
-        full = (1 << len(term[0])) - 1
-        held = term[0][place][1]
+        full = (1 << len(term.factors)) - 1
+        held = term.factors[place][1]
         if reads > 1 or len(set(held)) < rank or full == 1:
             # A term that is the array alone has the group of the sum itself.
             if reads == 1 and full == 1 and len(held) == frame.rank == len(set(held)):
                 return _on_axes(frame.group, held)
             return trivial(rank)
         split = self.algebra.split(term, frame, full ^ (1 << place))
-        if split is None or len(split.rest[0]) != 1 or split.frame.rank != rank:
+        if split is None or len(split.rest.factors) != 1 or split.frame.rank != rank:
             return trivial(rank)
-        return _on_axes(split.frame.group, split.rest[0][0][1])
+        return _on_axes(split.frame.group, split.rest.factors[0][1])
 
     def _factor(self, state: State, label: int, waiting: list[int]) -> None:
         """Take common factors out of a sum until none saves anything."""
@@ -268,7 +268,7 @@ class Search:
 
     def _enter(self, table: _CommonFactors, term: Product, frame: Frame) -> None:
         """Enter a term under each of its possible common factors, with the cheapest rest."""
-        count = len(term[0])
+        count = len(term.factors)
         if count < 2:
             return
         for mask in range(1, (1 << count) - 1):
@@ -308,7 +308,7 @@ class Search:
         gains = []
         for term, split in splits.items() if len(splits) > 1 else ():
             gain = outer + self.costs.extra(term, frame, self.computed) - self._rest_cost(split)
-            if len(split.rest[0]) > 1:
+            if len(split.rest.factors) > 1:
                 gain -= self.product_costs.addition(split.frame.spaces)
             if gain > 0:
                 gains.append((gain, term))
@@ -331,14 +331,14 @@ class Search:
         sources = self.arrays.sources(state.sums[label])
         changed = []
         for reader, total in state.sums.items():
-            if not any(part == label for term in total.terms for part, _ in term[0]):
+            if not any(part == label for term in total.terms for part, _ in term.factors):
                 continue
             changed.append(reader)
             dissolved = TermSum(total.frame, {})
             pending = list(total.terms.items())
             while pending:
                 term, coeff = pending.pop()
-                place = next((n for n, (p, _) in enumerate(term[0]) if p == label), None)
+                place = next((n for n, (p, _) in enumerate(term.factors) if p == label), None)
                 if place is None:
                     dissolved.add(term, coeff)
                     continue
@@ -361,7 +361,7 @@ def _depends_on(state: State, label: int, other: int) -> bool:
         if current == other:
             return True
         for term in state.sums[current].terms:
-            for part, _ in term[0]:
+            for part, _ in term.factors:
                 if part in state.sums and part not in done:
                     done.add(part)
                     waiting.append(part)
@@ -380,12 +380,12 @@ def substituted(term: Product, place: int, source: Product) -> Product:
     held = parts[place][1]
     number = dict(enumerate(held))
     extended = list(spaces)
-    for n in range(len(held), len(source[1])):
+    for n in range(len(held), len(source.spaces)):
         number[n] = len(extended)
-        extended.append(source[1][n])
-    new = tuple((label, tuple(number[i] for i in axes)) for label, axes in source[0])
+        extended.append(source.spaces[n])
+    new = tuple((label, tuple(number[i] for i in axes)) for label, axes in source.factors)
     factors = tuple(sorted((*parts[:place], *parts[place + 1 :], *new)))
-    return factors, tuple(extended)
+    return Product(factors, tuple(extended))
 
 
 def prune(state: State) -> None:
@@ -394,7 +394,7 @@ def prune(state: State) -> None:
     used = set(waiting)
     while waiting:
         for term in state.sums[waiting.pop()].terms:
-            for part, _ in term[0]:
+            for part, _ in term.factors:
                 if part in state.sums and part not in used:
                     used.add(part)
                     waiting.append(part)

@@ -144,7 +144,7 @@ class SymmetricArrayTable(ArrayTable):
                     (label, tuple(perm[i] if i < frame.rank else i for i in held))
                     for label, held in parts
                 )
-                normal, factor = self.algebra.normal((tuple(sorted(moved)), spaces), frame)
+                normal, factor = self.algebra.normal(Product(tuple(sorted(moved)), spaces), frame)
                 if factor:
                     whole.add(normal, coeff * sign * factor / len(group))
         return whole

@@ -74,7 +74,7 @@ class _Refinement:
             for total, target_key in zip(self.targets, keys, strict=True):
                 for term, coeff in total.terms.items():
                     key = self.term_key(term, coeff, total, colours)
-                    labels = [label for label, _ in term[0]]
+                    labels = [label for label, _ in term.factors]
                     for label in dict.fromkeys(labels):
                         readers[label].append((level[target_key], key, labels.count(label)))
             finer = _ranked(
@@ -105,13 +105,14 @@ class _Refinement:
     def term_key(self, term: Product, coeff: Fraction, total: TermSum, colours: Colours) -> TermKey:
         """A key of a term, in which labels of one colour count as the same tensor."""
         algebra = self._algebra(colours)
-        parts = tuple(sorted((colours[label], held) for label, held in term[0]))
-        product, sign = algebra.normal((parts, term[1]), total.frame)
+        parts = tuple(sorted((colours[label], held) for label, held in term.factors))
+        product, sign = algebra.normal(Product(parts, term.spaces), total.frame)
         if sign:
             return product, coeff * sign
         # The term would vanish if its tensors of one colour were the same, so that it has no
         # canonical form; the key holds the colours alone.
-        return (tuple((c, ()) for c, _ in parts), tuple(sorted(term[1]))), abs(coeff)
+        colours_alone = tuple((colour, ()) for colour, _ in parts)
+        return Product(colours_alone, tuple(sorted(term.spaces))), abs(coeff)
 
     def _algebra(self, colours: Colours) -> Algebra:
         known = self.algebras.get(colours)

@@ -109,7 +109,7 @@ def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
         terms: dict[Product, Fraction] = {}
         for (parts, spaces), coeff in total.terms.items():
             renamed = tuple(sorted((new_label[label], held) for label, held in parts))
-            normal, sign = ordered.algebra.normal((renamed, spaces), total.frame)
+            normal, sign = ordered.algebra.normal(Product(renamed, spaces), total.frame)
             terms[normal] = coeff * sign
         ordered.targets[new] = TermSum(total.frame, dict(sorted(terms.items())))
         ordered.equations[new] = lifted.equations[old]
@@ -187,4 +187,4 @@ def _numbered(
                 number[i] = len(number)
                 spaces.append(lifted.space(i.space))
         parts.append((labels[atom.label], tuple(number[i] for i in atom.indices)))
-    return tuple(sorted(parts)), tuple(spaces)
+    return Product(tuple(sorted(parts)), tuple(spaces))

@@ -138,7 +138,7 @@ class Algebra:
         new_spaces = [0] * len(number)
         for label, index in enumerate(form.order):
             new_spaces[number[label]] = spaces[index]
-        return (renamed, tuple(new_spaces)), form.sign
+        return Product(renamed, tuple(new_spaces)), form.sign
 
     def invariance(self, product: Product, frame: Frame) -> Group:
         """The members of a frame's group under which the product itself is unchanged."""
@@ -188,7 +188,7 @@ class Algebra:
         renamed = tuple(
             sorted((label, tuple(number[i] for i in indices)) for label, indices in rest)
         )
-        normal, sign = self.normal((renamed, tuple(inner_spaces)), inner)
+        normal, sign = self.normal(Product(renamed, tuple(inner_spaces)), inner)
         if sign == 0:
             return None
         *body, (_, outer) = form.parts
@@ -225,7 +225,9 @@ class Algebra:
             The indices that the other factors have in common with them, and the signed permutations
             of these indices that leave the term unchanged; the identity alone for a term of zero.
         """
-        in_rest = {i for n, (_, held) in enumerate(product[0]) if not mask >> n & 1 for i in held}
+        in_rest = {
+            i for n, (_, held) in enumerate(product.factors) if not mask >> n & 1 for i in held
+        }
         held, group = _unseen(self._cofactor(product, frame, mask), in_rest)
         return held, trivial(len(held)) if group is None else group
 
@@ -245,7 +247,7 @@ class Algebra:
         spaces = [0] * len(number)
         for n, space in enumerate(split.spaces):
             spaces[number[n]] = space
-        return tuple(sorted((*parts, array))), tuple(spaces)
+        return Product(tuple(sorted((*parts, array))), tuple(spaces))
 
     def canonical_sum(
         self, frame: Frame, terms: Mapping[Product, Fraction]
@@ -309,7 +311,7 @@ class Algebra:
             renamed = tuple(
                 sorted((part, tuple(place.get(i, i) for i in held)) for part, held in parts)
             )
-            product = (renamed, (*new_frame.spaces, *spaces[frame.rank :]))
+            product = Product(renamed, (*new_frame.spaces, *spaces[frame.rank :]))
             normal, sign = self.normal(product, new_frame)
             if sign:
                 total[normal] = total.get(normal, Fraction(0)) + sign * coeff

@@ -91,7 +91,7 @@ class _Writer:
     def read_by(self, total: TermSum) -> None:
         """Write the arrays that a sum reads."""
         for term in sorted(total.terms):
-            for part, _ in term[0]:
+            for part, _ in term.factors:
                 if part in self.state.sums:
                     self.array(part)
 
