@@ -169,7 +169,7 @@ def test_neutral_form_renames_indices_by_space() -> None:
 
 def test_neutral_form_names_the_step_that_it_cannot_express() -> None:
     text = "space o occupied = 3\nindex i : o\ninput t[o]\noutput r\nr[i] = exp(t[i])\n"
-    with pytest.raises(TcgenError, match=r"step s0, which has a function.*exp\(t\[i\]\)"):
+    with pytest.raises(TcgenError, match=r"step s0 .* a function.*exp\(t\[i\]\)"):
         neutral_sequence(form_sequence(read_spec(text), Options()))
 
 

@@ -117,7 +117,7 @@ class Search:
         )
 
     def run(self, state: State, waiting: list[int]) -> None:
-        """Factor the sums ``waiting`` and every array made on the way."""
+        """Factor the sums ``waiting`` and every array that this makes."""
         waiting = list(waiting)
         while waiting:
             label = waiting.pop(0)
