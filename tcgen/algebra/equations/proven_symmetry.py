@@ -200,7 +200,7 @@ def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
         equation.span or Span(lhs.tensor.name, 1, 1),
         f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
         f"follow from its equation",
-        advice="write the missing P or S before its terms, or drop the symmetry",
+        advice="write the missing P or S over its terms, or drop the symmetry",
     )
 
 
