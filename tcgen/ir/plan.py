@@ -1,4 +1,4 @@
-"""Level 3: which loops are shared by which steps, and where each array lives.
+"""Level 3: which steps share which loops, and where each array is stored.
 
 Fusion makes it, or a person writes it by hand; lowering reads it. A plan is an ordered list of
 visits (executions of steps inside shared loops). Visits that follow each other and share a prefix
@@ -8,7 +8,7 @@ of loops share those loops, so the list is the loop nest:
     visit s2 in (j, k)     ->        for i: f1[] += A[i,j]          (f1 contracted in j)
                                      for k: W[k] += f1[] * f2[j,k]
 
-``FusionPlan.verify`` is the independent checker: it shares no code with any solver.
+:mod:`tcgen.ir.verify.plan` is the independent checker: it shares no code with any solver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from .program import Program, pretty_step
+from .level import Level
+from .program import Program
 from .tensor import Index, Space, Tensor
 
 
@@ -35,8 +36,8 @@ class LoopId:
             which encloses it (i >= j >= k: j.order_after = i, k.order_after = j). Both run over the
             same space, by the same tile. A step that sums over a whole chain counts each point of
             elements, or of tiles, once for each distinct arrangement; a tile that meets itself is
-            walked in full. A step whose output carries the chain is computed for the triangle only,
-            so that its array must be contracted in the chain.
+            executed in full. A step whose output has the indices of the chain is computed for the
+            triangle only, so its array must be contracted in the chain.
     """
 
     id: int
@@ -46,7 +47,7 @@ class LoopId:
 
     @property
     def chain(self) -> tuple[LoopId, ...]:
-        """The triangular loops that end in this one, outermost first; itself where it is none."""
+        """The triangular loops that end in this one, outermost first; else this loop alone."""
         return (self,) if self.order_after is None else (*self.order_after.chain, self)
 
     def __str__(self) -> str:
@@ -64,7 +65,7 @@ class Visit:
             each for its own instance of the array.
         bind: pairs (index of the step, loop). The other indices are local to the statement.
         loops: all enclosing shared loops, outermost first: those of ``bind`` and ``redundant``.
-        redundant: enclosing loops over something that the step has no index for; the step is
+        redundant: enclosing loops over spaces for which the step has no index; the step is
             repeated in each iteration.
     """
 
@@ -79,7 +80,7 @@ class Visit:
 
 
 class Place(Enum):
-    """Where an array lives."""
+    """Where an array is stored."""
 
     REG = "register"  # fully contracted to one element: a scalar variable of the generated code
     SHARED = "shared"  # shared memory of a GPU block
@@ -95,8 +96,8 @@ class ArrayPlan:
         tensor: the array. A recomputed array has several instances with disjoint ``live``.
         contracted: pairs (axis, loop): this axis holds one element (or one tile) at a time. The
             loops are ``home`` or enclose it.
-        home: innermost loop whose body owns the instance; in each iteration it starts afresh and
-            is zeroed before its first producer. None: it lives for the whole program.
+        home: innermost loop whose body owns the instance: each iteration has a new instance, which
+            its first producer overwrites. None: it is live for the whole program.
         place: register, arena, or the caller's array.
         live: first and last visit (positions in the plan) that use the instance, inclusive.
         offset: bytes from the start of the arena under the planning extents, or None.
@@ -145,7 +146,7 @@ class KernelGroup:
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """What the solver says of the plan.
+    """How the plan was found, and how good it is.
 
     Attributes:
         objective: ``none``, ``linear``, ``memory``, ``peak`` or ``time``.
@@ -166,7 +167,7 @@ class Solve:
 
 
 @dataclass(frozen=True, slots=True)
-class FusionPlan:
+class FusionPlan(Level):
     """Program, shared loops, visits in execution order, arrays, kernels.
 
     Attributes:
@@ -200,50 +201,3 @@ class FusionPlan:
             if array.tensor == tensor and array.live[0] <= position <= array.live[1]:
                 return array
         return None
-
-    def verify(self) -> None:
-        """Check that executing the plan computes the program.
-
-        Raises:
-            VerifyError: naming the visit, the array and the rule that is broken.
-        """
-        from .verify.plan import check_plan  # noqa: PLC0415  (legality reads this module)
-
-        check_plan(self)
-
-    def pretty(self) -> str:
-        """The loop nest as indented text, with each contracted array as it is stored."""
-        lines: list[str] = []
-        open_loops: tuple[LoopId, ...] = ()
-        group_at = {g.visits[0]: g for g in self.groups if g.visits}
-        for position, visit in enumerate(self.visits):
-            shared = 0
-            while (
-                shared < min(len(open_loops), len(visit.loops))
-                and open_loops[shared] == visit.loops[shared]
-            ):
-                shared += 1
-            if position in group_at:
-                group = group_at[position]
-                lines.append("  " * shared + f"# {group.name} ({group.kind.value})")
-            lines.extend(
-                "  " * depth + f"for {visit.loops[depth]}:"
-                for depth in range(shared, len(visit.loops))
-            )
-            open_loops = visit.loops
-            names = ", ".join(f"{index}@{loop.id}" for index, loop in visit.bind)
-            text = pretty_step(self.program.steps[visit.step])
-            lines.append("  " * len(visit.loops) + text + (f"   ({names})" if names else ""))
-        for array in self.arrays:
-            axes = ",".join(
-                "1"
-                if (loop := array.loop_of(axis)) and loop.tile is None
-                else (str(loop.tile) if loop else space.name)
-                for axis, space in enumerate(array.tensor.spaces)
-            )
-            home = f" in loop {array.home.id}" if array.home else ""
-            lines.append(
-                f"{array.tensor.name}[{axes}] {array.place.value}{home}, visits "
-                f"{array.live[0]}..{array.live[1]}, {array.bytes} bytes"
-            )
-        return "\n".join(lines) + "\n"

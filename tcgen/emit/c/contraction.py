@@ -6,9 +6,9 @@ from ...artifact import kernel_abi as packing
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, Scheme
 from ...resources import fill
+from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
-from .expressions import address, bounds, extent, literal, product, stored_lengths
-from .loops import indented
+from .expressions import address, bounds
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _HEAD = (
@@ -72,13 +72,13 @@ def contraction_call() -> str:
     """Declarations that kernels share with the library of contractions."""
     return fill(
         "c/contract_call.c",
-        depth=str(packing.DEPTH),
-        left=str(packing.LEFT),
-        staged=str(packing.STAGED),
-        right=str(packing.RIGHT),
-        rows=str(packing.ROWS),
-        columns=str(packing.COLUMNS),
-        spare=str(packing.SPARE),
+        depth=str(packing.KC),
+        left=str(packing.MC * packing.KC),
+        staged=str(packing.STAGE_ROOM),
+        right=str(packing.NC * packing.KC),
+        rows=str(packing.MOST_M),
+        columns=str(packing.MOST_N),
+        spare=str(packing.EDGE),
     )
 
 
