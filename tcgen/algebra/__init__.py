@@ -77,8 +77,8 @@ def form_sequence(
         notes.append,
     )
     for candidate in candidates if refactored is None else (*candidates, refactored):
-        space = Workspace(extents, complex_values, True, thresholds)
-        program = _program(candidate, space, keep_user=False)
+        workspace = Workspace(extents, complex_values, True, thresholds)
+        program = _program(candidate, workspace, keep_user=False)
         cost = model.cost(program, extents)
         if best is None or cost < best[0]:
             best = (cost, program)
@@ -86,12 +86,12 @@ def form_sequence(
     return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
 
 
-def _candidates(source: System, space: Workspace) -> tuple[System, ...]:
+def _candidates(source: System, workspace: Workspace) -> tuple[System, ...]:
     """The system as written, and with intermediates inlined where that pays; each also folded."""
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
-    complex_values = space.complex_values
-    chosen = choose_brackets(source, space)
+    complex_values = workspace.complex_values
+    chosen = choose_brackets(source, workspace)
     candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
         folded = replace(
@@ -109,14 +109,14 @@ def _candidates(source: System, space: Workspace) -> tuple[System, ...]:
     return tuple(candidates)
 
 
-def _program(system: System, space: Workspace, keep_user: bool) -> Program:
+def _program(system: System, workspace: Workspace, keep_user: bool) -> Program:
     """The steps of a system; with ``keep_user`` each intermediate of the user stays an array."""
     taken = {t.name for t in system.tensors}
     keep = frozenset(taken) if keep_user else frozenset[str]()
     recipes: list[Recipe] = []
     for equation in system.equations:
-        recipes.extend(space.recipe(part) for part in separate_permutations(equation, taken))
-    return build_program(system, space, tuple(recipes), keep)
+        recipes.extend(workspace.recipe(part) for part in separate_permutations(equation, taken))
+    return build_program(system, workspace, tuple(recipes), keep)
 
 
 def _cleaned(system: System, complex_values: bool) -> System:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..dtypes import BY_NAME
 from ..ir.cost import iteration_space
 from ..ir.program import Contract, Program, Step
-from ..ir.tensor import BYTES_OF
 from ..options import Options
 
 
@@ -32,7 +32,7 @@ class CostModel:
         return CostModel(
             options.cost == "packed",
             Fraction(options.add_weight),
-            Fraction(options.byte_weight) * BYTES_OF[options.dtype],
+            Fraction(options.byte_weight) * BY_NAME[options.dtype].itemsize,
         )
 
     def cost(self, program: Program, extents: Mapping[str, int]) -> Fraction:

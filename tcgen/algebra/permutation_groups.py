@@ -125,6 +125,7 @@ def _interleaved(run: tuple[int, ...], twins: tuple[int, ...]) -> Iterable[tuple
 
 @lru_cache(maxsize=10_000)
 def _twin_orders(twins: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Permutations of positions that keep the order of twins."""
     return tuple(
         order
         for order in permutations(range(len(twins)))

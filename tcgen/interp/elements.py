@@ -1,6 +1,6 @@
-"""Element-by-element expressions and products of arrays, in plain NumPy.
+"""Element-wise expressions and products of arrays with named indices, in plain NumPy.
 
-An array stands for a function of indices, one for each axis; a repeated index is a diagonal.
+Each axis of an array has an index; axes with the same index mean the diagonal.
 """
 
 from __future__ import annotations
@@ -34,9 +34,12 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def evaluate_expr(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Array]) -> Array:
-    """Value of an expression; ``leaf`` gives arrays that broadcast against each other.
+    """Value of an expression whose leaves have the values ``leaf(node)``, which are broadcast.
 
-    Division by zero, overflow and the like follow IEEE; call it under ``np.errstate``.
+    Division by zero and overflow follow IEEE 754. Call this under ``np.errstate(all="ignore")``.
+
+    Raises:
+        VerifyError: the expression calls an unknown function.
     """
     match expr:
         case Const(value):
@@ -60,14 +63,14 @@ def evaluate_expr(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Arr
             return np.asarray(np.true_divide(1.0, power)) if exponent < 0 else power
         case Call(function, arg):
             if function not in _FUNCTIONS:
-                raise VerifyError(f"{function} is no function of expressions")
+                raise VerifyError(f"{function} is not a function of expressions")
             return np.asarray(_FUNCTIONS[function](evaluate_expr(arg, leaf)))
         case _:
             assert_never(expr)
 
 
 def delta(left: Space, right: Space, extents: Mapping[str, int]) -> Array:
-    """1 where two positions are the same orbital of the same base space, else 0.
+    """Kronecker delta: 1 where both positions are the same orbital of one base space, else 0.
 
     Example:
         >>> o, v = Space("o"), Space("v")
@@ -90,7 +93,7 @@ def delta(left: Space, right: Space, extents: Mapping[str, int]) -> Array:
 
 
 def diagonal(array: Array, indices: Sequence[Index]) -> Labelled:
-    """The same function with every index once: repeated indices walk a diagonal."""
+    """The diagonal over repeated indices: an array in which every index occurs once."""
     names = list(indices)
     for index in dict.fromkeys(indices):
         while names.count(index) > 1:
@@ -103,54 +106,54 @@ def diagonal(array: Array, indices: Sequence[Index]) -> Labelled:
 
 
 def align(array: Array, indices: Sequence[Index], order: Sequence[Index]) -> Array:
-    """Axes in ``order``, which holds every index of the array; missing ones have length 1."""
-    array, found = diagonal(array, indices)
-    array = np.transpose(array, [found.index(i) for i in order if i in found])
-    length = dict(zip((i for i in order if i in found), array.shape, strict=True))
+    """The array with axes in ``order``, which has all its indices; new axes have length 1."""
+    array, names = diagonal(array, indices)
+    array = np.transpose(array, [names.index(i) for i in order if i in names])
+    length = dict(zip((i for i in order if i in names), array.shape, strict=True))
     return array.reshape(tuple(length.get(i, 1) for i in order))
 
 
 def reduce_to(array: Array, indices: Sequence[Index], keep: Sequence[Index]) -> Labelled:
-    """Diagonals taken and every index outside ``keep`` summed."""
-    array, found = diagonal(array, indices)
-    gone = tuple(k for k, i in enumerate(found) if i not in keep)
-    if gone:
-        array = np.asarray(np.sum(array, axis=gone))
-    return array, tuple(i for i in found if i in keep)
+    """The diagonal over repeated indices, summed over every index outside ``keep``."""
+    array, names = diagonal(array, indices)
+    summed = tuple(axis for axis, i in enumerate(names) if i not in keep)
+    if summed:
+        array = np.asarray(np.sum(array, axis=summed))
+    return array, tuple(i for i in names if i in keep)
 
 
 def multiply(a: Labelled, b: Labelled, keep: Sequence[Index]) -> Labelled:
     """Product of two arrays, summed over the indices outside ``keep``."""
-    only_a = [*keep, *b[1]]
-    only_b = [*keep, *a[1]]
-    x, ai = reduce_to(*a, only_a)
-    y, bi = reduce_to(*b, only_b)
-    summed = [i for i in ai if i in bi and i not in keep]
-    batch = [i for i in ai if i in bi and i in keep]
-    left = [i for i in ai if i not in bi]
-    right = [i for i in bi if i not in ai]
-    indices = (*batch, *left, *right)
-    if not summed:
-        return np.multiply(align(x, ai, indices), align(y, bi, indices)), indices
-    x = np.transpose(x, [ai.index(i) for i in (*batch, *left, *summed)])
-    y = np.transpose(y, [bi.index(i) for i in (*batch, *summed, *right)])
-    nb, nl, ns = len(batch), len(left), len(summed)
-    outer = x.shape[:nb]
-    rows, inner, columns = x.shape[nb : nb + nl], x.shape[nb + nl :], y.shape[nb + ns :]
+    x, x_indices = reduce_to(*a, [*keep, *b[1]])
+    y, y_indices = reduce_to(*b, [*keep, *a[1]])
+    k = [i for i in x_indices if i in y_indices and i not in keep]
+    batch = [i for i in x_indices if i in y_indices and i in keep]
+    m = [i for i in x_indices if i not in y_indices]
+    n = [i for i in y_indices if i not in x_indices]
+    indices = (*batch, *m, *n)
+    if not k:
+        return np.multiply(align(x, x_indices, indices), align(y, y_indices, indices)), indices
+    x = np.transpose(x, [x_indices.index(i) for i in (*batch, *m, *k)])
+    y = np.transpose(y, [y_indices.index(i) for i in (*batch, *k, *n)])
+    batch_shape = x.shape[: len(batch)]
+    m_shape = x.shape[len(batch) : len(batch) + len(m)]
+    k_shape = x.shape[len(batch) + len(m) :]
+    n_shape = y.shape[len(batch) + len(k) :]
     product = np.matmul(
-        x.reshape((*outer, math.prod(rows), math.prod(inner))),
-        y.reshape((*outer, math.prod(inner), math.prod(columns))),
+        x.reshape((*batch_shape, math.prod(m_shape), math.prod(k_shape))),
+        y.reshape((*batch_shape, math.prod(k_shape), math.prod(n_shape))),
     )
-    return product.reshape((*outer, *rows, *columns)), indices
+    return product.reshape((*batch_shape, *m_shape, *n_shape)), indices
 
 
 def pair_order(
     operands: Sequence[Sequence[Index]], left: Sequence[Index], length: Mapping[Index, int]
 ) -> list[tuple[int, int, tuple[Index, ...]]]:
-    """Greedy order of pairwise products: each entry removes operands m < n, appends the result.
+    """Greedy order of pairwise products, as entries ``(m, n, indices of the result)``.
 
-    The pair whose result grows the least over what it replaces goes first; ties go to the fewest
-    multiplications, then to the earliest operands.
+    Each entry removes the operands at positions m < n from the list and appends their product. The
+    pair whose result has the fewest elements more than both operands goes first; among equal pairs
+    the one with the fewest multiplications, then the earliest.
     """
 
     def elements(indices: Sequence[Index]) -> int:
@@ -181,7 +184,7 @@ def product(operands: Sequence[Labelled], left: Sequence[Index]) -> Labelled:
     """Product of any number of arrays, summed over the indices outside ``left``.
 
     Returns:
-        The array and its indices, each once, all of them in ``left``, in any order.
+        The array and its indices: each once, all of them from ``left``, in any order.
     """
     if not operands:
         return np.asarray(1.0), ()
@@ -191,8 +194,8 @@ def product(operands: Sequence[Labelled], left: Sequence[Index]) -> Labelled:
     for n, operand in enumerate(rest):
         elsewhere = [i for m, (_, indices) in enumerate(rest) if m != n for i in indices]
         rest[n] = reduce_to(*operand, [*left, *elsewhere])
-    length = {i: d for array, found in rest for i, d in zip(found, array.shape, strict=True)}
-    for m, n, result in pair_order([found for _, found in rest], left, length):
+    length = {i: d for array, names in rest for i, d in zip(names, array.shape, strict=True)}
+    for m, n, result in pair_order([names for _, names in rest], left, length):
         pair = multiply(rest[m], rest[n], result)
         rest = [r for k, r in enumerate(rest) if k not in (m, n)] + [pair]
     return rest[0]

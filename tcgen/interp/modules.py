@@ -1,9 +1,9 @@
-"""Meaning of a module: its loops one after another, its bands point by point.
+"""Interpreter of modules: the loops one after another, the bands point by point.
 
-The oracle of lowering and of generated code. What a program may not rely on is filled with NaN:
-fresh buffers, private buffers at each launch and at each iteration of a parallel loop, and all
-that does not live while a statement runs. A missing zero or a life that is too short shows in the
-result.
+It is the oracle of lowering and of generated code. Memory with undefined contents is filled with
+NaN: new buffers, private buffers at each launch and at each iteration of a parallel loop, and
+buffers that are not live while a statement runs. A missing initialisation or a live range that is
+too short therefore shows in the result.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def run_module(
     extents: Mapping[str, int],
     out: Mapping[str, Array] | None = None,
 ) -> dict[str, Array]:
-    """Outputs of a module, by executing it: the constant phase, then the volatile one.
+    """Outputs of a module: runs the constant phase, then the volatile one.
 
     Args:
         module: verified loops.
@@ -82,7 +82,7 @@ def run_module(
 
 
 class _Machine:
-    """Memory of all buffers, on logical axes, and what the statements do to it."""
+    """The memory of all buffers, on logical axes, and the statements that change it."""
 
     def __init__(
         self, module: Module, sources: Mapping[str, Source], extents: Mapping[str, int]
@@ -107,6 +107,7 @@ class _Machine:
                 self.memory[buffer.name] = np.full(shape, np.nan, buffer.dtype)
 
     def host(self, items: tuple[Host, ...], env: dict[str, int]) -> None:
+        """Run host statements; ``env`` gives the values of the loop variables."""
         for item in items:
             match item:
                 case HostLoop(var, body):
@@ -120,13 +121,14 @@ class _Machine:
                     assert_never(item)
 
     def launch(self, name: str, env: dict[str, int]) -> None:
-        """Run a kernel."""
+        """Run a kernel with fresh private buffers."""
         kernel = self.kernels[name]
         self.forget(s for s in kernel.body)
         given = {v.name: env[v.name] for v in kernel.host_vars}
         self.run_body(kernel.body, given, self.kernel_positions[name][0])
 
     def fetch(self, name: str, ranges: tuple[LoopVar | None, ...], env: dict[str, int]) -> None:
+        """Produce a tile of a generated input in its buffer."""
         tensor = self.buffers[name].tensor
         assert tensor is not None
         block = tuple(
@@ -142,19 +144,20 @@ class _Machine:
         memory[tuple(slice(0, n) for n in tile.shape)] = tile
 
     def forget(self, body: Iterator[Stmt]) -> None:
-        """Fill the private buffers that some statements use with NaN."""
+        """Fill the private buffers of some statements with NaN."""
         for stmt in body:
             for name in used_buffers(stmt):
                 if self.buffers[name].place in ("private", "register", "tile"):
                     self.memory[name][...] = np.nan
 
     def run_body(self, body: tuple[Stmt, ...], env: dict[str, int], position: int) -> None:
+        """Run statements one after another."""
         for stmt in body:
             self.run(stmt, env, position)
             position += self.length(stmt)
 
     def length(self, stmt: Stmt) -> int:
-        """How many positions a statement takes."""
+        """Number of positions of a statement: 1, or those of the body of a loop."""
         if not isinstance(stmt, Loop):
             return 1
         if id(stmt) not in self.lengths:
@@ -162,6 +165,7 @@ class _Machine:
         return self.lengths[id(stmt)]
 
     def run(self, stmt: Stmt, env: dict[str, int], position: int) -> None:
+        """Run a statement of a kernel; ``position`` is its place in the order of the module."""
         match stmt:
             case Loop(var, body, parallel):
                 for value in self.values(var, env):
@@ -178,10 +182,10 @@ class _Machine:
             case _:
                 assert_never(stmt)
         self.written.update(dict.fromkeys(written_buffers(stmt)))
-        self.bury(position)
+        self.overwrite_dead(position)
 
-    def bury(self, position: int) -> None:
-        """The memory of what does not live at a position belongs to others: fill it with NaN."""
+    def overwrite_dead(self, position: int) -> None:
+        """Fill buffers that are not live at a position with NaN: others may use their memory."""
         for name in tuple(self.written):
             buffer = self.buffers[name]
             reused = buffer.place in ("arena", "private") and not buffer.keep
@@ -192,11 +196,12 @@ class _Machine:
                 del self.written[name]
 
     def assign(self, stmt: Assign, env: dict[str, int]) -> None:
+        """Run an assignment over its band, with its weights of symmetric orbits."""
         target = self.memory[stmt.out.buffer]
         points = self.points(stmt.band, env)
         if not stmt.accumulate:
-            kept = tuple(v for v in stmt.band if v.name in stmt.out.variables)
-            target[self.where(stmt.out, self.points(kept, env), env)] = 0
+            outer = tuple(v for v in stmt.band if v.name in stmt.out.variables)
+            target[self.where(stmt.out, self.points(outer, env), env)] = 0
         place = self.where(stmt.out, points, env)
         if self.buffers[stmt.out.buffer].packed:
             self.check_triangle(stmt.out, place)
@@ -209,19 +214,20 @@ class _Machine:
                     same = self.at(left, points, env) == self.at(right, points, env)
                     return np.asarray(same, dtype=np.float64)
                 case _:
-                    raise VerifyError(f"{node} is no leaf of a module")
+                    raise VerifyError(f"{node} cannot occur in a module")
 
         value = np.asarray(evaluate_expr(stmt.expr, leaf)) * float(stmt.coeff)
         for chain in stmt.orbit:
             value = value * _arrangements([self.at(Subscript(v), points, env) for v in chain])
         if not np.iscomplexobj(target):
-            value = value.real  # what is declared real has no imaginary part to store
+            value = value.real  # an array that is declared real stores no imaginary part
         if not stmt.out.subscripts:
             target[...] += np.sum(np.broadcast_to(value, _count(points)))
         else:
             np.add.at(target, place, np.broadcast_to(value, _count(points)))
 
     def multiply(self, stmt: Gemm, env: dict[str, int]) -> None:
+        """Run a matrix product."""
         band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
         letter = {v.name: k for k, v in enumerate(band)}
         out, out_axes = self.block(stmt.out, band, letter, env)
@@ -233,7 +239,7 @@ class _Machine:
     def block(
         self, access: Access, band: tuple[BandVar, ...], letter: dict[str, int], env: dict[str, int]
     ) -> tuple[Array, list[int]]:
-        """View of what an access with distinct variables walks, and its axes' numbers."""
+        """A view of the elements of an access with distinct variables, and its axis numbers."""
         ranges = {v.name: self.band_range(v, env) for v in band}
         parts: list[slice | int] = []
         axes: list[int] = []
@@ -263,12 +269,12 @@ class _Machine:
         return points
 
     def where(self, access: Access, points: Points, env: dict[str, int]) -> tuple[Array, ...]:
-        """Positions on each axis of a buffer, at each point."""
+        """The position on each axis of a buffer, at each point."""
         count = _count(points)
         return tuple(np.broadcast_to(self.at(s, points, env), count) for s in access.subscripts)
 
     def at(self, subscript: Subscript, points: Points, env: dict[str, int]) -> Array:
-        """Position that a subscript means, at each point."""
+        """The position that a subscript gives, at each point."""
         shift = self.shift(subscript, env)
         name = subscript.variable
         if name is None:
@@ -276,28 +282,30 @@ class _Machine:
         return np.asarray(points[name] if name in points else env[name]) + shift
 
     def shift(self, subscript: Subscript, env: dict[str, int]) -> int:
+        """The constant part of a subscript: offsets of spaces less the base of a tile."""
         offset = sum(extent_of(space, self.extents) for space in subscript.offset)
         return offset - (env[subscript.base] if subscript.base is not None else 0)
 
     def values(self, var: LoopVar, env: dict[str, int]) -> range:
-        """What a loop variable takes."""
+        """The values of a loop variable."""
         stop = extent_of(var.space, self.extents)
         if var.below is not None:
             stop = min(stop, env[var.below] + 1)
         return range(0, stop, var.tile or 1)
 
     def band_range(self, var: BandVar, env: dict[str, int]) -> tuple[int, int]:
+        """First position and end of a band variable."""
         return self.tile(var.space, None if var.base is None else env[var.base], var.tile)
 
     def tile(self, space: Space, base: int | None, tile: int | None) -> tuple[int, int]:
-        """First position and end of a tile, or of the whole space."""
+        """First position and end of a tile; of the whole space where there is no tile."""
         extent = extent_of(space, self.extents)
         if base is None or tile is None:
             return 0, extent
         return base, min(base + tile, extent)
 
     def check_triangle(self, access: Access, place: tuple[Array, ...]) -> None:
-        """A packed target is written in its triangle only."""
+        """Check that a packed target is written in its triangle only."""
         buffer: Buffer = self.buffers[access.buffer]
         for pair in buffer.packed:
             rows = [k for k in buffer.order if k in (pair.first, pair.first + 1)]
@@ -306,7 +314,7 @@ class _Machine:
 
 
 def _count(points: Points) -> tuple[int, ...]:
-    """Shape of a value at each point: no axis where there is no band."""
+    """Shape of the values at all points: no axis where there is no band."""
     return np.shape(next(iter(points.values()))) if points else ()
 
 

@@ -1,4 +1,4 @@
-"""Meaning of a program: its steps one after another, on whole arrays."""
+"""Interpreter of programs: the steps one after another, on whole arrays."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def evaluate_program(
         extents: of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
         dtype: element type of the program; by default that of the arrays. The arithmetic is in
-            double precision, only results are rounded to it.
+            double precision; only results are rounded to this type.
 
     Returns:
         Output arrays by name as the caller of a compiled program gets them.
@@ -82,6 +82,8 @@ def evaluate_program(
 
 
 def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> None:
+    """Add the value of a step to its output."""
+
     def read(ref: Ref) -> Array:
         return _view(ref, values, extents)
 
@@ -99,11 +101,12 @@ def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, 
             assert_never(step.op)
     value = align(*product(operands, step.out.indices), step.out.indices) * float(step.coeff)
     out = read(step.out)
-    # what is declared real has no imaginary part to store
+    # an array that is declared real stores no imaginary part
     out += value if np.iscomplexobj(out) else value.real
 
 
 def _map(expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:
+    """The values of an element-wise expression over its indices."""
     order: tuple[Index, ...] = expr_indices(expr)
 
     def leaf(node: object) -> Array:
@@ -113,13 +116,13 @@ def _map(expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int])
             case Delta(one, other):
                 return align(delta(one.space, other.space, extents), (one, other), order)
             case _:
-                raise TypeError(f"{node} is no leaf of a program")
+                raise TypeError(f"{node} cannot occur in a program")
 
     return evaluate_expr(expr, leaf)
 
 
 def _view(ref: Ref, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:
-    """The part of a tensor that the indices walk; a view."""
+    """A view of the part of a tensor that the indices run over."""
     parts: list[Any] = []
     for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
         before = space.before(index.space)

@@ -1,8 +1,9 @@
-"""Arrays as the caller holds them and the dense logical arrays that the equations mean.
+"""Conversion between the arrays of a caller and dense logical arrays.
 
-A caller's array has the axes of ``Tensor.stored_order``, a packed pair being one axis that holds
-a triangle, row by row; a joined axis is whole. Generated inputs are callables ``f(out, ranges)``
-or anything that slices like an array. Logical arrays are dense, in declared axis order.
+A caller's array has its axes in ``Tensor.stored_order``. A packed pair of axes is one axis that
+stores a triangle row by row; an axis over a joined space is whole. A generated input is a callable
+``f(out, ranges)`` or an object that can be sliced like an array. A logical array is dense, with its
+axes in declared order.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from ..ir.cost import extent_of
 from ..ir.tensor import Role, Space, Tensor, element_type
 
 Array: TypeAlias = npt.NDArray[Any]
-Source: TypeAlias = Any  # array, number, callable or whatever slices like an array (h5py, memmap)
+Source: TypeAlias = Any  # array, number, callable, or an object with slices (h5py, memmap)
 Block: TypeAlias = tuple[tuple[int, int], ...]  # (start, stop) on each logical axis
 
 
 def whole_block(tensor: Tensor, extents: Mapping[str, int]) -> Block:
-    """The block that is the whole tensor."""
+    """The block that covers the whole tensor."""
     return tuple((0, extent_of(space, extents)) for space in tensor.spaces)
 
 
@@ -33,9 +34,9 @@ def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]
 
 
 def stored_axes(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
-    """Logical axes behind each axis of the caller's array: one, or two for a packed pair.
+    """Logical axes of each axis of the caller's array: one, or two for a packed pair.
 
-    The row of a triangle is the axis of the pair that comes first in the stored order.
+    The row of a triangle is the axis of the pair that is first in the stored order.
     """
     packed = {axis for p in tensor.storage.packed for axis in (p.first, p.first + 1)}
     order = tensor.stored_order
@@ -49,7 +50,7 @@ def stored_axes(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
 
 
 def is_antisymmetric_pair(tensor: Tensor, pair: tuple[int, ...]) -> bool:
-    """True where a packed pair's triangle has no diagonal."""
+    """True where the triangle of a packed pair has no diagonal."""
     return any(p.first == min(pair) and p.antisymmetric for p in tensor.storage.packed)
 
 
@@ -74,14 +75,14 @@ def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
 
 
 def to_logical(tensor: Tensor, array: Source, extents: Mapping[str, int]) -> Array:
-    """Dense array in declared axis order from the caller's array (not a callable)."""
+    """The dense array in declared axis order, from a caller's array that is not a callable."""
     block = whole_block(tensor, extents)
     array = np.asarray(array)
     return read_block(tensor, array, block, array.dtype)
 
 
 def to_caller(tensor: Tensor, logical: Array) -> Array:
-    """The caller's array (stored order, triangles) of a dense logical array, C-contiguous."""
+    """The caller's array of a dense logical array: C-contiguous, in stored order, packed."""
     array = np.transpose(logical, tensor.stored_order)
     for position, group in enumerate(stored_axes(tensor)):
         if len(group) == 2:
@@ -97,7 +98,7 @@ def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLik
 
     Args:
         tensor: the input.
-        source: the caller's array or callable; only what the block needs is read.
+        source: the caller's array or callable; only the part for the block is read.
         block: (start, stop) on each logical axis.
         dtype: element type of the tile that a callable fills.
 
@@ -124,11 +125,12 @@ def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLik
 
 
 def _triangle(n: int) -> int:
+    """Number of elements of a triangle with n rows."""
     return n * (n + 1) // 2
 
 
 def _hull(tensor: Tensor, group: tuple[int, ...], block: Block) -> slice:
-    """Smallest contiguous stretch of a stored axis that holds the block."""
+    """The smallest range of a stored axis that contains the block."""
     if len(group) == 1:
         return slice(*block[group[0]])
     (p0, p1), (q0, q1) = block[group[0]], block[group[1]]
@@ -148,7 +150,7 @@ def _unpack(
     columns: tuple[int, int],
     antisymmetric: bool,
 ) -> Array:
-    """One packed axis, from element ``start`` of the triangle, as two dense axes."""
+    """Two dense axes from one packed axis that starts at element ``start`` of the triangle."""
     p = np.arange(*rows)[:, None]
     q = np.arange(*columns)[None, :]
     high, low = np.maximum(p, q), np.minimum(p, q)
@@ -166,31 +168,31 @@ def _unpack(
 
 
 def program_dtype(arrays: Mapping[str, Source]) -> str:
-    """Element type of a program that is given these arrays.
+    """Element type of a program for these arrays.
 
-    complex128 if any is complex, float32 if every array of rank 1 or more is, else float64.
+    It is complex128 if any array is complex, float32 if every array with axes is, else float64.
     """
     kinds = [np.asarray(a).dtype for a in arrays.values() if isinstance(a, int | float | complex)]
     sized = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype")]
     if any(d.kind == "c" for d in kinds + sized):
         return "complex128"
-    whole = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype") and len(a.shape)]
-    return "float32" if whole and all(d == np.float32 for d in whole) else "float64"
+    with_axes = [np.dtype(a.dtype) for a in arrays.values() if hasattr(a, "dtype") and a.shape]
+    return "float32" if with_axes and all(d == np.float32 for d in with_axes) else "float64"
 
 
 def working_type(tensor: Tensor, dtype: str) -> str:
-    """Element type in which the interpreter holds a tensor: always double precision."""
+    """Element type in which the interpreter computes a tensor: always double precision."""
     return element_type(tensor, "complex128" if dtype == "complex128" else "float64")
 
 
 def check_inputs(
     tensors: Sequence[Tensor], arrays: Mapping[str, Source], extents: Mapping[str, int]
 ) -> dict[str, Source]:
-    """The caller's arrays of all inputs among ``tensors``, defaults filled in.
+    """The caller's arrays of all inputs among ``tensors``, with default values filled in.
 
     Raises:
-        ArgumentError: an array is missing or unknown, or a callable stands for a stored input.
-        ShapeError: an array's shape does not fit its tensor.
+        ArgumentError: an array is missing or unknown, or a stored input is a callable.
+        ShapeError: the shape of an array does not fit its tensor.
     """
     inputs = [t for t in tensors if t.is_input]
     unknown = [name for name in arrays if name not in {t.name for t in inputs}]
@@ -198,12 +200,12 @@ def check_inputs(
         raise ArgumentError(
             f"{', '.join(unknown)}: no such input; inputs are {', '.join(t.name for t in inputs)}"
         )
-    found: dict[str, Source] = {}
+    sources: dict[str, Source] = {}
     for tensor in inputs:
         if tensor.name not in arrays:
             if tensor.default is None:
                 raise ArgumentError(f"input {tensor.name} is missing: pass it by this name")
-            found[tensor.name] = np.asarray(float(tensor.default))
+            sources[tensor.name] = np.asarray(float(tensor.default))
             continue
         source = arrays[tensor.name]
         if callable(source):
@@ -216,15 +218,15 @@ def check_inputs(
             source = np.asarray(source)
         if not callable(source):
             check_shape(tensor, source.shape, extents)
-        found[tensor.name] = source
-    return found
+        sources[tensor.name] = source
+    return sources
 
 
 def check_extents(spaces: Sequence[Space], extents: Mapping[str, int]) -> None:
-    """Every base space has an extent of 0 or more.
+    """Check that every base space has an extent of 0 or more.
 
     Raises:
-        ExtentError: naming the space.
+        ExtentError: an extent is missing or negative; the message names the space.
     """
     for space in spaces:
         for base in space.bases:
@@ -235,10 +237,10 @@ def check_extents(spaces: Sequence[Space], extents: Mapping[str, int]) -> None:
 
 
 def check_shape(tensor: Tensor, shape: Sequence[int], extents: Mapping[str, int]) -> None:
-    """The shape of a caller's array fits.
+    """Check the shape of a caller's array.
 
     Raises:
-        ShapeError: with the expected and the found shape.
+        ShapeError: the shape does not fit the tensor.
     """
     expected = caller_shape(tensor, extents)
     if tuple(shape) != expected:
@@ -260,11 +262,11 @@ def starting_values(
     extents: Mapping[str, int],
     dtype: str,
 ) -> dict[str, Array]:
-    """Logical arrays from which the accumulating outputs start.
+    """Logical start arrays of the outputs that accumulate.
 
     Raises:
-        ArgumentError: an accumulating output has no array in ``out``.
-        ShapeError: its shape does not fit.
+        ArgumentError: an output that accumulates has no array in ``out``.
+        ShapeError: the shape of its array does not fit.
     """
     start = {}
     for tensor in outputs:
@@ -281,5 +283,5 @@ def starting_values(
 
 
 def returned(tensor: Tensor, logical: Array, dtype: str) -> Array:
-    """An output as the caller gets it: stored order, triangles, the program's element type."""
+    """An output as the caller gets it: in stored order, packed, with the program's type."""
     return to_caller(tensor, logical).astype(element_type(tensor, dtype))

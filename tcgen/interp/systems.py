@@ -35,7 +35,7 @@ from .storage import (
 Ranges: TypeAlias = dict[Index, tuple[int, int]]
 Targets: TypeAlias = list[tuple[int, Array]]
 
-_BUDGET = 256 * 2**20
+_BUDGET_BYTES = 256 * 2**20  # default limit of each array of the interpreter
 
 
 def evaluate_system(
@@ -43,7 +43,7 @@ def evaluate_system(
     arrays: Mapping[str, Source],
     extents: Mapping[str, int],
     out: Mapping[str, Array] | None = None,
-    budget_bytes: int = _BUDGET,
+    budget_bytes: int = _BUDGET_BYTES,
     dtype: str | None = None,
 ) -> dict[str, Array]:
     """Outputs of a system, straight from its definition.
@@ -54,10 +54,10 @@ def evaluate_system(
             axes whole; generated inputs as ``f(out, ranges)`` or arrays that slice.
         extents: of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
-        budget_bytes: no array but inputs and outputs is formed above this, unless it is a single
-            element along every index that could be cut.
+        budget_bytes: limit of each array except inputs and outputs. Larger ones are computed in
+            blocks, down to a single element along every index that can be cut.
         dtype: element type of the program; by default that of the arrays. The arithmetic is in
-            double precision, only results are rounded to it.
+            double precision; only results are rounded to this type.
 
     Returns:
         Output arrays by name as the caller of a compiled program gets them.
@@ -89,7 +89,7 @@ def evaluate_system(
 
 
 class _Evaluation:
-    """One evaluation: small arrays kept whole, a few blocks of the large ones."""
+    """One evaluation: it stores small arrays whole, and a few blocks of the large ones."""
 
     def __init__(
         self,
@@ -107,14 +107,14 @@ class _Evaluation:
         self.budget = budget
         self.dtype = dtype
         self.itemsize = 16 if dtype == "complex128" else 8
-        self.kept: dict[Tensor, Array] = {}
+        self.wholes: dict[Tensor, Array] = {}
         self.blocks: OrderedDict[tuple[Tensor, Block], Array] = OrderedDict()
 
     def whole(self, tensor: Tensor) -> Array:
-        """An intermediate or output, formed once."""
-        if tensor not in self.kept:
-            self.kept[tensor] = self.define(tensor, whole_block(tensor, self.extents))
-        return self.kept[tensor]
+        """A whole intermediate or output, computed once."""
+        if tensor not in self.wholes:
+            self.wholes[tensor] = self.define(tensor, whole_block(tensor, self.extents))
+        return self.wholes[tensor]
 
     def read(self, tensor: Tensor, block: Block) -> Array:
         """A block of any tensor."""
@@ -122,7 +122,7 @@ class _Evaluation:
             tile = read_block(tensor, self.sources[tensor.name], block, self.dtype)
             return np.asarray(tile, working_type(tensor, self.dtype))
         elements = int(np.prod(logical_shape(tensor, self.extents), dtype=object))
-        if tensor in self.kept or elements * self.itemsize <= self.budget:
+        if tensor in self.wholes or elements * self.itemsize <= self.budget:
             return np.asarray(self.whole(tensor)[tuple(slice(*r) for r in block)])
         key = (tensor, block)
         if key not in self.blocks:
@@ -135,7 +135,7 @@ class _Evaluation:
         return self.blocks[key]
 
     def define(self, tensor: Tensor, block: Block) -> Array:
-        """A block of an intermediate or output from its equation."""
+        """A block of an intermediate or output, computed by its equation."""
         equation = self.equations[tensor]
         if tensor.name in self.start:
             value = np.array(self.start[tensor.name][tuple(slice(*r) for r in block)])
@@ -165,7 +165,7 @@ class _Evaluation:
         return value
 
     def add(self, term: Term, left: Sequence[Index], ranges: Ranges, targets: Targets) -> None:
-        """Add the term, restricted to ``ranges``, to each target with its sign."""
+        """Add the term over ``ranges`` to each target, with the sign of the target."""
         length = {i: stop - begin for i, (begin, stop) in ranges.items()}
         if 0 in length.values():
             return
@@ -184,13 +184,13 @@ class _Evaluation:
         operands = [self.factor(factor, ranges) for factor in term.factors]
         value = align(*product(operands, left), left) * float(term.coeff)
         for sign, target in targets:
-            # what is declared real has no imaginary part to store
+            # an array that is declared real stores no imaginary part
             target += sign * (value if np.iscomplexobj(target) else value.real)
 
     def largest(
         self, term: Term, left: Sequence[Index], length: Mapping[Index, int]
     ) -> tuple[int, tuple[Index, ...]]:
-        """Elements and indices of the largest array that evaluating the term would form."""
+        """Number of elements and indices of the largest array in an evaluation of the term."""
         operands: list[tuple[Index, ...]] = []
         formed: list[tuple[Index, ...]] = []
         for factor in term.factors:
@@ -209,7 +209,7 @@ class _Evaluation:
         return max(counted, key=lambda entry: entry[0], default=(1, ()))
 
     def factor(self, factor: Ref | Delta | Apply, ranges: Ranges) -> Labelled:
-        """Array of a factor, restricted to ``ranges``."""
+        """The array of a factor over ``ranges``."""
         match factor:
             case Ref(_, indices):
                 return self.reference(factor, ranges), indices
@@ -221,7 +221,7 @@ class _Evaluation:
                 assert_never(factor)
 
     def reference(self, ref: Ref, ranges: Ranges) -> Array:
-        """The block of the tensor that the indices walk."""
+        """The block of the tensor over the ranges of its indices."""
         block = []
         for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
             offset = self.offset(index, space)
@@ -230,11 +230,12 @@ class _Evaluation:
         return self.read(ref.tensor, tuple(block))
 
     def kronecker(self, factor: Delta, ranges: Ranges) -> Array:
+        """The block of a Kronecker delta over the ranges of its indices."""
         whole = delta(factor.left.space, factor.right.space, self.extents)
         return whole[slice(*ranges[factor.left]), slice(*ranges[factor.right])]
 
     def apply(self, expr: Expr, ranges: Ranges) -> Array:
-        """Values of an expression over all its indices."""
+        """The values of an expression over the ranges of its indices."""
         order = expr_indices(expr)
 
         def leaf(node: object) -> Array:
@@ -244,12 +245,12 @@ class _Evaluation:
                 case Delta(one, other):
                     return align(self.kronecker(node, ranges), (one, other), order)
                 case _:
-                    raise TypeError(f"{node} is no leaf of a system")  # verify() excludes it
+                    raise TypeError(f"{node} cannot occur in a system")  # verify() excludes it
 
         return evaluate_expr(expr, leaf)
 
     def offset(self, index: Index, space: Space) -> int:
-        """Where the index's space starts on an axis of ``space``."""
+        """First position of the space of an index on an axis of ``space``."""
         before = space.before(index.space)
         assert before is not None, f"{index} does not fit an axis of {space.name}"
         return sum(self.extents[base.name] for base in before)

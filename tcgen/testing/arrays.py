@@ -1,4 +1,4 @@
-"""Random inputs that keep what the equations promise, and comparison of results."""
+"""Random inputs with the declared symmetry and safe denominators, and comparison of results."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .signs import Signs, choose_signs, sources
 
 Array: TypeAlias = npt.NDArray[Any]
 
-_TRIES = 20
-_LEAST = 0.1
+_MAX_DRAWS = 20  # draws of all inputs before random_arrays gives up
+_MIN_DENOMINATOR = 0.1  # smallest absolute value of a denominator that a draw may have
 
 
 def random_arrays(
@@ -37,26 +37,26 @@ def random_arrays(
     """Random inputs as the caller passes them, and starts of the outputs that accumulate.
 
     Declared symmetry holds to the last bit (antisymmetric, hermitian, packed, stored order).
-    Elements are normal with deviation 1/2. With a system, tensors in denominators get values in
-    [1, 2] or [-2, -1] so that every denominator keeps its sign, and sqrt and log get positive
-    arguments; a denominator that signs cannot protect is drawn again until it is 0.1 or more
-    everywhere. A scalar with a default has that value. Blocks of one family are drawn
-    independently, each with its own symmetry.
+    Elements have a normal distribution with standard deviation 1/2. For a system, tensors in
+    denominators get values in [1, 2] or [-2, -1], so that each denominator keeps its sign and sqrt
+    and log get positive arguments. If no choice of signs protects a denominator, all inputs are
+    drawn again until its absolute value is at least 0.1 everywhere. A scalar with a default gets
+    that value. Blocks of one family are drawn independently, each with its own symmetry.
 
     Args:
-        system: a system, or only its tensors (then denominators are not known).
-        extents: of the base spaces.
-        dtype: of the program; tensors declared real stay real under complex128.
-        seed: equal seeds give equal arrays; a tensor's elements depend on its name and extents,
-            not on the other tensors.
+        system: a system, or its tensors alone (denominators are then unknown).
+        extents: extents of the base spaces.
+        dtype: element type of the program; tensors declared real are real under complex128 too.
+        seed: equal seeds give equal arrays. The elements of a tensor depend on its name and its
+            extents, not on the other tensors.
 
     Returns:
         Arrays by name; see :func:`split_starts`.
 
     Raises:
-        ArgumentError: a denominator comes near zero in every draw, or an unknown ``dtype``.
+        ArgumentError: a denominator is near zero in every draw, or ``dtype`` is unknown.
         ExtentError: an extent is missing.
-        MemoryLimitError: an array has more than 2^63 bytes.
+        MemoryLimitError: an array has 2^63 bytes or more.
 
     Example:
         >>> from tcgen.ir.tensor import Space, Symmetry
@@ -77,25 +77,25 @@ def random_arrays(
     if isinstance(system, System):
         signs, unprotected = choose_signs(system)
         spread = [t for expr in unprotected for t in sources(expr, system)]
-    for attempt in range(_TRIES):
+    for attempt in range(_MAX_DRAWS):
         arrays = {
             t.name: to_caller(t, _draw(t, extents, dtype, (seed, attempt), signs, t in spread))
             for t in chosen
         }
         if not isinstance(system, System) or all(
-            _least(system, expr, arrays, extents) >= _LEAST for expr in unprotected
+            _smallest(system, expr, arrays, extents) >= _MIN_DENOMINATOR for expr in unprotected
         ):
             return arrays
     raise ArgumentError(
-        f"random inputs do not keep {format_expr(unprotected[0])} away from zero in {_TRIES} "
-        f"draws: pass arrays of your own"
+        f"{format_expr(unprotected[0])} comes near zero in each of {_MAX_DRAWS} random draws: "
+        f"pass arrays of your own"
     )
 
 
 def split_starts(
     system: System, arrays: Mapping[str, Array]
 ) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs, and the arrays from which accumulating outputs start (the ``out=`` of a call)."""
+    """The inputs, and the start arrays of outputs that accumulate (the ``out=`` of a call)."""
     outputs = {t.name for t in system.outputs}
     inputs = {name: a for name, a in arrays.items() if name not in outputs}
     return inputs, {name: a for name, a in arrays.items() if name in outputs}
@@ -107,16 +107,16 @@ def assert_same_values(
     rtol: float = 1e-10,
     atol: float = 1e-12,
 ) -> None:
-    """Arrays agree: ``max|x - y| <= max(atol, rtol * max|y|)`` for each.
+    """Assert that arrays agree: ``max|x - y| <= max(atol, rtol * max|y|)`` for each.
 
     Args:
         actual: arrays by name, or one array.
-        expected: the same; where it is not finite, ``actual`` must be equal or NaN alike.
-        rtol: relative to the largest expected element.
-        atol: for results that cancel to zero.
+        expected: the same. Where it is not finite, ``actual`` must have the same infinity or NaN.
+        rtol: tolerance relative to the largest expected element.
+        atol: absolute tolerance, for results that cancel to zero.
 
     Raises:
-        AssertionError: naming the array, the deviation and where it is largest.
+        AssertionError: arrays differ; it names the array, the deviation and its position.
 
     Example:
         >>> assert_same_values({"e": 1.0}, {"e": 1.0 + 1e-14})
@@ -132,8 +132,8 @@ def assert_same_values(
         if y.size == 0:
             continue
         finite = np.isfinite(y)
-        odd = ~finite & ~((x == y) | (np.isnan(x) & np.isnan(y)))
-        assert not odd.any(), f"{name}{_first(odd)} is {x[odd][0]}, expected {y[odd][0]}"
+        wrong = ~finite & ~((x == y) | (np.isnan(x) & np.isnan(y)))
+        assert not wrong.any(), f"{name}{_first(wrong)} is {x[wrong][0]}, expected {y[wrong][0]}"
         if not finite.any():
             continue
         error = np.abs(np.where(finite, x, 0) - np.where(finite, y, 0))
@@ -149,6 +149,7 @@ def assert_same_values(
 
 
 def _first(mask: Array) -> str:
+    """The position of the first true element, as text."""
     place = [int(k) for k in np.argwhere(mask)[0]]
     return f"[{','.join(map(str, place))}]" if place else ""
 
@@ -161,13 +162,18 @@ def _draw(
     signs: Signs,
     spread: bool,
 ) -> Array:
-    """Dense logical array with the tensor's symmetry."""
+    """A random dense logical array with the symmetry of the tensor.
+
+    ``spread`` gives vectors well separated elements: a denominator is a difference of them.
+    """
     kind = element_type(tensor, dtype)
     shape = logical_shape(tensor, extents)
     if tensor.default is not None and tensor.is_input:
         return np.full(shape, float(tensor.default), kind)
     if prod(shape) * np.dtype(kind).itemsize > sys.maxsize:
-        raise MemoryLimitError(f"no machine has memory for {tensor.name} of shape {shape}")
+        raise MemoryLimitError(
+            f"{tensor.name} of shape {shape} needs 2^63 bytes or more: choose smaller extents"
+        )
     rng = np.random.default_rng([*seed, zlib.crc32(tensor.name.encode())])
     value: Array = np.asarray(rng.normal(scale=0.5, size=shape))
     if spread and tensor.rank == 1:
@@ -188,10 +194,10 @@ def _draw(
 
 
 def _symmetric(tensor: Tensor, value: Array) -> Array:
-    """Symmetry to the last bit: every element copied from the first of its orbit."""
+    """The array with exact symmetry: each element is a copy of the first one of its orbit."""
     place = np.arange(value.size).reshape(value.shape)
     others = symmetry_group(tensor)[1:]
-    for g in others:  # an element that a symmetry maps to itself: zero, real or imaginary
+    for g in others:  # elements that a symmetry maps to themselves become zero, real or imaginary
         fixed = np.transpose(place, np.argsort(g.perm)) == place
         mate = g.sign * (value.conj() if g.conj else value)
         value = np.where(fixed, (value + mate) / 2, value)
@@ -205,10 +211,10 @@ def _symmetric(tensor: Tensor, value: Array) -> Array:
     return result
 
 
-def _least(
+def _smallest(
     system: System, expr: Expr, arrays: Mapping[str, Array], extents: Mapping[str, int]
 ) -> float:
-    """Smallest absolute value of an expression of the system's tensors."""
+    """Smallest absolute value of an expression over the tensors of a system."""
     indices = expr_indices(expr)
     out = Tensor("|expression|", tuple(i.space for i in indices), Role.OUTPUT)
     equation = Equation(Ref(out, indices), (Term(Fraction(1), (Apply(expr),)),))

@@ -1,4 +1,4 @@
-"""Symmetries and permutation operators that given axes allow, for random systems."""
+"""Symmetries and permutation operators for the axes of random tensors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def exchange(axes: tuple[int, ...], *pairs: tuple[int, int]) -> tuple[int, ...]:
 
 
 def symmetry_choices(spaces: tuple[Space, ...]) -> list[tuple[Symmetry, ...]]:
-    """Sets of generators that a tensor with these axes may have; the first is none."""
+    """Sets of symmetry generators for a tensor with these axes; the first set is empty."""
     axes = tuple(range(len(spaces)))
     choices: list[tuple[Symmetry, ...]] = [()]
     for pair in _pairs(spaces):
@@ -38,11 +38,11 @@ def symmetry_choices(spaces: tuple[Space, ...]) -> list[tuple[Symmetry, ...]]:
 
 
 def operator_choices(left: Sequence[Index]) -> list[tuple[Permutation, ...]]:
-    """Operators P and S over left indices, the identity included; the first is none.
+    """Operators P and S over left indices, each with the identity; the first choice is empty.
 
-    Exchanges of one pair with either sign, of two pairs at once (``S(ia,jb)``), the product of
-    two antisymmetrisers (``P(i,j) P(a,b)``), and cyclic sums of three neighbours, which are
-    groups without an exchange.
+    They are exchanges of one pair with either sign, exchanges of two pairs at once (``S(ia,jb)``),
+    products of two antisymmetrisers (``P(i,j) P(a,b)``), and cyclic sums over three neighbours,
+    which are groups without exchanges.
     """
     axes = tuple(range(len(left)))
     identity = Permutation(1, axes)
@@ -65,18 +65,18 @@ def operator_choices(left: Sequence[Index]) -> list[tuple[Permutation, ...]]:
 
 
 def symmetry_of(perms: tuple[Permutation, ...]) -> tuple[Symmetry, ...]:
-    """Symmetry of a sum over an operator of :func:`operator_choices` that is made of exchanges."""
-    found = []
+    """Symmetry of a sum under an operator of :func:`operator_choices`; empty for cyclic sums."""
+    generators = []
     for p in perms:
         axes = tuple(range(len(p.images)))
         if tuple(p.images[k] for k in p.images) != axes:
             return ()
         if p.images != axes:
-            found.append(Symmetry(p.images, p.sign))
-    return tuple(found)
+            generators.append(Symmetry(p.images, p.sign))
+    return tuple(generators)
 
 
 def _pairs(spaces: Sequence[Space]) -> list[tuple[int, int]]:
-    """Pairs of axes with one space."""
+    """Pairs of axes of equal space."""
     axes = range(len(spaces))
     return [(m, n) for m in axes for n in axes[m + 1 :] if spaces[m] == spaces[n]]

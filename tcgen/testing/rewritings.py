@@ -1,6 +1,6 @@
-"""The same equations written in another way: what a planner should not notice.
+"""Equivalent forms of a system, for tests that a result does not depend on how it is written.
 
-Uses the levels only, so that it is independent of what it tests.
+This module uses the levels alone, so that it is independent of the planner that it tests.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..ir.tensor import Index, Ref, Tensor
 
 @dataclass(frozen=True, slots=True)
 class Rewriting:
-    """A system written anew.
+    """An equivalent system.
 
     Attributes:
-        system: with the values of the old one.
-        names: new name of each tensor by its old one.
+        system: the new system, whose tensors have the values of the old ones.
+        names: new name of each tensor, by its old name.
     """
 
     system: System
@@ -29,15 +29,15 @@ class Rewriting:
 
 
 def rewritten(system: System, seed: int) -> Rewriting:
-    r"""The system with everything changed that has no meaning.
+    r"""An equivalent system with other names and another order.
 
-    New are the names of tensors and of indices, the order of tensors, of independent equations,
-    of terms and of factors, the permuted representative of each diagram under its ``P`` operators,
-    and the order of indices on symmetric tensors.
+    It changes the names of tensors and indices; the order of tensors, independent equations, terms
+    and factors; the image of each diagram under its ``P`` operators; and the order of indices on
+    symmetric tensors.
 
     Args:
         system: verified equations.
-        seed: chooses the way of writing.
+        seed: equal seeds give equal systems.
 
     Example:
         >>> from tcgen.frontend import read_spec
@@ -59,17 +59,19 @@ def rewritten(system: System, seed: int) -> Rewriting:
 
 
 def _any_order(equations: tuple[Equation, ...], draw: Random) -> list[Equation]:
-    """The equations in any order in which each stands after those that it reads."""
+    """The equations in a random order in which each stands after those that it reads."""
     waiting = list(equations)
     made = {e.lhs.tensor.name for e in equations}
     ordered: list[Equation] = []
     while waiting:
-        done = {e.lhs.tensor.name for e in ordered}
+        defined = {e.lhs.tensor.name for e in ordered}
         ready = [
             e
             for e in waiting
             if all(
-                r.tensor.name in done or r.tensor.name not in made for t in e.terms for r in t.refs
+                r.tensor.name in defined or r.tensor.name not in made
+                for t in e.terms
+                for r in t.refs
             )
         ]
         ordered.append(draw.choice(ready))
@@ -78,6 +80,7 @@ def _any_order(equations: tuple[Equation, ...], draw: Random) -> list[Equation]:
 
 
 def _equation(equation: Equation, tensors: Mapping[str, Tensor], draw: Random) -> Equation:
+    """The equation with other indices and another order of its terms."""
     left = equation.lhs.indices
     terms = [_term(term, left, tensors, draw) for term in equation.terms]
     draw.shuffle(terms)
@@ -94,11 +97,12 @@ def _term(
     tensors: Mapping[str, Tensor],
     draw: Random,
 ) -> Term:
+    """The term with other summed indices, another image, and another order of its factors."""
     number = draw.randint(10, 90)
     names = {i: Index(f"s{number + n}", i.space) for n, i in enumerate(term.sums)}
     coeff = term.coeff
     perms = term.perms
-    if perms:  # another image of the diagram: r*T is (r/q)*(q*T)
+    if perms:  # take another image of the diagram: p T = (p q^-1) (q T)
         chosen = draw.choice(perms)
         names |= {left[k]: left[image] for k, image in enumerate(chosen.images)}
         coeff *= chosen.sign
@@ -106,9 +110,9 @@ def _term(
             Permutation(p.sign * chosen.sign, tuple(p.images[k] for k in _inverse(chosen.images)))
             for p in perms
         )
-    moved = _renamed(replace(term, coeff=coeff), lambda i: names.get(i, i))
+    renamed = _renamed(replace(term, coeff=coeff), lambda i: names.get(i, i))
     factors: list[Factor] = []
-    for factor in moved.factors:
+    for factor in renamed.factors:
         match factor:
             case Ref(tensor, indices):
                 for symmetry in tensor.symmetry:
@@ -119,16 +123,17 @@ def _term(
             case Delta():
                 factors.append(factor)
             case Apply(expr):
-                factors.append(Apply(_retensored(expr, tensors)))
+                factors.append(Apply(_with_tensors(expr, tensors)))
             case _:
                 assert_never(factor)
     draw.shuffle(factors)
-    sums = list(moved.sums)
+    sums = list(renamed.sums)
     draw.shuffle(sums)
-    return replace(moved, coeff=coeff, perms=perms, factors=tuple(factors), sums=tuple(sums))
+    return replace(renamed, coeff=coeff, perms=perms, factors=tuple(factors), sums=tuple(sums))
 
 
 def _inverse(images: tuple[int, ...]) -> tuple[int, ...]:
+    """The inverse of a permutation."""
     return tuple(images.index(k) for k in range(len(images)))
 
 
@@ -160,7 +165,9 @@ def _renamed(term: Term, new: Callable[[Index], Index]) -> Term:
     return replace(term, factors=tuple(factors), sums=tuple(map(new, term.sums)))
 
 
-def _retensored(expr: Expr, tensors: Mapping[str, Tensor]) -> Expr:
+def _with_tensors(expr: Expr, tensors: Mapping[str, Tensor]) -> Expr:
+    """The expression with every tensor replaced."""
+
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
         return Ref(tensors[node.tensor.name], node.indices) if isinstance(node, Ref) else node
 

@@ -1,8 +1,8 @@
-"""Signs of inputs under which no denominator vanishes and sqrt and log get positive arguments.
+"""Signs of inputs that keep denominators from zero and arguments of sqrt and log positive.
 
-Orbital energies are the model: ``e_o[i] + e_o[j] - e_v[a] - e_v[b]`` stays below zero when every
-occupied energy is negative and every virtual one positive. A block of a tensor (one base space on
-each axis) has one sign, so a whole vector over a joined space serves as well.
+Orbital energies are the model: ``e_o[i] + e_o[j] - e_v[a] - e_v[b]`` is negative if all occupied
+energies are negative and all virtual ones are positive. Each block of a tensor (one base space on
+each axis) has one sign, so that this works for one vector over a joined space too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ def choose_signs(system: System) -> tuple[Signs, tuple[Expr, ...]]:
     equations = {e.lhs.tensor: e for e in system.equations}
     positive: list[Expr] = []
     nonzero: list[Expr] = []
-    for expr in _atoms(system):
-        for wanted, kind in _demands(expr):
-            (positive if kind == "positive" else nonzero).append(wanted)
+    for expr in _element_wise(system):
+        for part, condition in _conditions(expr):
+            (positive if condition == "positive" else nonzero).append(part)
     signs: Signs = {}
-    open_exprs = []
+    unprotected = []
     for n, expr in enumerate(positive + nonzero):
         for sign in (1,) if n < len(positive) else (-1, 1):
             trial = dict(signs)
@@ -35,25 +35,26 @@ def choose_signs(system: System) -> tuple[Signs, tuple[Expr, ...]]:
                 signs = trial
                 break
         else:
-            open_exprs.append(expr)
-    return signs, tuple(dict.fromkeys(open_exprs))
+            unprotected.append(expr)
+    return signs, tuple(dict.fromkeys(unprotected))
 
 
 def sources(expr: Expr, system: System) -> tuple[Tensor, ...]:
-    """Inputs from which an expression is computed, through intermediates, each once."""
+    """The inputs on which an expression depends, directly or through intermediates."""
     equations = {e.lhs.tensor: e for e in system.equations}
-    found: dict[Tensor, None] = {}
+    visited: dict[Tensor, None] = {}
     rest = [r.tensor for r in refs(expr)]
     while rest:
         tensor = rest.pop()
-        if tensor not in found:
-            found[tensor] = None
+        if tensor not in visited:
+            visited[tensor] = None
             if tensor in equations:
                 rest += [r.tensor for t in equations[tensor].terms for r in t.refs]
-    return tuple(t for t in found if t.is_input)
+    return tuple(t for t in visited if t.is_input)
 
 
-def _atoms(system: System) -> Iterator[Expr]:
+def _element_wise(system: System) -> Iterator[Expr]:
+    """The element-wise expressions of a system."""
     for equation in system.equations:
         for term in equation.terms:
             for factor in term.factors:
@@ -61,8 +62,8 @@ def _atoms(system: System) -> Iterator[Expr]:
                     yield factor.expr
 
 
-def _demands(expr: Expr) -> Iterator[tuple[Expr, str]]:
-    """Sub-expressions that must be positive (sqrt, log) or away from zero (denominators)."""
+def _conditions(expr: Expr) -> Iterator[tuple[Expr, str]]:
+    """Sub-expressions that must be positive (sqrt, log) or nonzero (denominators)."""
     for node in nodes(expr):
         match node:
             case Quot(_, den):
@@ -76,14 +77,14 @@ def _demands(expr: Expr) -> Iterator[tuple[Expr, str]]:
 
 
 def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
-    """Make the expression have ``sign`` by adding to ``signs``; False where that cannot be."""
+    """Extend ``signs`` so that the expression has ``sign``; False where that is not possible."""
     match expr:
         case Const(value):
             return value * sign > 0
         case Ref():
             return _require_ref(expr, sign, signs, equations)
         case Delta() | Equal():
-            return sign > 0  # zero or one: harmless in a sum that has another positive part
+            return sign > 0  # 0 or 1: a sum with another positive term stays positive
         case Access():
             return False
         case Sum(args):
@@ -111,7 +112,7 @@ def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equ
 def _require_product(
     args: tuple[Expr, ...], sign: int, signs: Signs, equations: Mapping[Tensor, Equation]
 ) -> bool:
-    """Numbers give their sign; the first other factor takes what is left, the rest positive."""
+    """The first factor that is not a number gets the sign that numbers leave; others positive."""
     rest = []
     for arg in args:
         if isinstance(arg, Const):
@@ -120,11 +121,12 @@ def _require_product(
             rest.append(arg)
     if not rest:
         return sign > 0 and all(not isinstance(a, Const) or a.value != 0 for a in args)
-    wanted = (sign, *(1 for _ in rest[1:]))
-    return all(_require(a, s, signs, equations) for a, s in zip(rest, wanted, strict=True))
+    factor_signs = (sign, *(1 for _ in rest[1:]))
+    return all(_require(a, s, signs, equations) for a, s in zip(rest, factor_signs, strict=True))
 
 
 def _require_ref(ref: Ref, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]) -> bool:
+    """Give the blocks of an input a sign, or require it of the equation of an intermediate."""
     tensor = ref.tensor
     if tensor in equations and not tensor.accumulate:
         return all(_require_term(t, sign, signs, equations) for t in equations[tensor].terms)
@@ -143,6 +145,7 @@ def _require_ref(ref: Ref, sign: int, signs: Signs, equations: Mapping[Tensor, E
 def _require_term(
     term: Term, sign: int, signs: Signs, equations: Mapping[Tensor, Equation]
 ) -> bool:
+    """Require a sign of a term; permutations with a minus sign exclude any."""
     if any(p.sign < 0 for p in term.perms):
         return False
     args = tuple(f.expr if isinstance(f, Apply) else f for f in term.factors)

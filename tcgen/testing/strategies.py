@@ -1,8 +1,8 @@
 """Hypothesis strategies: random valid systems and extents for them.
 
-A system is drawn the way a chemist writes one: inputs with symmetry and layouts, then equations
-whose terms pick tensors and put indices of a small pool on their axes. A small pool makes
-contractions, traces, diagonals, hyper-indices and shared indices all frequent.
+A system is drawn as a chemist writes one: first inputs with symmetry and layouts, then equations
+whose terms choose tensors and put indices from a small pool on their axes. With a small pool,
+contractions, traces, diagonals, hyper-indices and batch indices are all frequent.
 """
 
 from __future__ import annotations
@@ -42,25 +42,25 @@ def systems(
 ) -> SearchStrategy[System]:
     """Random valid systems over spaces o, v, x and p = o + v.
 
-    They have sums of products, intermediates that are shared and read with permuted indices,
-    traces, diagonals, hyper-indices, broadcasts, permutation operators, deltas, scalars,
-    symmetric, packed and reordered inputs and outputs, constants and volatiles.
+    They have sums of products, intermediates that several terms read with permuted indices,
+    traces, diagonals, hyper-indices, broadcasts, permutation operators, deltas, scalars, symmetric,
+    packed and reordered inputs and outputs, and constant and volatile tensors.
 
     Args:
-        max_equations: at most so many equations.
-        max_terms: terms of an equation.
-        max_rank: axes of an input.
-        max_indices: different indices of a term, which bounds its cost.
-        functions: denominators, functions and other element-wise factors.
-        joined: tensors over p and their slices.
-        generated: generated inputs.
-        accumulate: outputs that start from the caller's array.
+        max_equations: largest number of equations.
+        max_terms: largest number of terms of an equation.
+        max_rank: largest number of axes of an input.
+        max_indices: largest number of different indices of a term; it bounds the cost.
+        functions: True allows denominators, functions and other element-wise factors.
+        joined: True allows tensors over p and their slices.
+        generated: True allows generated inputs.
+        accumulate: True allows outputs that accumulate.
 
     Raises:
         UnavailableError: hypothesis is not installed.
 
     Example:
-        A test draws a system, extents and arrays, and compares two ways to evaluate it::
+        A test draws a system, extents and arrays, and compares two evaluations::
 
             @given(data())
             def test(data):
@@ -78,7 +78,7 @@ def systems(
 
 
 def extents_for(system: System, max_extent: int = 4) -> SearchStrategy[dict[str, int]]:
-    """Extents from 1 to ``max_extent`` of all base spaces; o may be larger than v.
+    """Extents from 1 to ``max_extent`` for all base spaces; o may be larger than v.
 
     Raises:
         UnavailableError: hypothesis is not installed.
@@ -101,7 +101,7 @@ def _strategies() -> Any:
 
 
 class _Drawer:
-    """One system being drawn; the choices that come first in each list are what shrinks keep."""
+    """Draws one system. Shrinking prefers the first choices of each list."""
 
     def __init__(
         self,
@@ -132,17 +132,20 @@ class _Drawer:
         self.defined: list[Tensor] = []
 
     def pick(self, choices: Sequence[T]) -> T:
+        """Draw one of the choices."""
         chosen: T = self.draw(self.st.sampled_from(choices))
         return chosen
 
     def chance(self, one_in: int) -> bool:
-        """False first, so that shrinking removes what it decides."""
+        """True in one of ``one_in`` cases. Shrinking prefers False, which leaves the part out."""
         return bool(self.pick((False,) * (one_in - 1) + (True,)))
 
     def number(self, low: int, high: int) -> int:
+        """Draw an integer from ``low`` to ``high``."""
         return int(self.draw(self.st.integers(low, high)))
 
     def system(self, max_equations: int, max_terms: int) -> System:
+        """Draw the inputs, then the equations; intermediates that nothing reads become outputs."""
         self.given = [self.input_tensor(name) for name in "ABCD"[: self.number(2, 4)]]
         if self.chance(3):
             default = self.pick((None, Fraction(1, 2)))
@@ -157,15 +160,16 @@ class _Drawer:
         final = []
         for equation in equations:
             tensor = equation.lhs.tensor
-            if tensor.role is Role.TEMP and tensor not in read:  # every name is needed
-                shown = replace(tensor, role=Role.OUTPUT)
-                equation = replace(equation, lhs=Ref(shown, equation.lhs.indices), anonymous=False)
+            if tensor.role is Role.TEMP and tensor not in read:  # no equation may be unused
+                output = replace(tensor, role=Role.OUTPUT)
+                equation = replace(equation, lhs=Ref(output, equation.lhs.indices), anonymous=False)
             final.append(equation)
         inputs = self.given + [t for t in self.on_demand.values() if t in read]
         tensors = (*inputs, *(e.lhs.tensor for e in final))
         return System("random", self.spaces, tensors, tuple(final))
 
     def input_tensor(self, name: str) -> Tensor:
+        """Draw an input: spaces, role, symmetry and layout."""
         rank = self.pick([r for r in (2, 3, 4, 1, 2, 3, 4, 0) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
         if rank > 1 and self.chance(2):  # equal neighbours allow symmetry
@@ -182,10 +186,12 @@ class _Drawer:
         )
 
     def some_spaces(self, rank: int) -> tuple[Space, ...]:
+        """Draw the spaces of a tensor, o and v more often than the others."""
         weighted = self.spaces[:2] * 2 + self.spaces
         return tuple(self.pick(weighted) for _ in range(rank))
 
     def storage(self, spaces: tuple[Space, ...], symmetry: tuple[Symmetry, ...]) -> Storage:
+        """Draw a layout: packed pairs and an order of the axes."""
         axes = tuple(range(len(spaces)))
         groups: list[tuple[int, ...]] = [(k,) for k in axes]
         packed: tuple[Packing, ...] = ()
@@ -212,6 +218,7 @@ class _Drawer:
         return Equation(Ref(d, (i, a)), terms)
 
     def equation(self, n: int, last: bool, max_terms: int) -> Equation:
+        """Draw an equation; a term with vectors u covers left indices that no other term has."""
         rank = self.pick([r for r in (2, 1, 0, 3, 4) if r <= self.max_rank])
         spaces = self.some_spaces(rank)
         if rank > 1 and self.chance(2):
@@ -225,15 +232,15 @@ class _Drawer:
             left = list(self.draw(self.st.permutations(left)))
             spaces = tuple(i.space for i in left)
         perms = self.pick(operator_choices(left)) if self.chance(3) else ()
-        same = bool(perms) and self.chance(2)  # every term under the same operator
+        same = bool(perms) and self.chance(2)  # all terms have the same operator
         terms = [
             self.term(left, perms if same or self.chance(2) else ())
             for _ in range(self.number(1, max_terms))
         ]
         seen = {i for t in terms for i in t.indices}
-        lost = [i for i in left if i not in seen]
-        if lost:
-            factors = tuple(Ref(self.on_demand[f"u_{i.space.name}"], (i,)) for i in lost)
+        missing = [i for i in left if i not in seen]
+        if missing:
+            factors = tuple(Ref(self.on_demand[f"u_{i.space.name}"], (i,)) for i in missing)
             terms.append(Term(Fraction(1), factors, perms=perms if same else ()))
         role = Role.OUTPUT if last or self.chance(3) else Role.TEMP
         symmetry = symmetry_of(perms) if same else ()
@@ -248,6 +255,7 @@ class _Drawer:
         return Equation(Ref(tensor, tuple(left)), tuple(terms), anonymous=anonymous)
 
     def term(self, left: Sequence[Index], perms: tuple[Permutation, ...]) -> Term:
+        """Draw a product of up to three factors."""
         pool = list(left) + [
             Index(letter, space) for space in self.spaces for letter in _LETTERS[space.name][-2:]
         ]
@@ -264,6 +272,7 @@ class _Drawer:
     def factor(
         self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Factor | None:
+        """Draw a factor; None if no indices fit."""
         if self.functions and self.chance(5):
             expr = self.expression(pool, left, used)
             return None if expr is None else Apply(expr)
@@ -276,7 +285,7 @@ class _Drawer:
     def index(
         self, space: Space, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Index | None:
-        """An index that fits the axis; a new one only while the term is small."""
+        """An index that fits the axis, a new one only while the term has few; None if none fits."""
         known = distinct((*left, *used))
         room = len(known) < self.max_indices
         fitting = [i for i in pool if fits_axis(i, space) and (room or i in known)]
@@ -289,7 +298,7 @@ class _Drawer:
     def reference(
         self, tensor: Tensor, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Ref | None:
-        """The tensor with indices of the pool; None, with ``used`` as it was, if none fit."""
+        """The tensor with indices of the pool; None, with ``used`` unchanged, if none fit."""
         mark = len(used)
         indices = []
         for space in tensor.spaces:
@@ -303,7 +312,7 @@ class _Drawer:
     def expression(
         self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Expr | None:
-        """An element-wise factor that random_arrays can keep finite."""
+        """An element-wise factor whose values random_arrays can keep finite."""
 
         def reference(tensors: Sequence[Tensor]) -> Ref | None:
             return self.reference(self.pick(tensors), pool, left, used)
@@ -336,7 +345,7 @@ class _Drawer:
     def energies(
         self, pool: Sequence[Index], left: Sequence[Index], used: list[Index]
     ) -> Expr | None:
-        """Occupied minus virtual energies, of separate vectors or of one over o + v."""
+        """Occupied minus virtual energies, from two vectors or from one over o + v."""
         o, v = self.spaces[:2]
         joined = self.on_demand.get("e_p") if self.chance(3) else None
         parts: list[Expr] = []

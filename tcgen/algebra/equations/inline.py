@@ -64,6 +64,7 @@ def inlined_count(reader: Equation, inner: Equation) -> int:
 
 
 def _inline_first(term: Term, lhs: Ref, inner: Equation) -> list[Term] | None:
+    """The terms that replace a term, its first reference to ``inner`` inlined; None without one."""
     position = next((p for p, f in enumerate(term.factors) if _can_inline(f, inner.lhs)), None)
     if position is None:
         return None
@@ -125,6 +126,7 @@ def _carried(perms: tuple[Permutation, ...], ref: Ref, lhs: Ref) -> tuple[Permut
 def _substituted(
     source: Term, source_lhs: Ref, ref: Ref, term: Term, lhs: Ref
 ) -> tuple[tuple[Factor, ...], tuple[Index, ...]]:
+    """Factors and summed indices of ``source`` in place of ``ref``, with fresh summed indices."""
     taken = {i.name for i in (*lhs.indices, *term.sums, *term.indices)}
     names = dict(zip(source_lhs.indices, ref.indices, strict=True))
     sums = []

@@ -115,6 +115,7 @@ def _candidates(spaces: tuple[Space, ...]) -> tuple[tuple[int, ...], ...]:
 
 
 def _swapped(rank: int, swaps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    """The permutation of ``rank`` axes that exchanges each pair."""
     images = list(range(rank))
     for p, q in swaps:
         images[p], images[q] = images[q], images[p]
@@ -141,6 +142,7 @@ def _follows(
 
 
 def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool) -> bool:
+    """True where the canonical terms of the equation have the symmetry."""
     plain = vector_of(equation, complex_values).value()
     if conj:
         terms = [_conjugated(t) for t in equation.terms]
@@ -189,6 +191,7 @@ def _is_real(expr: Expr) -> bool:
 
 
 def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
+    """The error for a declared symmetry that does not follow."""
     lhs = equation.lhs
     permuted = Ref(lhs.tensor, tuple(lhs.indices[p] for p in claim.perm))
     sign = "-" if claim.sign < 0 else ""
@@ -197,7 +200,7 @@ def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
         equation.span or Span(lhs.tensor.name, 1, 1),
         f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
         f"follow from its equation",
-        advice="write the missing P or S before its terms, or drop the symmetry",
+        advice="write the missing P or S over its terms, or drop the symmetry",
     )
 
 

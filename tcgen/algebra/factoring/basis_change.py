@@ -1,16 +1,17 @@
-"""Linear changes of basis: a sum of products as fewer products of sums.
+"""Linear changes of basis: a sum of products written with fewer products of sums.
 
-The terms of a sum that contract some tensor T with anything, over one iteration space, are
+The terms of a sum that contract a tensor T with other factors, over one iteration space, are
 
     sum C[out, left, right] * permute(out, T[left] * B[right])
 
-where ``left`` runs over the orders in which the indices stand on T, ``out`` over the orders of the
-sum's own indices, and B over the products of the other factors. A decomposition of C of rank n
-needs n contractions, of sums of T with its permuted copies, whose results are added in several
-orders.
-For closed-shell equations these are the singlet and triplet combinations 2T - T' and T' of the
-ring terms (Scuseria, Janssen, Schaefer, J. Chem. Phys. 89 (1988) 7382), read off C and not known
-beforehand.
+where ``left`` runs over the orders of the indices on T, ``out`` over the orders of the left indices
+of the sum, and ``right`` over the products B of the other factors. A decomposition of C of rank n
+needs n contractions: each contracts a combination of T and its transposes with a combination of
+the B, and its result is added in several orders of its axes.
+
+In the ring terms of closed-shell equations, the combinations of T are the singlet and triplet
+combinations 2T - T' and T' (Scuseria, Janssen, Schaefer, J. Chem. Phys. 89 (1988) 7382). The
+decomposition finds them in C; they are not built in.
 """
 
 from __future__ import annotations
@@ -20,17 +21,19 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations
 from itertools import product as choices
+from math import prod
 from typing import TypeAlias, TypeVar
 
 from ..permutation_groups import least_order
 from .canonical_forms import Part
 from .greedy import Search, State
 from .rank_one import Vector, decomposed
-from .sums import Frame, Product, Sum, trivial
+from .sums import Frame, Product, TermSum, trivial
 
-Out: TypeAlias = tuple[
-    int, ...
-]  # left index of the sum at each slot: left's own, right's own, both's
+# The indices of a placement form four groups: m (only the left operand and the left side hold
+# them), n (only the right operand and the left side), batch (both operands and the left side) and k
+# (both operands, summed).
+Out: TypeAlias = tuple[int, ...]  # left index of the sum at each m, n and batch index
 Shape: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
 _T = TypeVar("_T")
@@ -41,9 +44,11 @@ class Placement:
     """A term as ``sign * permute(out, left * right)``.
 
     Attributes:
-        shape: spaces of the indices that left, right, both and neither's result hold.
-        left: one tensor over its slots: left's own, both's, summed.
-        right: the other factors over theirs: right's own, both's, summed.
+        shape: spaces of the indices m, n, batch and k.
+        out: left index of the sum at each m, n and batch index.
+        left: the tensor T over m, batch and k.
+        right: the other factors over n, batch and k.
+        sign: of the term.
     """
 
     shape: Shape
@@ -58,10 +63,11 @@ class Change:
     """A decomposition that saves contractions.
 
     Attributes:
-        label: of the sum.
-        terms: that it replaces.
-        shape: of the contractions.
-        parts: for each contraction its orders, left and right combinations.
+        label: label of the sum.
+        terms: terms of the sum that it replaces.
+        shape: spaces of the indices m, n, batch and k of the contractions.
+        parts: for each contraction the orders of its result, its left and its right combination,
+            each with coefficients.
     """
 
     label: int
@@ -79,22 +85,22 @@ class Change:
 
 @dataclass(slots=True)
 class _Family:
-    """Placements of the terms with one shape and one tensor on the left."""
+    """Placements of the terms that have one shape and one tensor as left operand."""
 
     terms: dict[Product, list[Placement]] = field(default_factory=dict)
 
 
 def changes(search: Search, state: State, label: int) -> list[Change]:
-    """Changes of basis that would compute a sum with fewer contractions."""
+    """Changes of basis that compute a sum with fewer contractions."""
     total = state.sums[label]
     families: dict[tuple[Shape, int], _Family] = {}
     for term in sorted(total.terms):
-        for place in range(len(term[0])):
-            found = _placement(search, term, total.frame, place)
-            if found is not None:
-                key = (found.shape, term[0][place][0])
+        for place in range(len(term.factors)):
+            placement = _placement(search, term, total.frame, place)
+            if placement is not None:
+                key = (placement.shape, term.factors[place][0])
                 family = families.setdefault(key, _Family())
-                family.terms.setdefault(term, []).append(found)
+                family.terms.setdefault(term, []).append(placement)
     result = []
     for (shape, _), family in sorted(families.items(), key=lambda x: x[0]):
         change = _change(search, label, total, shape, family)
@@ -104,7 +110,7 @@ def changes(search: Search, state: State, label: int) -> list[Change]:
 
 
 def _placement(search: Search, term: Product, frame: Frame, place: int) -> Placement | None:
-    """A term with the factor at ``place`` on the left; None where that has no use."""
+    """A term with the factor at ``place`` as left operand; None if it cannot save anything."""
     parts, spaces = term
     rest = [p for n, p in enumerate(parts) if n != place]
     if not rest:
@@ -112,39 +118,44 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
     inside = set(parts[place][1])
     others = {i for _, held in rest for i in held}
     left = range(frame.rank)
-    own = [i for i in left if i in inside and i not in others]
-    other = [i for i in left if i in others and i not in inside]
-    both = [i for i in left if i in inside and i in others]
-    summed = sorted(i for i in inside & others if i >= frame.rank)
-    if not summed or not other or not own:
+    m = [i for i in left if i in inside and i not in others]
+    n = [i for i in left if i in others and i not in inside]
+    batch = [i for i in left if i in inside and i in others]
+    k = sorted(i for i in inside & others if i >= frame.rank)
+    if not k or not n or not m:
         return None
     best: tuple[Product, Product, Out, int] | None = None
-    orders = [list(_orders(group, spaces)) for group in (own, other, both, summed)]
-    most = search.thresholds.placement_orders
-    if len(orders[0]) * len(orders[1]) * len(orders[2]) * len(orders[3]) > most:
-        orders = [found[:1] for found in orders]
-    for m, n, h, k in choices(*orders):
-        one, one_sign = _normal(search, (parts[place],), (*m, *h, *k), spaces)
-        two, two_sign = _normal(search, tuple(rest), (*n, *h, *k), spaces)
-        if not one_sign * two_sign:
+    orders = [list(_orders(group, spaces)) for group in (m, n, batch, k)]
+    if prod(map(len, orders)) > search.thresholds.placement_orders:
+        orders = [group_orders[:1] for group_orders in orders]
+    for m_order, n_order, batch_order, k_order in choices(*orders):
+        left_slots = (*m_order, *batch_order, *k_order)
+        right_slots = (*n_order, *batch_order, *k_order)
+        left_operand, left_sign = _normal(search, (parts[place],), left_slots, spaces)
+        right_operand, right_sign = _normal(search, tuple(rest), right_slots, spaces)
+        if not left_sign * right_sign:
             return None
-        # the reader cannot tell the images from one another
-        out, sign = least_order((*m, *n, *h), frame.group)
-        key = (one, two, out, sign * one_sign * two_sign)
+        # The reader of the sum gives the same result for all images: the least one is taken.
+        out, sign = least_order((*m_order, *n_order, *batch_order), frame.group)
+        key = (left_operand, right_operand, out, sign * left_sign * right_sign)
         if best is None or key < best:
             best = key
     assert best is not None
-    m, n, h, k = (order[0] for order in orders)
-    one, two, out, sign = best
-    inner = search.prices.term(two, len(n) + len(h) + len(k)) if len(two[0]) > 1 else 0
-    if search.prices.term(term, frame.rank) <= inner:
+    left_operand, right_operand, out, sign = best
+    right_rank = len(n) + len(batch) + len(k)
+    costs = search.product_costs
+    inner = costs.term(right_operand, right_rank) if len(right_operand.factors) > 1 else 0
+    if costs.term(term, frame.rank) <= inner:
         return None
-    shape = tuple(tuple(spaces[i] for i in group) for group in (m, n, h, k))
-    return Placement((shape[0], shape[1], shape[2], shape[3]), out, one, two, sign)
+    m_spaces, n_spaces, batch_spaces, k_spaces = (
+        tuple(spaces[i] for i in group_orders[0]) for group_orders in orders
+    )
+    shape = (m_spaces, n_spaces, batch_spaces, k_spaces)
+    return Placement(shape, out, left_operand, right_operand, sign)
 
 
 def _orders(group: list[int], spaces: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """Orders of some indices with their spaces ascending."""
+    """Orders of some indices in which their spaces are ascending."""
     kinds = sorted({spaces[i] for i in group})
     classes = [[i for i in group if spaces[i] == kind] for kind in kinds]
     for choice in choices(*(permutations(c) for c in classes)):
@@ -154,7 +165,7 @@ def _orders(group: list[int], spaces: tuple[int, ...]) -> Iterator[tuple[int, ..
 def _normal(
     search: Search, parts: tuple[Part, ...], slots: tuple[int, ...], spaces: tuple[int, ...]
 ) -> tuple[Product, int]:
-    """Factors over numbered slots, canonical."""
+    """The canonical product of some factors whose left indices are ``slots``, and its sign."""
     number = {index: n for n, index in enumerate(slots)}
     inner = [spaces[i] for i in slots]
     for _, held in parts:
@@ -162,20 +173,23 @@ def _normal(
             if i not in number:
                 number[i] = len(number)
                 inner.append(spaces[i])
-    renamed = tuple(sorted((t, tuple(number[i] for i in held)) for t, held in parts))
+    renamed = tuple(sorted((label, tuple(number[i] for i in held)) for label, held in parts))
     frame = Frame(tuple(inner[: len(slots)]), trivial(len(slots)))
-    return search.algebra.normal((renamed, tuple(inner)), frame)
+    return search.algebra.normal(Product(renamed, tuple(inner)), frame)
 
 
-def _change(search: Search, label: int, total: Sum, shape: Shape, family: _Family) -> Change | None:
-    """The decomposition of a family; None where it saves nothing."""
+def _change(
+    search: Search, label: int, total: TermSum, shape: Shape, family: _Family
+) -> Change | None:
+    """The change of basis that a family allows; None where it saves nothing."""
     rights: dict[Product, dict[tuple[Out, Product], Fraction]] = {}
-    for term, found in family.terms.items():
-        share = total.terms[term] / len(found)  # a term with T twice stands half in each place
-        for one in found:
-            entries = rights.setdefault(one.right, {})
-            row = (one.out, one.left)
-            entries[row] = entries.get(row, Fraction(0)) + share * one.sign
+    for term, placements in family.terms.items():
+        # A term that holds T twice has two placements and counts half in each.
+        coeff = total.terms[term] / len(placements)
+        for placement in placements:
+            entries = rights.setdefault(placement.right, {})
+            row = (placement.out, placement.left)
+            entries[row] = entries.get(row, Fraction(0)) + coeff * placement.sign
     used = sorted({row for e in rights.values() for row, x in e.items() if x})
     if len(used) < 2 or len(rights) < 2:
         return None
@@ -209,45 +223,50 @@ def _weighted(things: list[_T], numbers: Vector) -> tuple[tuple[_T, Fraction], .
 def apply_change(search: Search, state: State, change: Change) -> list[int]:
     """Rewrite a sum by a change of basis; returns the arrays that this made, readers first."""
     total = state.sums[change.label]
-    own, other, both, summed = change.shape
-    rank = len(own) + len(other) + len(both)
-    frame = Frame((*own, *other, *both), trivial(rank))
+    m, n, batch, k = change.shape
+    rank = len(m) + len(n) + len(batch)
+    frame = Frame((*m, *n, *batch), trivial(rank))
     for term in change.terms:
         del total.terms[term]
-    place = list(range(rank + len(summed)))
-    shared = place[len(own) + len(other) :]
+    indices = list(range(rank + len(k)))
+    m_indices, n_indices = indices[: len(m)], indices[len(m) : len(m) + len(n)]
+    common_indices = indices[len(m) + len(n) :]
     made: list[int] = []
     for outs, lefts, rights in change.parts:
-        inner: list[int] = []
-        one, one_scale = _side(search, state, change.label, lefts, (*own, *both, *summed), inner)
-        two, two_scale = _side(search, state, change.label, rights, (*other, *both, *summed), inner)
-        spaces = [*frame.spaces, *summed]
+        operands: list[int] = []
+        left, left_scale = _operand(search, state, change.label, lefts, (*m, *batch, *k), operands)
+        right, right_scale = _operand(
+            search, state, change.label, rights, (*n, *batch, *k), operands
+        )
+        spaces = [*frame.spaces, *k]
         parts = [
-            *_placed(one, (*place[: len(own)], *shared), spaces),
-            *_placed(two, (*place[len(own) : len(own) + len(other)], *shared), spaces),
+            *_placed(left, (*m_indices, *common_indices), spaces),
+            *_placed(right, (*n_indices, *common_indices), spaces),
         ]
-        joined, sign = search.algebra.normal((tuple(sorted(parts)), tuple(spaces)), frame)
-        scale = one_scale * two_scale * sign
+        product, sign = search.algebra.normal(Product(tuple(sorted(parts)), tuple(spaces)), frame)
+        scale = left_scale * right_scale * sign
         if not scale:
             continue
         if len(outs) > 1:
-            result = Sum(frame, {joined: Fraction(1)})
+            result = TermSum(frame, {product: Fraction(1)})
             label, axes, factor = search.array(state, result, change.label, made)
-            joined, scale = (((label, axes),), frame.spaces), scale * factor
-        made.extend(n for n in inner if n not in made)
+            product, scale = Product(((label, axes),), frame.spaces), scale * factor
+        made.extend(operand for operand in operands if operand not in made)
         for out, weight in outs:
             number = dict(enumerate(out))
             renamed = tuple(
-                sorted((t, tuple(number.get(i, i) for i in held)) for t, held in joined[0])
+                sorted(
+                    (part, tuple(number.get(i, i) for i in held)) for part, held in product.factors
+                )
             )
-            whole = (renamed, (*total.frame.spaces, *joined[1][rank:]))
-            normal, sign = search.algebra.normal(whole, total.frame)
+            permuted = Product(renamed, (*total.frame.spaces, *product.spaces[rank:]))
+            normal, sign = search.algebra.normal(permuted, total.frame)
             if sign:
                 total.add(normal, scale * weight * sign)
     return made
 
 
-def _side(
+def _operand(
     search: Search,
     state: State,
     reader: int,
@@ -255,19 +274,19 @@ def _side(
     spaces: tuple[int, ...],
     made: list[int],
 ) -> tuple[Product, Fraction]:
-    """A combination as one product over its slots, an array where it has several terms."""
+    """A combination as one product: its only term, or an array of its terms."""
     if len(terms) == 1:
         return terms[0]
-    total = Sum(Frame(spaces, trivial(len(spaces))), dict(terms))
+    total = TermSum(Frame(spaces, trivial(len(spaces))), dict(terms))
     label, axes, scale = search.array(state, total, reader, made)
-    return (((label, axes),), spaces), scale
+    return Product(((label, axes),), spaces), scale
 
 
 def _placed(product: Product, slots: tuple[int, ...], spaces: list[int]) -> Iterator[Part]:
-    """The factors of a product with its left indices at ``slots`` and new ones for the others."""
+    """The factors of a product with left indices ``slots`` and new numbers for the others."""
     number = dict(enumerate(slots))
-    for n in range(len(slots), len(product[1])):
+    for n in range(len(slots), len(product.spaces)):
         number[n] = len(spaces)
-        spaces.append(product[1][n])
-    for part, held in product[0]:
+        spaces.append(product.spaces[n])
+    for part, held in product.factors:
         yield part, tuple(number[i] for i in held)

@@ -6,50 +6,52 @@ from fractions import Fraction
 
 from .costs import positions
 from .greedy import Search, State
-from .packed_costs import PackedLedger
-from .sums import Product, Sum
+from .packed_costs import PackedSequenceCosts
+from .sums import Product, TermSum
 
 
-def split_products(search: Search, ledger: PackedLedger, state: State) -> State:
+def split_products(search: Search, costs: PackedSequenceCosts, state: State) -> State:
     """A state of equal value in which every term has at most two factors.
 
-    Terms are split in their cheapest packed order; the array of a side has whatever symmetry the
-    other side and the left side leave open.
+    Terms are split in their cheapest packed order. The array of an inner product gets every
+    symmetry under which the other factors and the left side do not change.
     """
     result = state.copy()
     waiting = list(result.sums)
     while waiting:
         label = waiting.pop(0)
         total = result.sums[label]
-        fresh = Sum(total.frame, {})
+        split_sum = TermSum(total.frame, {})
         for term, coeff in sorted(total.terms.items()):
-            product, factor = _split(search, ledger, result, label, term, waiting)
-            fresh.add(product, coeff * factor)
-        result.sums[label] = fresh
+            product, factor = _split(search, costs, result, label, term, waiting)
+            split_sum.add(product, coeff * factor)
+        result.sums[label] = split_sum
     return result
 
 
 def _split(
     search: Search,
-    ledger: PackedLedger,
+    costs: PackedSequenceCosts,
     state: State,
     label: int,
     term: Product,
     waiting: list[int],
 ) -> tuple[Product, Fraction]:
-    """A term as a product of two factors, and its coefficient."""
+    """A term of the sum ``label`` as a product of two factors, and its coefficient.
+
+    New arrays are appended to ``waiting``.
+    """
     frame = state.sums[label].frame
     scale = Fraction(1)
-    while len(term[0]) > 2:
-        node = ledger.tree(term, frame)
+    while len(term.factors) > 2:
+        node = costs.tree(term, frame)
         assert isinstance(node, tuple)
-        sides = [positions(n) for n in node]
-        chosen = max(sides, key=len)
-        mask = sum(1 << n for n in range(len(term[0])) if n not in chosen)
+        longer_side = max((positions(side) for side in node), key=len)
+        mask = sum(1 << n for n in range(len(term.factors)) if n not in longer_side)
         split = search.algebra.split(term, frame, mask)
-        if split is None:  # zero under its left side
+        if split is None:  # the term is zero by the symmetry of the left side
             return term, Fraction(0)
-        inner = Sum(split.frame, {split.rest: Fraction(1)})
+        inner = TermSum(split.frame, {split.rest: Fraction(1)})
         array, axes, factor = search.array(state, inner, label, waiting)
         joined = search.algebra.joined(split, array, axes)
         term, sign = search.algebra.normal(joined, frame)

@@ -1,9 +1,9 @@
-"""Products over numbered indices in canonical form: the fast kernel of the factoring search.
+"""Canonical forms of products over numbered indices, the inner loop of the factoring search.
 
-A product is a tuple of factors ``(label, indices)``; indices are small integers, those of the
-sum's left side first. :class:`Forms` interns labels with their symmetry groups and finds the
-least labelling of a product, optionally together with the left side and its group, so that two
-terms of a sum have one form where a permutation of the left side makes them equal.
+A product is a tuple of factors ``(label, indices)``. Indices are small integers, those of the left
+side of the sum first. :class:`Forms` knows the symmetry group of each label and finds the least
+labelling of a product. The left side with its group may take part as one more factor; two terms of
+a sum then have one form where a permutation of the left side makes them equal.
 """
 
 from __future__ import annotations
@@ -18,21 +18,23 @@ from ..permutation_groups import Group, Images, images_of, orbits, signed_rearra
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
 
-LEFT = 1_000_000  # labels from here on are left sides; they sort behind all factors
+# Labels from here on are left sides; they sort behind all factors (see interning for the others).
+LEFT = 1_000_000
+_UNLABELLED = 1000  # codes from here on are ranks of indices without a label
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Least labelling of a product.
+    """The canonical form of a product: its least labelling.
 
     Attributes:
         key: equal for equal products.
-        sign: of the product against its form.
+        sign: the product is this sign times its canonical form.
         order: indices in the order of their new labels.
-        parts: the factors with new labels, the left side last where it took part.
-        least: the (order, sign) that give the same form, twins in ascending order.
-        twins: sets of indices that may be exchanged freely wherever they stand, with the sign of
-            one exchange. Quadruples have hundreds of ties, nearly all of them by twins.
+        parts: the factors with new labels; the left side, if it takes part, is the last.
+        least: each (order, sign) that gives the same form and has twins in ascending order.
+        twins: sets of indices that all factors allow to exchange, with the sign of one exchange.
+            Quadruples have hundreds of ties, nearly all of them by twins.
     """
 
     key: tuple[object, ...]
@@ -44,7 +46,7 @@ class Form:
 
     @property
     def vanishes(self) -> bool:
-        """True where two ties have different signs."""
+        """True where two ties have different signs: the product is zero."""
         return any(sign != self.sign for _, sign in self.least) or any(s < 0 for _, s in self.twins)
 
     def ties(self) -> Iterator[tuple[tuple[int, ...], int]]:
@@ -65,10 +67,17 @@ class Form:
 
 @dataclass(slots=True)
 class Forms:
-    """Labels with their symmetry groups, and all forms found so far.
+    """The symmetry groups of labels, and all canonical forms computed so far.
 
     Attributes:
-        work: images of factors looked at, the measure of what forms have cost.
+        groups: symmetry group of each label.
+        orbits: for each axis of a label the first axis of its orbit.
+        images: the groups, prepared for the search for least images.
+        left_labels: label of the left sides with each group.
+        known: canonical form of each product.
+        numbers: number of each canonical key.
+        numbered: number of each product up to the names of its indices.
+        work: number of images of factors visited, the measure of the time spent.
     """
 
     groups: dict[int, Group] = field(default_factory=dict)
@@ -81,7 +90,7 @@ class Forms:
     work: int = 0
 
     def add(self, label: int, group: Group) -> None:
-        """Give a label its symmetry group, identity included."""
+        """Set the symmetry group of a label, which includes the identity."""
         self.groups[label] = group
         self.orbits[label] = orbits(group)
         self.images[label] = images_of(group)
@@ -97,7 +106,7 @@ class Forms:
         return label
 
     def form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
-        """Canonical form of a product.
+        """The canonical form of a product.
 
         Args:
             parts: factors in any order.
@@ -105,16 +114,16 @@ class Forms:
         """
         parts = tuple(sorted(parts))
         memo = (parts, kinds)
-        found = self.known.get(memo)
-        if found is None:
-            found = self._form(parts, kinds)
-            self.known[memo] = found
-        return found
+        form = self.known.get(memo)
+        if form is None:
+            form = self.known[memo] = self._form(parts, kinds)
+        return form
 
     def number(self, parts: Parts, kinds: tuple[int, ...]) -> int:
-        """The same number for products of one form, and for no others.
+        """A number that exactly the products with one canonical form have.
 
-        Quicker than the form: products with other names of their indices are known at once.
+        It is faster than the form, because products that differ in the names of indices alone
+        share one entry of the table.
         """
         new: dict[int, int] = {}
         renamed = tuple(
@@ -122,17 +131,19 @@ class Forms:
             for label, held in sorted(parts)
         )
         memo = (renamed, tuple(kinds[i] for i in new))
-        found = self.numbered.get(memo)
-        if found is None:
+        number = self.numbered.get(memo)
+        if number is None:
             key = self.form(*memo).key
-            found = self.numbered[memo] = self.numbers.setdefault(key, len(self.numbers))
-        return found
+            number = self.numbered[memo] = self.numbers.setdefault(key, len(self.numbers))
+        return number
 
     def _form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
+        """Label indices factor by factor and keep all partial labellings of least code."""
         rank = self._ranks(parts, kinds)
         twins = self._twins(parts, kinds)
-        older = {i: n for members, _ in twins for n, i in enumerate(members)}
-        eldest = {i: members[0] for members, _ in twins for i in members}
+        twin_rank = {i: n for members, _ in twins for n, i in enumerate(members)}
+        first_twin = {i: members[0] for members, _ in twins for i in members}
+        # (indices in the order labelled, places of the factors left) -> sign, 0 for both signs
         states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {
             ((), tuple(range(len(parts)))): 1
         }
@@ -154,10 +165,10 @@ class Forms:
                     rest = tuple(p for p in left if p != place)
                     images = self.groups[label]
                     if len(set(held)) == len(held):
-                        values = [seen.get(i, _FRESH + rank[i]) for i in held]
-                        alike = [eldest.get(i, -1) if i not in seen else -1 for i in held]
-                        ages = [older.get(i, 0) for i in held]
-                        images = self.images[label].least(values, alike, ages)
+                        values = [seen.get(i, _UNLABELLED + rank[i]) for i in held]
+                        twin_of = [first_twin.get(i, -1) if i not in seen else -1 for i in held]
+                        ranks = [twin_rank.get(i, 0) for i in held]
+                        images = self.images[label].least(values, twin_of, ranks)
                     self.work += len(images)
                     for perm, factor in images:
                         code, extended = _code(held, perm, rank, seen, order)
@@ -177,27 +188,28 @@ class Forms:
     def _twins(
         self, parts: Parts, kinds: tuple[int, ...]
     ) -> tuple[tuple[tuple[int, ...], int], ...]:
-        """Sets of indices held by the same factors, all of which let any two be exchanged."""
+        """Sets of indices on the same factors, each of which allows to exchange any two of them."""
         around: dict[int, list[tuple[int, int]]] = {}
         for place, (label, held) in enumerate(parts):
             if len(set(held)) < len(held):
-                # which image is meant is not clear where an index is repeated
+                # the image is ambiguous where an index is repeated
                 return ()
             for axis, index in enumerate(held):
                 orbit = self.images[label].free_orbits[axis]
                 around.setdefault(index, []).append((place, orbit))
-        alike: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
+        members_by_holders: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
         for index, holders in around.items():
             if all(orbit >= 0 for _, orbit in holders):
-                alike.setdefault((kinds[index], tuple(holders)), []).append(index)
-        found = []
-        for (_, shared), members in alike.items():
+                key = (kinds[index], tuple(holders))
+                members_by_holders.setdefault(key, []).append(index)
+        twins = []
+        for (_, common), members in members_by_holders.items():
             if len(members) > 1:
                 sign = 1
-                for place, orbit in shared:
+                for place, orbit in common:
                     sign *= self.images[parts[place][0]].exchange[orbit]
-                found.append((tuple(sorted(members)), sign))
-        return tuple(sorted(found))
+                twins.append((tuple(sorted(members)), sign))
+        return tuple(sorted(twins))
 
     def _finished(
         self,
@@ -207,13 +219,14 @@ class Forms:
         least: tuple[tuple[tuple[int, ...], int], ...],
         twins: tuple[tuple[tuple[int, ...], int], ...],
     ) -> Form:
+        """The form of the least labelling, its factors relabelled."""
         order, sign = min(least)
         relabelled: list[Part] = []
         count = 0
         for (label, _), code in zip(parts, codes, strict=True):
             new: list[int] = []
             for entry in code:
-                if entry >= _FRESH:
+                if entry >= _UNLABELLED:
                     entry, count = count, count + 1
                 new.append(entry)
             relabelled.append((label, tuple(new)))
@@ -225,7 +238,7 @@ class Forms:
         return Form(key, sign, order, tuple(relabelled), least, twins)
 
     def _ranks(self, parts: Parts, kinds: tuple[int, ...]) -> dict[int, int]:
-        """Ranks of the indices by colour, refined twice by the factors that hold them."""
+        """Rank of each index by colour, refined twice by the factors that hold it."""
         level = {k: n for n, k in enumerate(sorted({kinds[i] for _, held in parts for i in held}))}
         rank = {i: level[kinds[i]] for _, held in parts for i in held}
         for _ in range(2):
@@ -243,9 +256,6 @@ class Forms:
         return rank
 
 
-_FRESH = 1000
-
-
 def _code(
     held: tuple[int, ...],
     perm: tuple[int, ...],
@@ -253,7 +263,10 @@ def _code(
     seen: dict[int, int],
     order: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Code of one image of a factor: a label where the index has one, else its rank."""
+    """Code of one image of a factor, and the labelled indices with its new ones appended.
+
+    The code has a label for an index that the search has labelled, and a rank for a new index.
+    """
     code = []
     fresh: list[int] = []
     known = len(order)
@@ -265,6 +278,6 @@ def _code(
         elif index in fresh:
             code.append(known + fresh.index(index))
         else:
-            code.append(_FRESH + rank[index])
+            code.append(_UNLABELLED + rank[index])
             fresh.append(index)
     return tuple(code), (*order, *fresh) if fresh else order

@@ -1,9 +1,9 @@
 """Completed products: x1*R + x2*R + x1*Z = (x1 + x2)*(R + Z) - x2*Z.
 
-Where a sum reads an array ``X = x1 + x2 + ...`` in ``X*R`` and holds a term ``x1*Z`` as well, the
-term can move into the product at the price of ``-x2*Z - ...``, which often merge with other terms
-or are cheap. Greedy factoring cannot find these forms, as every step of it takes out a factor that
-is there.
+Let a sum read an array ``X = x1 + x2 + ...`` in ``X*R`` and have a term ``x1*Z`` as well. The term
+can then move into the product, at the cost of new terms ``-x2*Z - ...``, which often are cheap or
+merge with other terms. Greedy factoring cannot reach these forms, because it only takes out common
+factors that the terms have already.
 """
 
 from __future__ import annotations
@@ -12,27 +12,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from .greedy import Search, State, prune, substituted
-from .interning import FIRST_ARRAY
-from .sums import Frame, Product, Split, Sum, trivial
-
-_HOLE = 95_000  # labels of a factor to be filled in, by rank
+from .interning import FIRST_ARRAY, FIRST_HOLE
+from .sums import Frame, Product, Split, TermSum, trivial
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One way to complete a product.
+    """A term ``x1*Z`` that can move into a product ``X*R`` with ``X = x1 + x2 + ...``.
 
     Attributes:
-        reader: the sum.
+        reader: label of the sum.
         term: ``X*R``.
         moved: ``x1*Z``.
-        array: X.
+        array: label of X.
         source: x1.
-        opened: ``X*hole`` over the numbered indices of ``term``.
+        opened: ``X*hole``, with a placeholder in place of R, over the numbered indices of ``term``.
         axes: left index of ``split`` on each axis of the hole.
         factor: R over the axes of the hole.
-        split: ``moved`` as ``x1`` and Z.
-        sign: of ``x1*hole``.
+        split: ``moved`` split into ``x1`` and Z.
+        sign: sign of ``x1*hole`` against its canonical form.
     """
 
     reader: int
@@ -48,125 +46,130 @@ class Completion:
 
 
 def completed(search: Search, state: State) -> tuple[State, int]:
-    """The state with those products completed that make it cheaper, and its flops."""
-    cost = search.ledger.total(state.sums.values())
+    """The state with products completed as long as that lowers the cost, and its cost."""
+    cost = search.costs.total(state.sums.values())
     while True:
         best: tuple[int, State] | None = None
-        ways = [c for label in state.sums for c in completions(search, state, label)]
-        search.work += len(ways)
-        for way in ways[: search.thresholds.completions]:
+        candidates = [c for label in state.sums for c in completions(search, state, label)]
+        search.work += len(candidates)
+        for completion in candidates[: search.thresholds.completions]:
             trial = state.copy()
-            made = complete(search, trial, way)
+            made = complete(search, trial, completion)
             prune(trial)
             search.run(trial, [n for n in made if n in trial.sums])
             prune(trial)
-            flops = search.ledger.total(trial.sums.values())
-            if flops < cost and (best is None or flops < best[0]):
-                best = flops, trial
+            trial_cost = search.costs.total(trial.sums.values())
+            if trial_cost < cost and (best is None or trial_cost < best[0]):
+                best = trial_cost, trial
         if best is None:
             return state, cost
         cost, state = best
 
 
 def completions(search: Search, state: State, reader: int) -> list[Completion]:
-    """Every way to complete a product of a sum."""
+    """All completions of the products of a sum."""
     total = state.sums[reader]
     commons = _commons(search, total)
-    found: list[Completion] = []
+    result: list[Completion] = []
     for term in sorted(total.terms):
-        labels = [label for label, _ in term[0]]
+        labels = [label for label, _ in term.factors]
         for place, array in enumerate(labels):
             inner = state.sums.get(array)
             if len(labels) < 2 or inner is None or len(inner.terms) < 2 or labels.count(array) > 1:
                 continue
             opened, factor = _opened(search, term, place, total.frame.rank)
-            at = next(n for n, (label, _) in enumerate(opened[0]) if label == array)
+            at = next(n for n, (label, _) in enumerate(opened.factors) if label == array)
             for source in sorted(search.arrays.sources(inner)):
-                one = _hole_split(search, substituted(opened, at, source), total.frame)
-                if one is None:
+                signed_split = _hole_split(search, substituted(opened, at, source), total.frame)
+                if signed_split is None:
                     continue
-                split, sign = one
-                axes = split.rest[0][0][1]
-                for moved, two in commons.get(split.key, ()):
-                    if moved != term:
-                        what = Completion(
-                            reader, term, moved, array, source, opened, axes, factor, two, sign
-                        )
-                        found.append(what)
-    return found
+                split, sign = signed_split
+                axes = split.rest.factors[0][1]
+                result.extend(
+                    Completion(reader, term, moved, array, source, opened, axes, factor, two, sign)
+                    for moved, two in commons.get(split.key, ())
+                    if moved != term
+                )
+    return result
 
 
 def _hole_split(search: Search, product: Product, frame: Frame) -> tuple[Split, int] | None:
-    """A product with a hole as the other factors and the hole, and its sign."""
+    """A product with a hole, split into the other factors and the hole, and its sign."""
     normal, sign = search.algebra.normal(product, frame)
     if not sign:
         return None
-    hole = next(n for n, (label, _) in enumerate(normal[0]) if _HOLE <= label < FIRST_ARRAY)
-    split = search.algebra.split(normal, frame, (1 << len(normal[0])) - 1 ^ (1 << hole))
+    hole = next(
+        n for n, (label, _) in enumerate(normal.factors) if FIRST_HOLE <= label < FIRST_ARRAY
+    )
+    split = search.algebra.split(normal, frame, (1 << len(normal.factors)) - 1 ^ (1 << hole))
     return None if split is None else (split, sign * split.sign)
 
 
-def _commons(search: Search, total: Sum) -> dict[object, list[tuple[Product, Split]]]:
-    """The terms of a sum by each common part that they could be split into."""
-    found: dict[object, list[tuple[Product, Split]]] = {}
+def _commons(search: Search, total: TermSum) -> dict[object, list[tuple[Product, Split]]]:
+    """The terms of a sum and their splits, by each possible common factor."""
+    commons: dict[object, list[tuple[Product, Split]]] = {}
     for term in sorted(total.terms):
-        for mask in range(1, (1 << len(term[0])) - 1):
+        for mask in range(1, (1 << len(term.factors)) - 1):
             split = search.algebra.split(term, total.frame, mask)
             if split is not None:
-                found.setdefault(split.key, []).append((term, split))
-    return found
+                commons.setdefault(split.key, []).append((term, split))
+    return commons
 
 
 def _opened(search: Search, term: Product, place: int, rank: int) -> tuple[Product, Product]:
-    """``X*hole`` and the product that the hole stands for, over its axes."""
+    """``X*hole``, and the factors that the hole replaces, over its axes."""
     parts, spaces = term
-    kept = parts[place]
+    array = parts[place]
     rest = [p for n, p in enumerate(parts) if n != place]
-    held = sorted({i for _, ix in rest for i in ix})
-    outer = tuple(i for i in held if i < rank or i in kept[1])
-    label = _HOLE + len(outer)
+    held = sorted({i for _, indices in rest for i in indices})
+    outer = tuple(i for i in held if i < rank or i in array[1])
+    label = FIRST_HOLE + len(outer)
     if label not in search.algebra.forms.groups:
         search.algebra.forms.add(label, trivial(len(outer)))
-    # indices that only the rest holds are gone from the opened term
+    # Indices that only the other factors hold do not occur in the opened term.
     number = {i: n for n, i in enumerate(range(rank))}
-    for i in (*outer, *kept[1]):
+    for i in (*outer, *array[1]):
         number.setdefault(i, len(number))
-    opened = tuple(sorted((t, tuple(number[i] for i in ix)) for t, ix in (kept, (label, outer))))
+    opened = tuple(
+        sorted((n, tuple(number[i] for i in indices)) for n, indices in (array, (label, outer)))
+    )
     order = sorted(number, key=number.__getitem__)
     inside = {i: n for n, i in enumerate(outer)}
     for i in held:
         inside.setdefault(i, len(inside))
-    factor = tuple(sorted((t, tuple(inside[i] for i in ix)) for t, ix in rest))
+    factor = tuple(sorted((n, tuple(inside[i] for i in indices)) for n, indices in rest))
     factor_order = sorted(inside, key=inside.__getitem__)
     return (
-        (opened, tuple(spaces[i] for i in order)),
-        (factor, tuple(spaces[i] for i in factor_order)),
+        Product(opened, tuple(spaces[i] for i in order)),
+        Product(factor, tuple(spaces[i] for i in factor_order)),
     )
 
 
-def complete(search: Search, state: State, what: Completion) -> list[int]:
+def complete(search: Search, state: State, completion: Completion) -> list[int]:
     """Rewrite a sum by a completion; returns the sums that changed or are new."""
-    total = state.sums[what.reader]
-    sources = search.arrays.sources(state.sums[what.array])
-    weight = total.terms.pop(what.term)
-    moved = total.terms.pop(what.moved)
-    rank = len(what.axes)
-    share = moved * what.split.sign / (weight * sources[what.source] * what.sign)
+    total = state.sums[completion.reader]
+    sources = search.arrays.sources(state.sums[completion.array])
+    weight = total.terms.pop(completion.term)
+    moved = total.terms.pop(completion.moved)
+    rank = len(completion.axes)
+    ratio = moved * completion.split.sign
+    ratio /= weight * sources[completion.source] * completion.sign
     # Z over the axes of the hole
-    axis = {index: n for n, index in enumerate(what.axes)}
-    spaces = what.factor[1][:rank]
+    rest_factors, rest_spaces = completion.split.rest
+    axis = {index: n for n, index in enumerate(completion.axes)}
+    spaces = completion.factor.spaces[:rank]
     frame = Frame(spaces, trivial(rank))
-    other: Product = (
-        tuple(sorted((t, tuple(axis.get(i, i) for i in ix)) for t, ix in what.split.rest[0])),
-        (*spaces, *what.split.rest[1][rank:]),
+    other = Product(
+        tuple(sorted((n, tuple(axis.get(i, i) for i in held)) for n, held in rest_factors)),
+        (*spaces, *rest_spaces[rank:]),
     )
-    both = Sum(frame, {})
-    for product, coeff in ((what.factor, Fraction(1)), (other, share)):
+    both = TermSum(frame, {})
+    for product, coeff in ((completion.factor, Fraction(1)), (other, ratio)):
         normal, sign = search.algebra.normal(product, frame)
         if sign:
             both.add(normal, coeff * sign)
-    made: list[int] = [what.reader]
-    hole = next(n for n, (p, _) in enumerate(what.opened[0]) if p == _HOLE + rank)
+    made: list[int] = [completion.reader]
+    hole = next(n for n, (p, _) in enumerate(completion.opened.factors) if p == FIRST_HOLE + rank)
 
     def add(product: Product, coeff: Fraction) -> None:
         normal, sign = search.algebra.normal(product, total.frame)
@@ -174,12 +177,12 @@ def complete(search: Search, state: State, what: Completion) -> list[int]:
             total.add(normal, coeff * sign)
 
     if both.terms:
-        label, axes, scale = search.array(state, both, what.reader, made)
-        filled = substituted(what.opened, hole, (((label, axes),), spaces))
+        label, axes, scale = search.array(state, both, completion.reader, made)
+        filled = substituted(completion.opened, hole, Product(((label, axes),), spaces))
         add(filled, weight * scale)
-    rest = substituted(what.opened, hole, other)
-    place = next(n for n, (p, _) in enumerate(rest[0]) if p == what.array)
+    rest = substituted(completion.opened, hole, other)
+    place = next(n for n, (p, _) in enumerate(rest.factors) if p == completion.array)
     for source, coeff in sources.items():
-        if source != what.source:
-            add(substituted(rest, place, source), -weight * share * coeff)
+        if source != completion.source:
+            add(substituted(rest, place, source), -weight * ratio * coeff)
     return made

@@ -1,4 +1,4 @@
-"""What products and sums cost at the planning extents, in flops."""
+"""Costs of products and of sums at the planning extents, in flops (a multiply-add has 2)."""
 
 from __future__ import annotations
 
@@ -7,35 +7,43 @@ from dataclasses import dataclass, field
 
 from ..cost_model import CostModel
 from .canonical_forms import Parts
-from .sums import Algebra, Frame, Product, Sum
+from .sums import Algebra, Frame, Product, TermSum
 
 
 @dataclass(slots=True)
-class Prices:
-    """Flops of products at the planning extents, remembered."""
+class ProductCosts:
+    """Costs of single products and additions, each computed once.
 
-    extents: tuple[int, ...]  # of each space number
+    Attributes:
+        extents: planning extent of each space, by the number of the space.
+        model: weights of additions and of memory traffic.
+        orders: cost and cheapest order of each product that was asked for.
+        shapes: the same by the index sets of the factors alone.
+        addition_costs: of arrays, by their spaces.
+    """
+
+    extents: tuple[int, ...]
     model: CostModel
-    known: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
+    orders: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
         default_factory=dict
     )
     shapes: dict[object, tuple[int, object]] = field(default_factory=dict)
-    sums: dict[tuple[int, ...], int] = field(default_factory=dict)
+    addition_costs: dict[tuple[int, ...], int] = field(default_factory=dict)
 
-    def with_longer(self, space: int, factor: int) -> Prices:
-        """Prices where the extent of one space is larger."""
+    def with_longer(self, space: int, factor: int) -> ProductCosts:
+        """The costs where the extent of one space is ``factor`` times as large."""
         extents = list(self.extents)
         extents[space] *= factor
-        return Prices(tuple(extents), self.model)
+        return ProductCosts(tuple(extents), self.model)
 
     def volume(self, spaces: tuple[int, ...]) -> int:
-        """Number of elements."""
+        """Number of elements of an array, or of iterations of a loop nest, over some spaces."""
         total = 1
-        for s in spaces:
-            total *= self.extents[s]
+        for space in spaces:
+            total *= self.extents[space]
         return total
 
-    def moved(self, arrays: Iterable[tuple[int, ...]]) -> int:
+    def traffic(self, arrays: Iterable[tuple[int, ...]]) -> int:
         """Cost of reading or writing some arrays, each given by its spaces."""
         if not self.model.element:
             return 0
@@ -43,172 +51,189 @@ class Prices:
 
     def addition(self, spaces: tuple[int, ...]) -> int:
         """Cost of adding one array to another."""
-        found = self.sums.get(spaces)
-        if found is None:
-            found = int(self.model.addition * self.volume(spaces)) + self.moved([spaces] * 3)
-            self.sums[spaces] = found
-        return found
+        cost = self.addition_costs.get(spaces)
+        if cost is None:
+            cost = int(self.model.addition * self.volume(spaces)) + self.traffic([spaces] * 3)
+            self.addition_costs[spaces] = cost
+        return cost
 
     def term(self, product: Product, rank: int) -> int:
-        """Flops of a term added to its sum, in the cheapest order."""
-        return self.best(product, rank)[0]
+        """Cost of a term, in its cheapest order, of a sum with ``rank`` left indices."""
+        return self.cheapest_order(product, rank)[0]
 
-    def best(self, product: Product, rank: int) -> tuple[int, object]:
-        """Flops and order (nested pairs of positions) of a term."""
+    def cheapest_order(self, product: Product, rank: int) -> tuple[int, object]:
+        """Cost and binary order (nested pairs of positions of factors) of a term."""
         parts, spaces = product
         memo = (parts, spaces, rank)
-        found = self.known.get(memo)
-        if found is None:
-            masks = []
-            for _, held in parts:
-                mask = 0
-                for i in held:
-                    mask |= 1 << i
-                masks.append(mask)
-            shape = (tuple(masks), spaces, rank)
-            found = self.shapes.get(shape)
-            if found is None:
-                found = self.shapes[shape] = self._best(tuple(masks), spaces, rank)
-            self.known[memo] = found
-        return found
+        result = self.orders.get(memo)
+        if result is None:
+            masks = tuple(_mask(held) for _, held in parts)
+            shape = (masks, spaces, rank)
+            result = self.shapes.get(shape)
+            if result is None:
+                result = self.shapes[shape] = self._cheapest_order(masks, spaces, rank)
+            self.orders[memo] = result
+        return result
 
-    def _best(
+    def _cheapest_order(
         self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int
     ) -> tuple[int, object]:
+        """A dynamic program over subsets of factors.
+
+        Args:
+            masks: for each factor the set of its indices, as bits.
+            spaces: of each index.
+            rank: the first indices are those of the left side.
+        """
         widths = [self.extents[s] for s in spaces]
 
-        def volume(mask: int) -> int:
-            total, place = 1, 0
-            while mask:
-                if mask & 1:
-                    total *= widths[place]
-                mask >>= 1
-                place += 1
+        def volume(indices: int) -> int:
+            total, index = 1, 0
+            while indices:
+                if indices & 1:
+                    total *= widths[index]
+                indices >>= 1
+                index += 1
             return total
 
         per_element = self.model.element
         left = (1 << rank) - 1
         count = len(masks)
         if count == 1:
-            inner = masks[0] & ~left
-            return (volume(masks[0]) if inner else volume(left)), 0
+            summed = masks[0] & ~left
+            return (volume(masks[0]) if summed else volume(left)), 0
         full = (1 << count) - 1
-        union = [0] * (full + 1)
+        union = [0] * (full + 1)  # indices of a subset of the factors
         for subset in range(1, full + 1):
             low = subset & -subset
             union[subset] = union[subset ^ low] | masks[low.bit_length() - 1]
+        # indices of the result of a subset: those that the left side or another factor holds
         outer = [union[s] & (left | union[full ^ s]) for s in range(full + 1)]
         best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
-        for k in range(count):
-            alone = outer[1 << k] != masks[k]
-            best[1 << k] = (volume(masks[k]) if alone else 0, k)
+        for factor in range(count):
+            presummed = outer[1 << factor] != masks[factor]
+            best[1 << factor] = (volume(masks[factor]) if presummed else 0, factor)
         for subset in range(1, full + 1):
             low = subset & -subset
             rest = subset ^ low
             if not rest:
                 continue
             chosen: tuple[int, object] | None = None
-            part = rest
-            while part:
-                one = subset ^ part
-                cost = best[one][0] + best[part][0] + 2 * volume(outer[one] | outer[part])
+            second = rest
+            while second:
+                first = subset ^ second
+                cost = best[first][0] + best[second][0] + 2 * volume(outer[first] | outer[second])
                 if per_element:
-                    moved = volume(outer[one]) + volume(outer[part]) + volume(outer[subset])
-                    cost += int(per_element * moved)
+                    elements = volume(outer[first]) + volume(outer[second]) + volume(outer[subset])
+                    cost += int(per_element * elements)
                 if chosen is None or cost < chosen[0]:
-                    chosen = (cost, (best[one][1], best[part][1]))
-                part = (part - 1) & rest
+                    chosen = (cost, (best[first][1], best[second][1]))
+                second = (second - 1) & rest
             assert chosen is not None
             best[subset] = chosen
         return best[full]
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Products of a state, each paid for once, and what the additions cost."""
+class SequenceCosts:
+    """Costs of sums in which each binary product is computed once, and of their additions."""
 
     algebra: Algebra
-    prices: Prices
+    product_costs: ProductCosts
     nodes: dict[tuple[Product, int], tuple[tuple[object, int], ...]] = field(default_factory=dict)
 
-    def at(self, prices: Prices) -> Ledger:
-        """The same account at other prices."""
-        return Ledger(self.algebra, prices)
+    def at(self, product_costs: ProductCosts) -> SequenceCosts:
+        """The same for other costs of products."""
+        return SequenceCosts(self.algebra, product_costs)
 
-    def products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
-        """Key and flops of every binary product of a term in its cheapest order."""
+    def binary_products(self, product: Product, frame: Frame) -> tuple[tuple[object, int], ...]:
+        """Canonical key and cost of every binary product of a term in its cheapest order."""
         rank = frame.rank
         memo = (product, rank)
-        found = self.nodes.get(memo)
-        if found is None:
-            found = self.nodes[memo] = self._products(product, rank)
-        return found
+        result = self.nodes.get(memo)
+        if result is None:
+            result = self.nodes[memo] = self._binary_products(product, rank)
+        return result
 
-    def _products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+    def _binary_products(self, product: Product, rank: int) -> tuple[tuple[object, int], ...]:
+        """Keys and costs of all nodes of the cheapest order."""
         parts, spaces = product
         if len(parts) == 1:
             return ()
-        found: list[tuple[object, int]] = []
-        stack = [self.prices.best(product, rank)[1]]
+        result: list[tuple[object, int]] = []
+        stack = [self.product_costs.cheapest_order(product, rank)[1]]
         while stack:
             node = stack.pop()
             if isinstance(node, int):
                 continue
             assert isinstance(node, tuple)
             places = positions(node)
-            others = {i for p, (_, ix) in enumerate(parts) if p not in places for i in ix}
-            kinds = tuple(2 * s + (n < rank or n in others) for n, s in enumerate(spaces))
+            others = {i for p, (_, held) in enumerate(parts) if p not in places for i in held}
+            kinds = tuple(2 * s + (i < rank or i in others) for i, s in enumerate(spaces))
             key = self.algebra.forms.number(tuple(parts[p] for p in places), kinds)
             joint: set[int] = set()
-            arrays = [{n for n, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
+            arrays = [{i for i, kind in enumerate(kinds) if kind % 2} & _held(parts, places)]
             for side in node:
                 within = positions(side)
                 inside = {i for p in within for i in parts[p][1]}
-                outside = {i for p, (_, ix) in enumerate(parts) if p not in within for i in ix}
+                outside = {i for p, (_, held) in enumerate(parts) if p not in within for i in held}
                 arrays.append({i for i in inside if i < rank or i in outside})
                 joint |= arrays[-1]
-            flops = 2 * self.prices.volume(tuple(spaces[i] for i in joint))
-            moved = self.prices.moved(tuple(spaces[i] for i in held) for held in arrays)
-            found.append((key, flops + moved))
+            flops = 2 * self.product_costs.volume(tuple(spaces[i] for i in joint))
+            traffic = self.product_costs.traffic(
+                tuple(spaces[i] for i in array) for array in arrays
+            )
+            result.append((key, flops + traffic))
             stack.extend(node)
-        return tuple(found)
+        return tuple(result)
 
-    def extra(self, product: Product, frame: Frame, paid: frozenset[object]) -> int:
-        """Flops of a term beyond the products that are paid for."""
-        if len(product[0]) == 1:
-            return self.prices.term(product, frame.rank)
-        return sum(flops for key, flops in self.products(product, frame) if key not in paid)
+    def extra(self, product: Product, frame: Frame, computed: frozenset[object]) -> int:
+        """Cost of a term beyond the binary products in ``computed``."""
+        if len(product.factors) == 1:
+            return self.product_costs.term(product, frame.rank)
+        return sum(
+            cost for key, cost in self.binary_products(product, frame) if key not in computed
+        )
 
-    def paid(self, sums: Iterable[Sum]) -> frozenset[object]:
-        """Keys of all products of some sums."""
+    def computed_by(self, sums: Iterable[TermSum]) -> frozenset[object]:
+        """Keys of all binary products of some sums."""
         return frozenset(
             key
             for total in sums
             for term in total.terms
-            for key, _ in self.products(term, total.frame)
+            for key, _ in self.binary_products(term, total.frame)
         )
 
-    def additions(self, one: Sum) -> int:
+    def additions(self, total: TermSum) -> int:
         """Cost of adding the terms of a sum."""
-        return (len(one.terms) - 1) * self.prices.addition(one.frame.spaces)
+        return (len(total.terms) - 1) * self.product_costs.addition(total.frame.spaces)
 
-    def total(self, sums: Iterable[Sum]) -> int:
-        """Flops of some sums, contractions and additions."""
-        flops: dict[object, int] = {}
+    def total(self, sums: Iterable[TermSum]) -> int:
+        """Cost of some sums together: their contractions and additions."""
+        cost_of: dict[object, int] = {}
         additions = 0
         for one in sums:
             additions += self.additions(one)
             for term in one.terms:
-                flops.update(self.products(term, one.frame))
-        return sum(flops.values()) + additions
+                cost_of.update(self.binary_products(term, one.frame))
+        return sum(cost_of.values()) + additions
+
+
+def _mask(indices: tuple[int, ...]) -> int:
+    """A set of indices as bits."""
+    mask = 0
+    for index in indices:
+        mask |= 1 << index
+    return mask
 
 
 def _held(parts: Parts, places: tuple[int, ...]) -> set[int]:
+    """Indices of the factors at some places."""
     return {i for p in places for i in parts[p][1]}
 
 
 def positions(node: object) -> tuple[int, ...]:
-    """Positions of the factors below a node of an order."""
+    """Positions of the factors below a node of a binary order."""
     if isinstance(node, int):
         return (node,)
     assert isinstance(node, tuple)

@@ -1,4 +1,4 @@
-"""The factored system: greedy factoring, then improved as long as the effort allows."""
+"""The search for the cheapest factorisation: a greedy start, then random improvement."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..equations.inline import inline_all, keep_needed
 from .basis_change import apply_change, changes
 from .binary_products import split_products
 from .complete_product import completed
-from .costs import Ledger, Prices
+from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State, prune
-from .interning import Arrays, SymmetricArrays
+from .interning import ArrayTable, SymmetricArrayTable
 from .lift import lift
-from .packed_costs import PackedLedger
-from .sums import Sum
+from .packed_costs import PackedSequenceCosts
+from .sums import TermSum
 from .write_back import write_system
 
 _PROGRESS_ROUNDS = 50  # rounds of improvement between two reports of progress
@@ -39,17 +39,17 @@ def factored(
 ) -> System | None:
     """The system with every bracket multiplied out and the sums factored anew.
 
-    None where there would be too many terms or factors: the user's own factoring stands then.
+    None where the multiplied-out system is too large; the user's own factoring then stands.
 
     Args:
         system: equations with derived symmetries.
         extents: planning extents of the base spaces.
-        complex_values: whether hermitian symmetries must be left alone.
-        effort: amount of work; the result depends on it and on nothing random.
+        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        effort: amount of work, see ``work_per_effort``; the search is deterministic.
         thresholds: limits of the search.
-        model: what counts as cost.
-        progress: called with the best cost so far.
-        note: called with what is left as written because a limit is reached.
+        model: the cost to minimise.
+        progress: called with a text that tells the best cost so far.
+        note: called with a text for each equation or term that a limit keeps out of the search.
     """
     terms = _terms_multiplied_out(system)
     most = thresholds.multiplied_out_terms
@@ -64,55 +64,55 @@ def factored(
         return None
     for text in lifted.notes:
         note(text)
-    prices = Prices(tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces), model)
+    widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
+    product_costs = ProductCosts(widths, model)
     algebra = lifted.algebra
-    packed = PackedLedger(algebra, prices) if model.packed else None
-    arrays = Arrays(algebra) if packed is None else SymmetricArrays(algebra)
-    ledger = Ledger(algebra, prices) if packed is None else packed
-    search = Search(algebra, arrays, ledger, Random(0), thresholds)
+    packed = PackedSequenceCosts(algebra, product_costs) if model.packed else None
+    arrays = ArrayTable(algebra) if packed is None else SymmetricArrayTable(algebra)
+    costs = SequenceCosts(algebra, product_costs) if packed is None else packed
+    search = Search(algebra, arrays, costs, Random(0), thresholds)
     state = _improved(search, _best_start(search, lifted.targets), effort, progress)
     if packed is not None:
         state = split_products(search, packed, state)
     return write_system(lifted, state, symmetric=packed is not None)
 
 
-def _best_start(search: Search, targets: Mapping[int, Sum]) -> State:
-    """The cheapest of the states found at the extents and where one space is longer.
+def _best_start(search: Search, targets: Mapping[int, TermSum]) -> State:
+    """The cheapest greedy state of several: from the planning extents and with one space longer.
 
-    Near extents at which two forms cost the same the greedy choice may go wrong; it does not
-    where they are further apart, and what it finds there is often the best one here too.
+    Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
+    where the costs differ more it chooses well, and its result is often the best one here too.
     """
-    ledger = search.ledger
+    costs = search.costs
     best, least = None, 0
-    for space in (None, *range(len(ledger.prices.extents))):
+    for space in (None, *range(len(costs.product_costs.extents))):
         if space is not None:
-            search.ledger = ledger.at(
-                ledger.prices.with_longer(space, search.thresholds.longer_extent_factor)
-            )
+            factor = search.thresholds.longer_extent_factor
+            search.costs = costs.at(costs.product_costs.with_longer(space, factor))
         state = _started(search, targets)
-        search.ledger = ledger
-        flops = ledger.total(state.sums.values())
-        if best is None or flops < least:
-            best, least = state, flops
+        search.costs = costs
+        cost = costs.total(state.sums.values())
+        if best is None or cost < least:
+            best, least = state, cost
     assert best is not None
     return best
 
 
-def _started(search: Search, targets: Mapping[int, Sum]) -> State:
-    """The targets factored greedily, after those changes of basis that make this cheaper."""
+def _started(search: Search, targets: Mapping[int, TermSum]) -> State:
+    """The targets factored greedily, after those changes of basis that lower the cost."""
     raw = search.start(targets)
-    made: list[int] = []  # arrays of the changes, not factored
+    made: list[int] = []  # arrays that changes of basis made, not factored yet
     best, least = _factored_from(search, raw, made)
     waiting = list(raw.targets)
-    for label in waiting:  # grows
+    for label in waiting:  # the list grows in the loop
         if label not in raw.targets:
             search.widen(raw, label)
         for change in changes(search, raw, label):
             trial = raw.copy()
             new = apply_change(search, trial, change)
-            state, flops = _factored_from(search, trial, [*made, *new])
-            if flops < least:
-                best, least, raw = state, flops, trial
+            state, cost = _factored_from(search, trial, [*made, *new])
+            if cost < least:
+                best, least, raw = state, cost, trial
                 made += [n for n in new if n not in made]
                 waiting += [label, *new]
                 break
@@ -120,14 +120,15 @@ def _started(search: Search, targets: Mapping[int, Sum]) -> State:
 
 
 def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, int]:
+    """A factored copy of a state, and its cost."""
     state = raw.copy()
     search.run(state, [*state.targets, *made])
     prune(state)
-    return state, search.ledger.total(state.sums.values())
+    return state, search.costs.total(state.sums.values())
 
 
 def _terms_multiplied_out(system: System) -> int:
-    """Terms of all equations once intermediates are inlined, with their permuted images."""
+    """Number of terms once intermediates are inlined, with permuted images counted."""
     counts: dict[str, int] = {}
     total = 0
     for equation in system.equations:
@@ -145,7 +146,7 @@ def _terms_multiplied_out(system: System) -> int:
 
 
 def _multiplied_out(system: System) -> System:
-    """The system with intermediates inlined, but for constant products, which are computed once."""
+    """The system with intermediates inlined, except constant products, which are computed once."""
     equations: list[Equation] = []
     known: dict[str, Equation] = {}
     for old in system.equations:
@@ -157,21 +158,23 @@ def _multiplied_out(system: System) -> System:
 
 
 def _is_inlined(equation: Equation) -> bool:
-    """True of volatile intermediates and of constant sums, such as ``2*v[i,a,j,b] - v[i,b,j,a]``.
+    """True for volatile intermediates and constant sums, such as ``2*v[i,a,j,b] - v[i,b,j,a]``.
 
-    A sum costs next to nothing, and as an array of its own it hides what it has in common with
-    other terms; the search makes it again where it is a common factor.
+    A sum costs next to nothing, and as an array of its own it hides its common factors with other
+    terms. The search makes the sum again where it is a common factor.
     """
     tensor = equation.lhs.tensor
-    sums = all(not t.sums and len(t.factors) == 1 == len(t.refs) for t in equation.terms)
-    return tensor.role is Role.TEMP and (tensor.volatile or sums)
+    is_sum = all(not t.sums and len(t.factors) == 1 == len(t.refs) for t in equation.terms)
+    return tensor.role is Role.TEMP and (tensor.volatile or is_sum)
 
 
 def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
-    """Arrays dissolved at random and their readers factored anew, kept where that is cheaper.
+    """The cheapest state that random improvement reaches within the effort.
 
-    This is done several times from the start, because it may end in different forms; a small system
-    has few, and once no new one turns up the rest of the effort is left.
+    Each round dissolves some arrays and factors their readers anew, with random savings. The result
+    replaces the current state if it is cheaper, or only a little dearer in early rounds. A pass
+    ends early when it no longer meets new costs, as small systems have few forms. There are several
+    passes from the same start, because they may end in different forms.
     """
     first, least = completed(search, state)
     best = first
@@ -182,27 +185,27 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
     rounds = effort * limits.rounds_per_array * arrays
     for _ in range(limits.improvement_passes):
         current = first
-        cost = search.ledger.total(first.sums.values())
-        known, latest = {cost}, 0  # costs, and the round of the latest new one
+        cost = search.costs.total(first.sums.values())
+        known, latest = {cost}, 0  # costs seen in this pass, and the round of the latest new one
         for number in range(rounds):
             if search.work > budget:
                 return best
             if number - latest >= limits.idle_rounds_per_array * arrays:
                 break
-            fresh = current.copy()
+            trial = current.copy()
             search.noise = limits.noise_exponent * search.random.random()
-            changed = _dissolved(search, fresh)
-            prune(fresh)
-            search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
-            prune(fresh)
-            flops = search.ledger.total(fresh.sums.values())
-            if flops not in known:
-                known.add(flops)
+            changed = _dissolve_some(search, trial)
+            prune(trial)
+            search.run(trial, [n for n in dict.fromkeys(changed) if n in trial.sums])
+            prune(trial)
+            trial_cost = search.costs.total(trial.sums.values())
+            if trial_cost not in known:
+                known.add(trial_cost)
                 latest = number
-            if flops <= cost * (1 + limits.accepted_increase * (1 - number / rounds)):
-                current, cost = fresh, flops
-            if flops < least:
-                best, least = completed(search, fresh)
+            if trial_cost <= cost * (1 + limits.accepted_increase * (1 - number / rounds)):
+                current, cost = trial, trial_cost
+            if trial_cost < least:
+                best, least = completed(search, trial)
                 current, cost = best, least
             if number % _PROGRESS_ROUNDS == 0:
                 done = 100 - 100 * (budget - search.work) // effort_work
@@ -210,11 +213,12 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
     return best
 
 
-def _dissolved(search: Search, state: State) -> list[int]:
-    """Dissolve some arrays; returns the sums to factor anew.
+def _dissolve_some(search: Search, state: State) -> list[int]:
+    """Dissolve arrays chosen at random; returns the sums to factor anew.
 
-    Either a few arrays anywhere, or some of those that one sum reads, or nearly all that one sum
-    reads together with what they read, which leaves room to build on the few that stay.
+    The choice is among three: a few arrays anywhere; some of the arrays that one sum reads; or
+    nearly all arrays that one sum reads, mostly with the arrays that those read, so that the sum
+    can be built anew around the few that stay.
     """
     draw = search.random
     readers = [n for n, total in state.sums.items() if _read_by(state, total)]
@@ -231,7 +235,7 @@ def _dissolved(search: Search, state: State) -> list[int]:
     stay = set(draw.sample(near, min(len(near), draw.choice((1, 1, 2, 3)))))
     chosen = [n for n in near if n not in stay]
     if draw.random() < 0.7:
-        for label in chosen:  # grows
+        for label in chosen:  # the list grows in the loop
             more = _read_by(state, state.sums[label])
             chosen.extend(n for n in more if n not in stay and n not in chosen)
     return _dissolve_all(search, state, chosen)
@@ -241,7 +245,8 @@ def _dissolve_all(search: Search, state: State, labels: list[int]) -> list[int]:
     return [n for label in labels for n in search.dissolve(state, label)]
 
 
-def _read_by(state: State, total: Sum) -> list[int]:
+def _read_by(state: State, total: TermSum) -> list[int]:
     """Arrays that a sum reads, each once."""
-    found = (p for term in sorted(total.terms) for p, _ in term[0])
-    return list(dict.fromkeys(p for p in found if p in state.sums and p not in state.targets))
+    labels = (label for term in sorted(total.terms) for label, _ in term.factors)
+    arrays = (n for n in labels if n in state.sums and n not in state.targets)
+    return list(dict.fromkeys(arrays))

@@ -1,8 +1,8 @@
-"""Factoring by the distributive law: A*B + A*C = A*(B + C), over all sums at once.
+"""Greedy factoring by the distributive law: A*B + A*C = A*(B + C).
 
-The search is greedy: the common factor that saves most is taken out, the sum of the cofactors
-becomes an array (one that is known already if it is equal up to order of axes and a number), and
-the new terms take part like the old ones, until nothing saves.
+Each step takes out the common factor that saves most. The sum of the cofactors becomes an array;
+if an array with these terms exists, up to the order of axes and a factor, that one is used. The new
+term takes part like the others, and the search of a sum ends when no common factor saves anything.
 """
 
 from __future__ import annotations
@@ -14,38 +14,41 @@ from random import Random
 
 from ...thresholds import AlgebraThresholds
 from ..permutation_groups import Group
-from .costs import Ledger, Prices
-from .interning import Arrays
-from .sums import Algebra, Frame, Product, Split, Sum, trivial
+from .costs import ProductCosts, SequenceCosts
+from .interning import ArrayTable
+from .sums import Algebra, Frame, Product, Split, TermSum, trivial
 
 
 @dataclass(slots=True)
 class State:
-    """Targets and the arrays in use, each with its terms as factored so far.
+    """The targets and the arrays in use, each with its terms as factored so far.
 
     Attributes:
-        sums: by label; the group of an array's frame is what its value may differ by from the
-            terms that it was made for, the trivial group before it is factored itself.
+        sums: terms of each target and array, by label. The readers of an array give the same
+            result for every image of its value under the group of its frame; that group is trivial
+            until the array is factored itself.
+        targets: labels of the sums that the equations define.
         factored: arrays whose group has been widened once.
     """
 
-    sums: dict[int, Sum]
+    sums: dict[int, TermSum]
     targets: tuple[int, ...]
     factored: set[int] = field(default_factory=set)
 
     def copy(self) -> State:
-        """A state whose sums can be changed."""
-        sums = {n: Sum(s.frame, dict(s.terms)) for n, s in self.sums.items()}
+        """A copy whose sums can be changed."""
+        sums = {n: TermSum(s.frame, dict(s.terms)) for n, s in self.sums.items()}
         return State(sums, self.targets, set(self.factored))
 
 
 @dataclass(slots=True)
-class _Common:
-    """Terms that have a factor in common.
+class _CommonFactor:
+    """Terms with a common factor.
 
     Attributes:
-        splits: each term as that factor and its rest.
-        weighed: what taking it out saves, and the terms that gain; None before they are weighed.
+        splits: each term, split into the common factor and the rest.
+        weighed: the saving if the factor is taken out, and the terms that gain by it; None until
+            it is computed.
     """
 
     splits: dict[Product, Split] = field(default_factory=dict)
@@ -53,15 +56,15 @@ class _Common:
 
 
 @dataclass(slots=True)
-class _Table:
+class _CommonFactors:
     """The common factors of a sum, and those of each of its terms."""
 
-    commons: dict[tuple[object, ...], _Common] = field(default_factory=dict)
+    commons: dict[tuple[object, ...], _CommonFactor] = field(default_factory=dict)
     keys: dict[Product, list[tuple[object, ...]]] = field(default_factory=dict)
 
     def put(self, term: Product, split: Split) -> None:
-        """Enter a term, or another way to split it by the same factor."""
-        common = self.commons.setdefault(split.key, _Common())
+        """Enter a term, or replace its split by another one with the same common factor."""
+        common = self.commons.setdefault(split.key, _CommonFactor())
         if term not in common.splits:
             self.keys.setdefault(term, []).append(split.key)
         common.splits[term] = split
@@ -79,54 +82,61 @@ class _Table:
 
 @dataclass(slots=True)
 class Search:
-    """The greedy factoring of a set of targets.
+    """The greedy search.
 
     Attributes:
-        noise: 0 takes the best factor each time; above, savings are blurred by a random number
-            to this power.
-        paid: products that other sums compute.
-        work: common factors weighed so far, the measure of effort.
+        algebra: operations on products.
+        arrays: labels of arrays.
+        costs: of sums, at the planning extents.
+        random: source of random numbers, seeded.
+        thresholds: limits of the search.
+        noise: 0 takes the best common factor in each step; otherwise each saving is multiplied by a
+            random number in [0, 1) to this power.
+        computed: keys of the binary products that other sums compute.
+        work: number of common factors weighed so far, the measure of effort.
     """
 
     algebra: Algebra
-    arrays: Arrays
-    ledger: Ledger
+    arrays: ArrayTable
+    costs: SequenceCosts
     random: Random
     thresholds: AlgebraThresholds
     noise: float = 0.0
-    paid: frozenset[object] = frozenset()
+    computed: frozenset[object] = frozenset()
     work: int = 0
 
     @property
-    def prices(self) -> Prices:
-        """What products cost at present."""
-        return self.ledger.prices
+    def product_costs(self) -> ProductCosts:
+        """Costs of single products at the present extents."""
+        return self.costs.product_costs
 
-    def start(self, targets: Mapping[int, Sum]) -> State:
-        """The targets with nothing factored."""
-        return State({n: Sum(s.frame, dict(s.terms)) for n, s in targets.items()}, tuple(targets))
+    def start(self, targets: Mapping[int, TermSum]) -> State:
+        """A state of the targets alone, nothing factored."""
+        return State(
+            {n: TermSum(s.frame, dict(s.terms)) for n, s in targets.items()}, tuple(targets)
+        )
 
     def run(self, state: State, waiting: list[int]) -> None:
-        """Factor the sums that wait and every array made on the way."""
+        """Factor the sums ``waiting`` and every array that this makes."""
         waiting = list(waiting)
         while waiting:
             label = waiting.pop(0)
             if label not in state.targets:
                 self.widen(state, label)
             rest = [s for n, s in state.sums.items() if n != label and n not in waiting]
-            self.paid = self.ledger.paid(rest)
+            self.computed = self.costs.computed_by(rest)
             self._factor(state, label, waiting)
 
     def widen(self, state: State, label: int) -> None:
-        """Let an array vary by what none of its readers sees.
+        """Set the group of an array to all permutations that leave its readers unchanged.
 
-        Readers may have changed since the groups above were found: those are narrowed first.
+        Readers may have changed since their own groups were set, so these are narrowed first.
         """
         if self.arrays.fixed:
             return
         readers: dict[int, list[int]] = {}
         for reader, total in state.sums.items():
-            for part in dict.fromkeys(p for term in total.terms for p, _ in term[0]):
+            for part in dict.fromkeys(p for term in total.terms for p, _ in term.factors):
                 if part in state.sums:
                     readers.setdefault(part, []).append(reader)
         self._regroup(state, label, readers, set(state.targets))
@@ -135,12 +145,13 @@ class Search:
     def _regroup(
         self, state: State, label: int, readers: Mapping[int, list[int]], done: set[int]
     ) -> None:
+        """Set the group of an array, after those of its readers that are factored already."""
         done.add(label)
         for reader in readers.get(label, ()):
             if reader not in done and reader in state.factored:
                 self._regroup(state, reader, readers, done)
         total = state.sums[label]
-        groups = [dict(g) for g in self._seen_through(state, label, readers.get(label, ()))]
+        groups = [dict(g) for g in self._reader_groups(state, label, readers.get(label, ()))]
         if label in state.factored:
             groups.append(dict(total.frame.group))
         first, *others = groups or [dict(trivial(total.frame.rank))]
@@ -150,42 +161,44 @@ class Search:
         if common == total.frame.group:
             return
         frame = Frame(total.frame.spaces, common)
-        fresh = Sum(frame, {})
+        regrouped = TermSum(frame, {})
         for term, coeff in total.terms.items():
             normal, sign = self.algebra.normal(term, frame)
             if sign:
-                fresh.add(normal, coeff * sign)
-        state.sums[label] = fresh
+                regrouped.add(normal, coeff * sign)
+        state.sums[label] = regrouped
 
-    def _seen_through(self, state: State, label: int, readers: Iterable[int]) -> list[Group]:
-        """For each place where an array is read, the signed group of its axes there."""
-        found: list[Group] = []
+    def _reader_groups(self, state: State, label: int, readers: Iterable[int]) -> list[Group]:
+        """For each reference to an array, the group that leaves the reader unchanged."""
+        groups: list[Group] = []
         rank = state.sums[label].frame.rank
         for total in (state.sums[n] for n in readers):
             for term in total.terms:
-                places = [n for n, (part, _) in enumerate(term[0]) if part == label]
-                found.extend(
+                places = [n for n, (part, _) in enumerate(term.factors) if part == label]
+                groups.extend(
                     self._axes_group(term, total.frame, place, len(places), rank)
                     for place in places
                 )
-        return found
+        return groups
 
     def _axes_group(self, term: Product, frame: Frame, place: int, reads: int, rank: int) -> Group:
-        full = (1 << len(term[0])) - 1
-        held = term[0][place][1]
+        """The group of the axes of the array at ``place`` that leaves a term unchanged."""
+        full = (1 << len(term.factors)) - 1
+        held = term.factors[place][1]
         if reads > 1 or len(set(held)) < rank or full == 1:
-            # a lone array is seen through the group of the sum itself
+            # A term that is the array alone has the group of the sum itself.
             if reads == 1 and full == 1 and len(held) == frame.rank == len(set(held)):
                 return _on_axes(frame.group, held)
             return trivial(rank)
         split = self.algebra.split(term, frame, full ^ (1 << place))
-        if split is None or len(split.rest[0]) != 1 or split.frame.rank != rank:
+        if split is None or len(split.rest.factors) != 1 or split.frame.rank != rank:
             return trivial(rank)
-        return _on_axes(split.frame.group, split.rest[0][0][1])
+        return _on_axes(split.frame.group, split.rest.factors[0][1])
 
     def _factor(self, state: State, label: int, waiting: list[int]) -> None:
+        """Take common factors out of a sum until none saves anything."""
         total = state.sums[label]
-        table = _Table()
+        table = _CommonFactors()
         for term in sorted(total.terms):
             self._enter(table, term, total.frame)
         while True:
@@ -193,11 +206,11 @@ class Search:
             if chosen is None:
                 return
             key, terms = chosen
-            group = table.commons[key].splits
-            first = group[terms[0]]
-            inner = Sum(first.frame, {})
+            splits = table.commons[key].splits
+            first = splits[terms[0]]
+            inner = TermSum(first.frame, {})
             for term in terms:
-                split = group[term]
+                split = splits[term]
                 inner.add(split.rest, total.terms[term] * split.sign)
             for term in terms:
                 del total.terms[term]
@@ -213,39 +226,49 @@ class Search:
                     self._enter(table, normal, total.frame)
 
     def array(
-        self, state: State, inner: Sum, reader: int, waiting: list[int]
+        self, state: State, inner: TermSum, reader: int, waiting: list[int]
     ) -> tuple[int, tuple[int, ...], Fraction]:
-        """An array that ``reader`` may read in place of ``inner``."""
-        seen = dict(inner.frame.group)
+        """An array that ``reader`` may read in place of ``inner``; a new one is made if needed.
+
+        Args:
+            state: the state, to which a new array is added.
+            inner: the sum.
+            reader: label of the sum that will read the array.
+            waiting: list of sums to factor, to which a new array is added.
+
+        Returns:
+            Label of the array, the left index of ``inner`` on each of its axes, and the factor.
+        """
+        reader_group = dict(inner.frame.group)
         copy = 0
         while True:
             label, axes, scale = self.arrays.intern(inner, copy)
             known = state.sums.get(label)
             if known is None:
                 raw = self.arrays.sums[label]
-                state.sums[label] = Sum(raw.frame, dict(raw.terms))
+                state.sums[label] = TermSum(raw.frame, dict(raw.terms))
                 waiting.append(label)
                 return label, axes, scale
-            if self._may_read(known, axes, seen) and not _reads(state, label, reader):
+            if self._may_read(known, axes, reader_group) and not _depends_on(state, label, reader):
                 return label, axes, scale
             copy += 1
 
     def _may_read(
-        self, known: Sum, axes: tuple[int, ...], seen: dict[tuple[int, ...], int]
+        self, known: TermSum, axes: tuple[int, ...], reader_group: dict[tuple[int, ...], int]
     ) -> bool:
-        """True where what an array may vary by is nothing that its new reader sees."""
+        """True where the group of an array leaves its new reader unchanged."""
         if self.arrays.fixed:
             return True
-        # position of the array's axes in the frame of the reader
-        place = {index: n for n, index in enumerate(axes)}
+        axis_of = {index: n for n, index in enumerate(axes)}
         images = {
-            tuple(axes[perm[place[i]]] for i in range(len(axes))): sign
+            tuple(axes[perm[axis_of[i]]] for i in range(len(axes))): sign
             for perm, sign in known.frame.group
         }
-        return all(seen.get(perm) == sign for perm, sign in images.items())
+        return all(reader_group.get(perm) == sign for perm, sign in images.items())
 
-    def _enter(self, table: _Table, term: Product, frame: Frame) -> None:
-        count = len(term[0])
+    def _enter(self, table: _CommonFactors, term: Product, frame: Frame) -> None:
+        """Enter a term under each of its possible common factors, with the cheapest rest."""
+        count = len(term.factors)
         if count < 2:
             return
         for mask in range(1, (1 << count) - 1):
@@ -254,13 +277,16 @@ class Search:
                 continue
             common = table.commons.get(split.key)
             old = None if common is None else common.splits.get(term)
-            if old is None or self._rest(split) < self._rest(old):
+            if old is None or self._rest_cost(split) < self._rest_cost(old):
                 table.put(term, split)
 
-    def _rest(self, split: Split) -> int:
-        return self.ledger.extra(split.rest, split.frame, self.paid)
+    def _rest_cost(self, split: Split) -> int:
+        return self.costs.extra(split.rest, split.frame, self.computed)
 
-    def _choose(self, table: _Table, total: Sum) -> tuple[tuple[object, ...], list[Product]] | None:
+    def _choose(
+        self, table: _CommonFactors, total: TermSum
+    ) -> tuple[tuple[object, ...], list[Product]] | None:
+        """The common factor that saves most and the terms to take it out of; None if none saves."""
         best: tuple[float, tuple[object, ...], list[Product]] | None = None
         self.work += len(table.commons)
         for key, common in table.commons.items():
@@ -276,65 +302,66 @@ class Search:
                 best = (saving, key, terms)
         return None if best is None else (best[1], best[2])
 
-    def _weighed(self, group: Mapping[Product, Split], frame: Frame) -> tuple[int, list[Product]]:
-        """Flops that a common factor saves, and the terms that it is worth taking out of."""
-        outer = self.prices.addition(frame.spaces)
+    def _weighed(self, splits: Mapping[Product, Split], frame: Frame) -> tuple[int, list[Product]]:
+        """Saving if a common factor is taken out, and the terms for which that pays."""
+        outer = self.product_costs.addition(frame.spaces)
         gains = []
-        for term, split in group.items() if len(group) > 1 else ():
-            gain = outer + self.ledger.extra(term, frame, self.paid) - self._rest(split)
-            if len(split.rest[0]) > 1:
-                gain -= self.prices.addition(split.frame.spaces)
+        for term, split in splits.items() if len(splits) > 1 else ():
+            gain = outer + self.costs.extra(term, frame, self.computed) - self._rest_cost(split)
+            if len(split.rest.factors) > 1:
+                gain -= self.product_costs.addition(split.frame.spaces)
             if gain > 0:
                 gains.append((gain, term))
         if len(gains) < 2:
             return 0, []
-        split = group[gains[0][1]]
-        # n terms are n - 1 additions, within the sum and within the array
+        split = splits[gains[0][1]]
+        # n terms have n - 1 additions, in the sum and in the array
         saving = sum(g for g, _ in gains) - self._joined_cost(split, frame)
-        saving += self.prices.addition(split.frame.spaces) - outer
+        saving += self.product_costs.addition(split.frame.spaces) - outer
         return saving, [t for _, t in gains]
 
     def _joined_cost(self, split: Split, frame: Frame) -> int:
+        """Cost of the common factor times the array of the rests."""
         label = self.arrays.stand_in(split.frame)
         axes = tuple(range(split.frame.rank))
-        return self.ledger.extra(self.algebra.joined(split, label, axes), frame, self.paid)
+        return self.costs.extra(self.algebra.joined(split, label, axes), frame, self.computed)
 
     def dissolve(self, state: State, label: int) -> list[int]:
-        """Write the terms of an array into its readers; returns the sums that changed."""
+        """Replace an array by its terms in all its readers; returns the sums that changed."""
         sources = self.arrays.sources(state.sums[label])
         changed = []
         for reader, total in state.sums.items():
-            if not any(part == label for term in total.terms for part, _ in term[0]):
+            if not any(part == label for term in total.terms for part, _ in term.factors):
                 continue
             changed.append(reader)
-            fresh = Sum(total.frame, {})
+            dissolved = TermSum(total.frame, {})
             pending = list(total.terms.items())
             while pending:
                 term, coeff = pending.pop()
-                place = next((n for n, (p, _) in enumerate(term[0]) if p == label), None)
+                place = next((n for n, (p, _) in enumerate(term.factors) if p == label), None)
                 if place is None:
-                    fresh.add(term, coeff)
+                    dissolved.add(term, coeff)
                     continue
                 for source, factor in sources.items():
                     product = substituted(term, place, source)
                     normal, sign = self.algebra.normal(product, total.frame)
                     if sign:
                         pending.append((normal, coeff * factor * sign))
-            state.sums[reader] = fresh
+            state.sums[reader] = dissolved
         del state.sums[label]
         state.factored.discard(label)
         return changed
 
 
-def _reads(state: State, label: int, wanted: int) -> bool:
-    """True where an array is, or needs, the sum ``wanted``."""
+def _depends_on(state: State, label: int, other: int) -> bool:
+    """True where a sum is ``other``, or reads it directly or through other sums."""
     waiting, done = [label], {label}
     while waiting:
-        one = waiting.pop()
-        if one == wanted:
+        current = waiting.pop()
+        if current == other:
             return True
-        for term in state.sums[one].terms:
-            for part, _ in term[0]:
+        for term in state.sums[current].terms:
+            for part, _ in term.factors:
                 if part in state.sums and part not in done:
                     done.add(part)
                     waiting.append(part)
@@ -353,21 +380,21 @@ def substituted(term: Product, place: int, source: Product) -> Product:
     held = parts[place][1]
     number = dict(enumerate(held))
     extended = list(spaces)
-    for n in range(len(held), len(source[1])):
+    for n in range(len(held), len(source.spaces)):
         number[n] = len(extended)
-        extended.append(source[1][n])
-    new = tuple((t, tuple(number[i] for i in ix)) for t, ix in source[0])
-    every = tuple(sorted((*parts[:place], *parts[place + 1 :], *new)))
-    return every, tuple(extended)
+        extended.append(source.spaces[n])
+    new = tuple((label, tuple(number[i] for i in axes)) for label, axes in source.factors)
+    factors = tuple(sorted((*parts[:place], *parts[place + 1 :], *new)))
+    return Product(factors, tuple(extended))
 
 
 def prune(state: State) -> None:
-    """Drop the arrays that no target needs."""
+    """Remove the arrays that no target reads, directly or through other arrays."""
     waiting = list(state.targets)
     used = set(waiting)
     while waiting:
         for term in state.sums[waiting.pop()].terms:
-            for part, _ in term[0]:
+            for part, _ in term.factors:
                 if part in state.sums and part not in used:
                     used.add(part)
                     waiting.append(part)

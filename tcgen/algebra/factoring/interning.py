@@ -1,8 +1,8 @@
-"""Sums that became arrays of the factoring search, and their names.
+"""Labels of the sums that the factoring search stores as arrays: equal sums are one array.
 
-Two kinds. Where only the number of operations of dense loops counts, an array may hold any sum
-that its readers cannot tell from the one they mean. Where symmetry saves operations, an array
-holds the symmetric one among them, so that the contractions that read it may use it.
+There are two tables. Where the cost is that of dense loops, an array may hold any sum that gives
+its readers the same result. Where the cost counts symmetry, an array holds the symmetric one among
+these sums, so that the contractions that read it can use the symmetry.
 """
 
 from __future__ import annotations
@@ -11,23 +11,31 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from ..permutation_groups import Group
-from .sums import Algebra, Frame, Product, Sum, trivial
+from .sums import Algebra, Frame, Product, TermSum, trivial
 
-FIRST_ARRAY = 100_000  # labels of arrays that the search makes
-_STAND_IN = 90_000  # labels of arrays not yet made, one for each group
+# Ranges of labels, above those of the user's tensors and below LEFT of canonical_forms. Factors of
+# a product are sorted by label.
+FIRST_STAND_IN = 90_000  # arrays not made yet, one label for each symmetry group
+FIRST_HOLE = 95_000  # factors to be filled in, one label for each rank
+FIRST_ARRAY = 100_000  # arrays that the search has made
 
 
 @dataclass(slots=True)
-class Arrays:
-    """Names of the sums that became arrays.
+class ArrayTable:
+    """Labels of arrays for dense cost.
 
-    An array's label claims no symmetry, so that what a reader may change about one array never
-    rests on the value of another.
+    The label of an array has no symmetry. What one reader may change about an array is therefore
+    independent of the values of the others.
+
+    Attributes:
+        labels: label of each array, by its canonical terms.
+        sums: terms of each array, as first made.
+        stand_ins: label of an array not made yet, by its symmetry group.
     """
 
     algebra: Algebra
     labels: dict[object, int] = field(default_factory=dict)
-    sums: dict[int, Sum] = field(default_factory=dict)
+    sums: dict[int, TermSum] = field(default_factory=dict)
     stand_ins: dict[Group, int] = field(default_factory=dict)
 
     @property
@@ -35,12 +43,15 @@ class Arrays:
         """True where the value of an array never changes."""
         return False
 
-    def intern(self, total: Sum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
-        """Label of the array, the left index on each of its axes, and the factor.
+    def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
+        """The array that holds a sum up to a factor.
 
         Args:
             total: any sum.
-            copy: number of arrays of these terms that cannot be used.
+            copy: 0 for the first array with these terms, 1 for a second one, and so on.
+
+        Returns:
+            Label of the array, the left index of the sum on each of its axes, and the factor.
         """
         terms, order, scale = self.algebra.canonical_sum(total.frame, total.terms)
         spaces = tuple(total.frame.spaces[i] for i in order)
@@ -48,7 +59,7 @@ class Arrays:
         label = self.labels.get(key)
         if label is None:
             label = self._new(key, trivial(len(spaces)))
-            self.sums[label] = Sum(Frame(spaces, trivial(len(spaces))), dict(terms))
+            self.sums[label] = TermSum(Frame(spaces, trivial(len(spaces))), dict(terms))
         return label, order, scale
 
     def _new(self, key: object, group: Group) -> int:
@@ -58,31 +69,31 @@ class Arrays:
         return label
 
     def stand_in(self, frame: Frame) -> int:
-        """Label of an array that is not made yet, to be weighed in its place."""
+        """Label of an array that is not made yet, for the cost of products with it."""
         return self._stand_in(trivial(frame.rank))
 
     def _stand_in(self, group: Group) -> int:
         label = self.stand_ins.get(group)
         if label is None:
-            label = self.stand_ins[group] = _STAND_IN + len(self.stand_ins)
+            label = self.stand_ins[group] = FIRST_STAND_IN + len(self.stand_ins)
             self.algebra.forms.add(label, group)
         return label
 
-    def sources(self, total: Sum) -> dict[Product, Fraction]:
-        """Terms that may stand for an array in its readers."""
+    def sources(self, total: TermSum) -> dict[Product, Fraction]:
+        """Terms that may replace an array in its readers."""
         return total.terms
 
 
 @dataclass(slots=True)
-class SymmetricArrays(Arrays):
-    """Arrays with all the symmetry that their readers leave open.
+class SymmetricArrayTable(ArrayTable):
+    """Labels of arrays for packed cost, each with as much symmetry as its readers permit.
 
-    The signed permutations that a reader cannot see are applied to the sum, which costs additions
-    only; what comes out has that symmetry, and often more, which is derived from its terms. An
-    array means this value for good: ``value = sum over g in G of g(terms) / |G|``.
+    A sum is averaged over the group G of signed permutations that leave its reader unchanged:
+    ``value = sum over g in G of g(terms) / |G|``, which costs additions alone. The result has the
+    symmetry G and often more, which follows from its terms. The value of an array never changes.
     """
 
-    expanded: dict[tuple[Frame, frozenset[tuple[Product, Fraction]]], Sum] = field(
+    expanded: dict[tuple[Frame, frozenset[tuple[Product, Fraction]]], TermSum] = field(
         default_factory=dict
     )
 
@@ -91,8 +102,8 @@ class SymmetricArrays(Arrays):
         """True where the value of an array never changes."""
         return True
 
-    def intern(self, total: Sum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
-        """Label of the symmetric array, the left index on each of its axes, and the factor."""
+    def intern(self, total: TermSum, copy: int) -> tuple[int, tuple[int, ...], Fraction]:
+        """The symmetric array of a sum; see :meth:`ArrayTable.intern`."""
         whole = self._written_out(total)
         terms, order, scale, group = self.algebra.symmetric_sum(whole.frame, whole.terms)
         spaces = tuple(whole.frame.spaces[i] for i in order)
@@ -101,38 +112,39 @@ class SymmetricArrays(Arrays):
         if label is None:
             label = self._new(key, group)
             frame = Frame(spaces, group)
-            self.sums[label] = Sum(frame, {})
+            self.sums[label] = TermSum(frame, {})
             for term, coeff in terms:
                 normal, sign = self.algebra.normal(term, frame)
                 self.sums[label].add(normal, coeff * sign)
         return label, order, scale
 
     def stand_in(self, frame: Frame) -> int:
-        """Label of an array that is not made yet, with the symmetry that is certain."""
+        """Label of an array that is not made yet, with the symmetry that it certainly has."""
         return self._stand_in(frame.group)
 
-    def sources(self, total: Sum) -> dict[Product, Fraction]:
-        """Terms of an array with the images under its group written out."""
+    def sources(self, total: TermSum) -> dict[Product, Fraction]:
+        """Terms of an array, with their images under its group written out."""
         return self._written_out(total).terms
 
-    def _written_out(self, total: Sum) -> Sum:
+    def _written_out(self, total: TermSum) -> TermSum:
         memo = (total.frame, frozenset(total.terms.items()))
-        found = self.expanded.get(memo)
-        if found is None:
-            found = self.expanded[memo] = self._images(total)
-        return found
+        images = self.expanded.get(memo)
+        if images is None:
+            images = self.expanded[memo] = self._images(total)
+        return images
 
-    def _images(self, total: Sum) -> Sum:
+    def _images(self, total: TermSum) -> TermSum:
+        """The sum as the average of the images of its terms under its group."""
         frame = Frame(total.frame.spaces, trivial(total.frame.rank))
         group = total.frame.group
-        whole = Sum(frame, {})
+        whole = TermSum(frame, {})
         for (parts, spaces), coeff in total.terms.items():
             for perm, sign in group:
                 moved = tuple(
                     (label, tuple(perm[i] if i < frame.rank else i for i in held))
                     for label, held in parts
                 )
-                normal, factor = self.algebra.normal((tuple(sorted(moved)), spaces), frame)
+                normal, factor = self.algebra.normal(Product(tuple(sorted(moved)), spaces), frame)
                 if factor:
                     whole.add(normal, coeff * sign * factor / len(group))
         return whole

@@ -1,9 +1,9 @@
-"""An order of the tensors and targets of a system that their names do not decide.
+"""An order of the tensors and targets of a system that does not depend on their names.
 
-Tensors are coloured by shape and symmetry, and the colours refined by the terms that read each
-tensor (colour refinement, Weisfeiler and Leman 1968) until nothing changes. Where tensors still
-look alike, each of them is tried as the first, and the labelling with the least equations is
-taken. Two ways of writing a system therefore become the same numbered sums.
+Tensors are coloured by shape and symmetry, and the colours are refined by the terms that read each
+tensor until nothing changes (colour refinement, Weisfeiler and Leman 1968). Where several tensors
+still have one colour, each of them is tried as the first, and the order with the least equations is
+taken. A system therefore gives the same numbered sums however it is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from ..permutation_groups import Group
 from .canonical_forms import Forms
-from .sums import Algebra, Product, Sum
+from .sums import Algebra, Product, TermSum
 
 Colours: TypeAlias = tuple[int, ...]  # of each label
 TermKey: TypeAlias = tuple[Product, Fraction]
@@ -24,12 +24,12 @@ TargetKey: TypeAlias = tuple[tuple[int, ...], Group, tuple[TermKey, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is known of a label without its name.
+    """The properties of a label that do not depend on its name.
 
     Attributes:
-        shape: text that sorts kinds and is equal for tensors of equal spaces and nature.
-        group: symmetry of the tensor.
-        target: number of the sum that defines it, or -1.
+        shape: text that is equal for tensors of equal spaces and role; kinds are sorted by it.
+        group: symmetry group of the tensor.
+        target: number of the sum that defines the tensor, or -1.
     """
 
     shape: str
@@ -39,48 +39,50 @@ class Kind:
 
 @dataclass(slots=True)
 class _Refinement:
+    """Colour refinement of the labels of some sums."""
+
     kinds: Sequence[Kind]
-    targets: Sequence[Sum]
+    targets: Sequence[TermSum]
     most_tried: int
     algebras: dict[Colours, Algebra] = field(default_factory=dict)
     tried: int = 0
 
     def least(self, colours: Colours) -> Colours:
-        """A colour for each label alone, the choice among equals by the least equations."""
-        twice = [c for c in sorted(set(colours)) if colours.count(c) > 1]
-        if not twice:
+        """Distinct colours for all labels; of several choices those with the least equations."""
+        ambiguous = [c for c in sorted(set(colours)) if colours.count(c) > 1]
+        if not ambiguous:
             return colours
         best: tuple[list[TargetKey], Colours] | None = None
-        for member in (n for n, c in enumerate(colours) if c == twice[0]):
+        for member in (n for n, c in enumerate(colours) if c == ambiguous[0]):
             if best is not None and self.tried >= self.most_tried:
                 break
             self.tried += 1
             first = _ranked([(c, n != member) for n, c in enumerate(colours)])
-            found = self.least(self.refined(first))
-            whole = (sorted(self.keys(found)), found)
-            if best is None or whole[0] < best[0]:
-                best = whole
+            distinct = self.least(self.refined(first))
+            equations = sorted(self.keys(distinct))
+            if best is None or equations < best[0]:
+                best = (equations, distinct)
         assert best is not None
         return best[1]
 
     def refined(self, colours: Colours) -> Colours:
-        """The coarsest colouring in which equal colours are read by equal terms."""
+        """The coarsest refinement in which equal terms read labels of equal colours."""
         while True:
             keys = self.keys(colours)
             level = {k: n for n, k in enumerate(sorted(set(keys)))}
-            seen: list[list[tuple[int, TermKey, int]]] = [[] for _ in colours]
-            for total, whole in zip(self.targets, keys, strict=True):
+            readers: list[list[tuple[int, TermKey, int]]] = [[] for _ in colours]
+            for total, target_key in zip(self.targets, keys, strict=True):
                 for term, coeff in total.terms.items():
                     key = self.term_key(term, coeff, total, colours)
-                    labels = [label for label, _ in term[0]]
+                    labels = [label for label, _ in term.factors]
                     for label in dict.fromkeys(labels):
-                        seen[label].append((level[whole], key, labels.count(label)))
+                        readers[label].append((level[target_key], key, labels.count(label)))
             finer = _ranked(
                 [
                     (
                         colours[n],
                         level[keys[kind.target]] if kind.target >= 0 else -1,
-                        tuple(sorted(seen[n])),
+                        tuple(sorted(readers[n])),
                     )
                     for n, kind in enumerate(self.kinds)
                 ]
@@ -90,7 +92,7 @@ class _Refinement:
             colours = finer
 
     def keys(self, colours: Colours) -> list[TargetKey]:
-        """For each sum what it is when labels of one colour are the same tensor."""
+        """A key for each sum, in which labels of one colour count as the same tensor."""
         return [
             (
                 total.frame.spaces,
@@ -100,15 +102,17 @@ class _Refinement:
             for total in self.targets
         ]
 
-    def term_key(self, term: Product, coeff: Fraction, total: Sum, colours: Colours) -> TermKey:
-        """A term when labels of one colour are the same tensor."""
+    def term_key(self, term: Product, coeff: Fraction, total: TermSum, colours: Colours) -> TermKey:
+        """A key of a term, in which labels of one colour count as the same tensor."""
         algebra = self._algebra(colours)
-        parts = tuple(sorted((colours[label], held) for label, held in term[0]))
-        product, sign = algebra.normal((parts, term[1]), total.frame)
+        parts = tuple(sorted((colours[label], held) for label, held in term.factors))
+        product, sign = algebra.normal(Product(parts, term.spaces), total.frame)
         if sign:
             return product, coeff * sign
-        # it would vanish if tensors of one colour were one: of its form only the colours are sure
-        return (tuple((c, ()) for c, _ in parts), tuple(sorted(term[1]))), abs(coeff)
+        # The term would vanish if its tensors of one colour were the same, so that it has no
+        # canonical form; the key holds the colours alone.
+        colours_alone = tuple((colour, ()) for colour, _ in parts)
+        return Product(colours_alone, tuple(sorted(term.spaces))), abs(coeff)
 
     def _algebra(self, colours: Colours) -> Algebra:
         known = self.algebras.get(colours)
@@ -120,14 +124,14 @@ class _Refinement:
 
 
 def structural_order(
-    kinds: Sequence[Kind], targets: Sequence[Sum], most_tried: int
+    kinds: Sequence[Kind], targets: Sequence[TermSum], most_tried: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The labels and the targets in an order that depends on structure alone.
 
     Args:
-        kinds: of the labels 0, 1, ..
+        kinds: kind of each label 0, 1, ..
         targets: sums of products of these labels.
-        most_tried: orders compared where labels cannot be told apart; the first ones count.
+        most_tried: orders to compare where labels cannot be told apart; further ones are ignored.
 
     Returns:
         The old label at each new one, the old target at each new one.
@@ -142,6 +146,7 @@ def structural_order(
     )
 
 
-def _ranked(things: Sequence[Any]) -> Colours:
-    level = {thing: n for n, thing in enumerate(sorted(set(things)))}
-    return tuple(level[thing] for thing in things)
+def _ranked(keys: Sequence[Any]) -> Colours:
+    """The rank of each key among the distinct keys."""
+    level = {key: n for n, key in enumerate(sorted(set(keys)))}
+    return tuple(level[key] for key in keys)

@@ -1,4 +1,4 @@
-"""Systems as the numbered sums of the factoring search."""
+"""From the equations of a system to the numbered sums of the factoring search."""
 
 from __future__ import annotations
 
@@ -17,17 +17,23 @@ from ..equations.proven_symmetry import output_symmetry
 from ..permutation_groups import Group
 from .canonical_forms import Forms
 from .label_order import Kind, structural_order
-from .sums import Algebra, Frame, Product, Sum, trivial
+from .sums import Algebra, Frame, Product, TermSum, trivial
 
 
 @dataclass(slots=True)
 class Lifted:
-    """A system as sums, and what is needed to come back.
+    """A system as numbered sums, with all that :mod:`write_back` needs.
 
     Attributes:
-        targets: sum of each equation, by label.
-        opaque: terms of each equation that do not take part.
-        notes: the limits that keep terms or symmetries out, in words.
+        system: the equations.
+        algebra: operations on products of the labels.
+        spaces: space of each space number.
+        atoms: a factor for each label; references to the same tensor have one label.
+        axes: indices of that factor on the axes of the label.
+        targets: sum of each equation, by the label of its left side (-1, -2, ..).
+        equations: the equation of each target.
+        opaque: terms of each equation that do not take part in the search.
+        notes: a text for each limit that keeps terms or symmetries out of the search.
     """
 
     system: System
@@ -35,13 +41,13 @@ class Lifted:
     spaces: list[Space] = field(default_factory=list)
     atoms: dict[int, Factor] = field(default_factory=dict)
     axes: dict[int, tuple[Index, ...]] = field(default_factory=dict)
-    targets: dict[int, Sum] = field(default_factory=dict)
+    targets: dict[int, TermSum] = field(default_factory=dict)
     equations: dict[int, Equation] = field(default_factory=dict)
     opaque: dict[int, tuple[Term, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def space(self, space: Space) -> int:
-        """Number of a space."""
+        """The number of a space; a new space gets the next number."""
         if space not in self.spaces:
             self.spaces.append(space)
         return self.spaces.index(space)
@@ -51,20 +57,20 @@ def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) ->
     """The equations as sums, each left side with its symmetry.
 
     Args:
-        system: expanded equations.
-        complex_values: whether hermitian symmetries must be left alone.
-        thresholds: of the symmetry and the terms that take part.
+        system: equations whose intermediates are inlined.
+        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        thresholds: limits of the symmetries and terms that take part.
     """
     lifted = Lifted(system, Algebra(Forms()))
     plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
-    found: dict[str, tuple[Factor, Group]] = {}
+    atoms: dict[str, tuple[Factor, Group]] = {}
     for equation in plain:
         for term in equation.terms:
             for factor in term.factors:
                 atom = atom_of(factor, complex_values)
-                found.setdefault(atom.label, (factor, atom.group))
-    labels = {name: n for n, name in enumerate(sorted(found))}
-    for name, (factor, group) in found.items():
+                atoms.setdefault(atom.label, (factor, atom.group))
+    labels = {name: n for n, name in enumerate(sorted(atoms))}
+    for name, (factor, group) in atoms.items():
         lifted.algebra.forms.add(labels[name], group)
         lifted.atoms[labels[name]] = factor
         lifted.axes[labels[name]] = atom_of(factor, complex_values).indices
@@ -76,42 +82,42 @@ def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) ->
 
 
 def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
-    """The same with labels, targets and terms in an order that no name decides."""
+    """The same with labels, targets and terms in an order that does not depend on names."""
     old_targets = tuple(lifted.targets)
     number = {lifted.equations[t].lhs.tensor.name: n for n, t in enumerate(old_targets)}
     kinds = []
     for label, factor in sorted(lifted.atoms.items()):
-        name, nature = "", _masked(factor)
+        name, role = "", _without_names(factor)
         if isinstance(factor, Ref):
-            name, nature = factor.tensor.name, f"tensor {factor.tensor.volatile}"
+            name, role = factor.tensor.name, f"tensor {factor.tensor.volatile}"
         spaces = tuple(lifted.space(i.space) for i in lifted.axes[label])
         group = lifted.algebra.forms.groups[label]
-        kinds.append(Kind(f"{nature} {spaces}", group, number.get(name, -1)))
+        kinds.append(Kind(f"{role} {spaces}", group, number.get(name, -1)))
     labels, targets = structural_order(
         kinds, [lifted.targets[t] for t in old_targets], label_orders
     )
-    found = Lifted(lifted.system, Algebra(Forms()), lifted.spaces, notes=lifted.notes)
+    ordered = Lifted(lifted.system, Algebra(Forms()), lifted.spaces, notes=lifted.notes)
     new_label = {old: new for new, old in enumerate(labels)}
     for old, new in new_label.items():
         group = kinds[old].group
-        found.algebra.forms.add(new, group)
-        found.atoms[new] = lifted.atoms[old]
-        found.axes[new] = lifted.axes[old]
+        ordered.algebra.forms.add(new, group)
+        ordered.atoms[new] = lifted.atoms[old]
+        ordered.axes[new] = lifted.axes[old]
     for place, n in enumerate(targets):
         old, new = old_targets[n], -1 - place
         total = lifted.targets[old]
         terms: dict[Product, Fraction] = {}
         for (parts, spaces), coeff in total.terms.items():
-            renamed = tuple(sorted((new_label[t], held) for t, held in parts))
-            normal, sign = found.algebra.normal((renamed, spaces), total.frame)
+            renamed = tuple(sorted((new_label[label], held) for label, held in parts))
+            normal, sign = ordered.algebra.normal(Product(renamed, spaces), total.frame)
             terms[normal] = coeff * sign
-        found.targets[new] = Sum(total.frame, dict(sorted(terms.items())))
-        found.equations[new] = lifted.equations[old]
-        found.opaque[new] = lifted.opaque[old]
-    return found
+        ordered.targets[new] = TermSum(total.frame, dict(sorted(terms.items())))
+        ordered.equations[new] = lifted.equations[old]
+        ordered.opaque[new] = lifted.opaque[old]
+    return ordered
 
 
-def _masked(factor: Factor) -> str:
+def _without_names(factor: Factor) -> str:
     """An element-wise factor as text without the names of tensors and indices."""
     return re.sub(r"[A-Za-z_]\w*", "x", str(factor))
 
@@ -124,6 +130,7 @@ def _lift_equation(
     complex_values: bool,
     thresholds: AlgebraThresholds,
 ) -> None:
+    """Add an equation as the target ``label``."""
     lhs = equation.lhs
     rank = len(lhs.indices)
     group: Group = trivial(rank)
@@ -132,10 +139,10 @@ def _lift_equation(
     if len(full) <= thresholds.target_permutations:
         group = full
     else:
-        text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
-        lifted.notes.append(f"{text}, more than {thresholds.target_permutations}, is not used")
+        text = f"{lhs.tensor.name}: its symmetry has {len(full)} permutations"
+        lifted.notes.append(f"{text}, more than {thresholds.target_permutations}: not used")
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
-    total = Sum(frame, {})
+    total = TermSum(frame, {})
     opaque: list[Term] = []
     signs = dict(group)
     for term in equation.terms:
@@ -145,7 +152,7 @@ def _lift_equation(
             continue
         weight = Fraction(1, len(group))
         if term.perms and all(signs.get(p.images) == p.sign for p in term.perms):
-            # the group makes all images of any one of them
+            # the group makes all images from any one of them
             weight *= len(term.perms)
             term = replace(term, perms=term.perms[:1])
         for image in without_perms(term, lhs):
@@ -169,6 +176,7 @@ def _numbered(
     labels: Mapping[str, int],
     complex_values: bool,
 ) -> Product:
+    """A term without permutations over numbered indices, the left ones first."""
     number: dict[Index, int] = {i: n for n, i in enumerate(left)}
     spaces = [lifted.space(i.space) for i in left]
     parts = []
@@ -179,4 +187,4 @@ def _numbered(
                 number[i] = len(number)
                 spaces.append(lifted.space(i.space))
         parts.append((labels[atom.label], tuple(number[i] for i in atom.indices)))
-    return tuple(sorted(parts)), tuple(spaces)
+    return Product(tuple(sorted(parts)), tuple(spaces))

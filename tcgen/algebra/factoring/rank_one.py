@@ -1,11 +1,11 @@
-"""Sums of products as few products of sums: rank-one decompositions over the rationals.
+"""Decompositions of a family of matrices into few matrices of rank one, over the rationals.
 
-Reads matrices of fractions and knows nothing of tensors. A family of p x q matrices ``C[r]`` (one
-for each right factor r, rows for the images of the left side, columns for the left factors) is
-written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least n is the tensor rank,
-at least the dimension d of the span of the matrices; d is reached exactly where the span has a
-basis of matrices of rank one (Kruskal, Linear Algebra Appl. 18 (1977) 95; for two matrices these
-are the roots of the pencil).
+This module works on matrices of fractions and knows nothing of tensors. A family of p x q matrices
+``C[r]`` (one for each right operand r; a row for each order of the left side, a column for each
+left operand) is written as ``C[r] = sum_n w[n][r] * outer(u[n], l[n])`` with few n. The least
+number of n is the tensor rank. It is at least the dimension d of the span of the matrices, and
+equals d exactly where the span has a basis of matrices of rank one (Kruskal, Linear Algebra Appl.
+18 (1977) 95). For two matrices, the roots of the pencil give these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def terms(self) -> int:
-        """How many elements of both vectors are not zero."""
+        """Number of elements of both vectors that are not zero."""
         return sum(map(bool, self.row)) + sum(map(bool, self.column))
 
 
@@ -50,24 +50,25 @@ def decomposed(
             default all.
 
     Example:
-        2 TJ - TK - XJ directly and -XK with the left side exchanged are two products:
+        ``2 TJ - TK - XJ`` added directly and ``-XK`` added with the left side exchanged are two
+        products:
 
-        >>> one = tuple(map(Fraction, (2, -1, 0, 0)))   # J: rows direct, exchanged; columns T, X
+        >>> one = tuple(map(Fraction, (2, -1, 0, 0)))   # J; rows: direct, exchanged; columns: T, X
         >>> two = tuple(map(Fraction, (-1, 0, 0, -1)))  # K
         >>> pairs, _ = decomposed((one, two), 2)
         >>> len(pairs)
         2
     """
     basis = reduced(matrices)
-    found = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
+    candidates = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
     chosen: list[Pair] = []
     span: list[Vector] = []
-    for pair in sorted(found, key=lambda p: (p.terms, _size(p.flat), p.flat)):
+    for pair in sorted(candidates, key=lambda p: (p.terms, _size(p.flat), p.flat)):
         grown = reduced((*span, pair.flat))
         if len(grown) > len(span):
             chosen.append(pair)
             span = grown
-    # what no pair in the span reaches is covered element by element
+    # Single elements cover the remainder that no matrix of rank one in the span reaches.
     columns = len(matrices[0]) // rows
     for vector in basis:
         rest = remainder(vector, span)
@@ -97,7 +98,7 @@ def reduced(vectors: Iterable[Vector]) -> list[Vector]:
 
 
 def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
-    """What is left of a vector after a basis in reduced row echelon form."""
+    """The remainder of a vector modulo a basis in reduced row echelon form."""
     for row in basis:
         lead = next(n for n, x in enumerate(row) if x)
         if vector[lead]:
@@ -107,14 +108,14 @@ def remainder(vector: Vector, basis: Sequence[Vector]) -> Vector:
 
 
 def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
-    """Coefficients of a vector in independent vectors whose span holds it."""
+    """Coefficients of a vector in independent vectors whose span contains it."""
     count = len(basis)
     rows = [(*tuple(b[n] for b in basis), vector[n]) for n in range(len(vector))]
     solved = reduced(rows)
     result = [Fraction(0)] * count
     for row in solved:
         lead = next(n for n, x in enumerate(row) if x)
-        assert lead < count, "the vector lies outside the span"
+        assert lead < count, "the vector is not in the span"
         result[lead] = row[count]
     return tuple(result)
 
@@ -122,32 +123,34 @@ def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
 def _rank_one_elements(
     basis: tuple[Vector, ...], members: tuple[Vector, ...], rows: int, most_pairs: int | None
 ) -> list[Pair]:
-    """Matrices of rank one in a span: members, roots of pencils, and those of a known column."""
-    found: dict[Pair, None] = {}
+    """Matrices of rank one in a span: members, pencil roots, and those with a known column."""
+    pairs: dict[Pair, None] = {}
     pool = tuple(dict.fromkeys((*basis, *members)))
     for vector in pool:
         pair = _as_pair(vector, rows)
         if pair is not None:
-            found[pair] = None
+            pairs[pair] = None
     for one, two in list(combinations(pool, 2))[:most_pairs]:
         for root in _pencil_roots(one, two, rows):
             combined = tuple(x - root * y for x, y in zip(one, two, strict=True))
             pair = _as_pair(combined, rows)
             if pair is not None:
-                found[pair] = None
+                pairs[pair] = None
     columns = len(pool[0]) // rows
-    lines = [_unit(n, columns) for n in range(columns)]
-    lines += [_normal(v[n * columns : (n + 1) * columns]) for v in pool for n in range(rows)]
-    lines += [p.column for p in found]
-    for line in dict.fromkeys(x for x in lines if any(x)):
-        for row in _rows_with(line, basis, rows):
-            found[Pair(row, line)] = None
-    return list(found)
+    known_columns = [_unit(n, columns) for n in range(columns)]
+    known_columns += [
+        _normal(v[n * columns : (n + 1) * columns]) for v in pool for n in range(rows)
+    ]
+    known_columns += [pair.column for pair in pairs]
+    for column in dict.fromkeys(x for x in known_columns if any(x)):
+        for row in _rows_with(column, basis, rows):
+            pairs[Pair(row, column)] = None
+    return list(pairs)
 
 
 def _rows_with(column: Vector, basis: tuple[Vector, ...], rows: int) -> list[Vector]:
-    """A basis of the rows u for which ``outer(u, column)`` lies in the span."""
-    # u is right where every vector orthogonal to the span is orthogonal to outer(u, column)
+    """A basis of the rows u for which ``outer(u, column)`` is in the span."""
+    # For these u, each vector orthogonal to the span is orthogonal to outer(u, column).
     width = len(column)
     conditions = [
         tuple(
@@ -187,8 +190,8 @@ def _pencil_roots(one: Vector, two: Vector, rows: int) -> list[Fraction]:
             constant = one[a] * one[d] - one[b] * one[c]
             if not (square or linear or constant):
                 continue
-            here = _quadratic_roots(square, linear, constant)
-            roots = here if roots is None else [x for x in roots if x in here]
+            minor_roots = _quadratic_roots(square, linear, constant)
+            roots = minor_roots if roots is None else [x for x in roots if x in minor_roots]
             if not roots:
                 return []
     return roots or []
@@ -198,33 +201,33 @@ def _quadratic_roots(square: Fraction, linear: Fraction, constant: Fraction) -> 
     """Rational roots of ``square*x**2 + linear*x + constant``."""
     if not square:
         return [-constant / linear] if linear else []
-    under = linear * linear - 4 * square * constant
-    if under < 0:
+    discriminant = linear * linear - 4 * square * constant
+    if discriminant < 0:
         return []
-    top, bottom = isqrt(under.numerator), isqrt(under.denominator)
-    if top * top != under.numerator or bottom * bottom != under.denominator:
-        return []
+    top, bottom = isqrt(discriminant.numerator), isqrt(discriminant.denominator)
     root = Fraction(top, bottom)
+    if root * root != discriminant:
+        return []
     return sorted({(-linear - root) / (2 * square), (-linear + root) / (2 * square)})
 
 
 def _as_pair(vector: Vector, rows: int) -> Pair | None:
-    """The matrix as one product; None where its rank is not one."""
+    """The matrix as an outer product; None where its rank is not one."""
     columns = len(vector) // rows
-    lines = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
-    first = next((line for line in lines if any(line)), None)
+    matrix = [vector[n * columns : (n + 1) * columns] for n in range(rows)]
+    first = next((matrix_row for matrix_row in matrix if any(matrix_row)), None)
     if first is None:
         return None
     column = _normal(first)
     lead = next(n for n, x in enumerate(column) if x)
-    row = tuple(line[lead] / column[lead] for line in lines)
+    row = tuple(matrix_row[lead] / column[lead] for matrix_row in matrix)
     pair = Pair(_normal(row), column)
     flat = tuple(x * y for x in row for y in column)
     return pair if flat == vector else None
 
 
 def _normal(vector: Vector) -> Vector:
-    """The vector times a number: whole, without common divisor, the first element positive."""
+    """A multiple of the vector: integers without common divisor, the first nonzero one positive."""
     if not any(vector):
         return vector
     scale = lcm(*(x.denominator for x in vector))
@@ -236,9 +239,10 @@ def _normal(vector: Vector) -> Vector:
 
 
 def _unit(place: int, width: int) -> Vector:
+    """A unit vector."""
     return tuple(Fraction(n == place) for n in range(width))
 
 
 def _size(vector: Vector) -> int:
-    """Sum of the sizes of the numbers: smaller ones are easier to read."""
+    """Sum of all numerators and denominators: of two decompositions the simpler one is taken."""
     return sum(abs(x.numerator) + x.denominator for x in vector if x)

@@ -1,9 +1,9 @@
-"""Sums of products as the factoring search holds them: numbered indices, canonical terms.
+"""Sums of canonical products over numbered indices, the data of the factoring search.
 
-The left side of a sum has a signed group: its reader sees the sum only through that group (an
-antisymmetriser applied later, or an antisymmetric cofactor), so that a term may be replaced by
-any of its signed images. Canonical terms choose one image, which makes the search independent of
-how the diagrams were written.
+The left side of a sum has a signed group: its readers give the same result for each image of the
+sum under this group (because they antisymmetrise it later, or multiply it by an antisymmetric
+factor). Each term may therefore be replaced by a signed image; the canonical term is one of them,
+so that the search does not depend on how the equations are written.
 """
 
 from __future__ import annotations
@@ -11,21 +11,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple
 
 from ..permutation_groups import Group
 from .canonical_forms import Form, Forms, Part, Parts
 
-Product: TypeAlias = tuple[Parts, tuple[int, ...]]  # factors, space of each index
+
+class Product(NamedTuple):
+    """A product over numbered indices, those of the left side first.
+
+    Attributes:
+        factors: label and indices of each factor, sorted.
+        spaces: number of the space of each index.
+    """
+
+    factors: Parts
+    spaces: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """Left side of a sum: the space of each of its indices and the group of its readers."""
+    """Left side of a sum: the space of each left index, and the group of the left side."""
 
     spaces: tuple[int, ...]
     group: Group
-    code: int = field(init=False, compare=False, repr=False)  # hash, as groups are long
+    code: int = field(init=False, compare=False, repr=False)  # hash; groups are long
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "code", hash((self.spaces, self.group)))
@@ -40,14 +50,14 @@ class Frame:
 
 
 @dataclass(slots=True)
-class Sum:
-    """Terms with coefficients under a frame."""
+class TermSum:
+    """Canonical terms with coefficients, under one left side."""
 
     frame: Frame
     terms: dict[Product, Fraction]
 
     def add(self, product: Product, coeff: Fraction) -> None:
-        """Add a canonical term, merging like ones."""
+        """Add a canonical term; a term with coefficient 0 is removed."""
         total = self.terms.get(product, Fraction(0)) + coeff
         if total:
             self.terms[product] = total
@@ -57,17 +67,19 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A term as ``common * rest``: what the rest is once the common part is canonical.
+    """A term as ``sign * common * rest``, with a canonical common part.
+
+    The new term is the common part times an array that holds the rest.
 
     Attributes:
-        key: equal for terms of one sum that share the common part.
-        sign: the term is ``sign * common * rest``.
-        common: the common factors over the indices of the new term.
+        key: equal for terms of one sum with the same common part.
+        sign: sign of the split.
+        common: the common factors, over the indices of the new term.
         place: index of the new term at each left index of the rest.
         outer: index of the new term at each left index of the sum.
-        spaces: of the indices of the new term.
+        spaces: spaces of the indices of the new term.
         frame: left side of the rest.
-        rest: canonical in that frame.
+        rest: the other factors, canonical in that frame.
     """
 
     key: tuple[object, ...]
@@ -87,23 +99,30 @@ def trivial(rank: int) -> Group:
 
 @dataclass(slots=True)
 class Algebra:
-    """Operations on products, remembered."""
+    """Operations on products; each result is computed once.
+
+    Attributes:
+        forms: canonical forms of products.
+        splits: results of :meth:`split`.
+        normals: results of :meth:`normal`.
+        free_forms: results of :meth:`free_form`.
+    """
 
     forms: Forms
     splits: dict[tuple[Product, Frame, int], Split | None] = field(default_factory=dict)
     normals: dict[tuple[Product, Frame], tuple[Product, int]] = field(default_factory=dict)
-    whole: dict[tuple[Product, int], Form] = field(default_factory=dict)
+    free_forms: dict[tuple[Product, int], Form] = field(default_factory=dict)
 
     def normal(self, product: Product, frame: Frame) -> tuple[Product, int]:
-        """The canonical image of a product whose first indices are the left ones; sign 0: zero."""
+        """Canonical image of a product whose first indices are the left ones, and its sign or 0."""
         memo = (product, frame)
-        found = self.normals.get(memo)
-        if found is None:
-            found = self._normal(product, frame)
-            self.normals[memo] = found
-        return found
+        result = self.normals.get(memo)
+        if result is None:
+            result = self.normals[memo] = self._normal(product, frame)
+        return result
 
     def _normal(self, product: Product, frame: Frame) -> tuple[Product, int]:
+        """The least labelling of the product and its left side, left indices first."""
         parts, spaces = product
         rank = frame.rank
         kinds = tuple(2 * s + (n < rank) for n, s in enumerate(spaces))
@@ -115,36 +134,36 @@ class Algebra:
         number = {label: n for n, label in enumerate(outer)}
         for label in range(len(form.order)):
             number.setdefault(label, len(number))
-        renamed = tuple(sorted((t, tuple(number[i] for i in held)) for t, held in body))
+        renamed = tuple(sorted((part, tuple(number[i] for i in held)) for part, held in body))
         new_spaces = [0] * len(number)
         for label, index in enumerate(form.order):
             new_spaces[number[label]] = spaces[index]
-        return (renamed, tuple(new_spaces)), form.sign
+        return Product(renamed, tuple(new_spaces)), form.sign
 
     def invariance(self, product: Product, frame: Frame) -> Group:
-        """The part of a frame's group under which a product itself is unchanged."""
+        """The members of a frame's group under which the product itself is unchanged."""
         form = self.free_form(product, frame.rank)
         own: dict[tuple[int, ...], int] = {}
         for order, sign in form.ties():
             perm = list(range(frame.rank))
-            for one, other in zip(form.order, order, strict=True):
-                if one < frame.rank:
-                    perm[one] = other
+            for index, image in zip(form.order, order, strict=True):
+                if index < frame.rank:
+                    perm[index] = image
             own[tuple(perm)] = sign * form.sign
         return tuple((perm, sign) for perm, sign in frame.group if own.get(perm) == sign)
 
     def free_form(self, product: Product, rank: int) -> Form:
-        """Form of a product whose left indices may be exchanged freely."""
+        """Canonical form of a product whose left indices may stand in any order."""
         memo = (product, rank)
-        found = self.whole.get(memo)
-        if found is None:
+        form = self.free_forms.get(memo)
+        if form is None:
             parts, spaces = product
             kinds = tuple(2 * s + (n < rank) for n, s in enumerate(spaces))
-            found = self.whole[memo] = self.forms.form(parts, kinds)
-        return found
+            form = self.free_forms[memo] = self.forms.form(parts, kinds)
+        return form
 
     def split(self, product: Product, frame: Frame, mask: int) -> Split | None:
-        """A term split into the factors of ``mask`` and the rest; None if that has no meaning."""
+        """A term split into the factors of ``mask`` and the rest; None if one of them is zero."""
         memo = (product, frame, mask)
         if memo not in self.splits:
             self.splits[memo] = self._split(product, frame, mask)
@@ -152,32 +171,33 @@ class Algebra:
 
     def _split(self, product: Product, frame: Frame, mask: int) -> Split | None:
         parts, spaces = product
-        rest = [p for n, p in enumerate(parts) if not mask >> n & 1]
-        in_rest = {i for _, held in rest for i in held}
+        rest = [part for n, part in enumerate(parts) if not mask >> n & 1]
+        in_rest = {i for _, indices in rest for i in indices}
         form = self._cofactor(product, frame, mask)
         held, group = _unseen(form, in_rest)
         if group is None:
             return None
-        position = {i: n for n, i in enumerate(held)}
         inner = Frame(tuple(spaces[i] for i in held), group)
-        number = dict(position)
+        number = {i: n for n, i in enumerate(held)}
         inner_spaces = list(inner.spaces)
         for _, indices in rest:
             for i in indices:
                 if i not in number:
                     number[i] = len(number)
                     inner_spaces.append(spaces[i])
-        renamed = tuple(sorted((t, tuple(number[i] for i in ix)) for t, ix in rest))
-        normal, sign = self.normal((renamed, tuple(inner_spaces)), inner)
+        renamed = tuple(
+            sorted((label, tuple(number[i] for i in indices)) for label, indices in rest)
+        )
+        normal, sign = self.normal(Product(renamed, tuple(inner_spaces)), inner)
         if sign == 0:
             return None
         *body, (_, outer) = form.parts
-        label_of = {i: n for n, i in enumerate(form.order)}
+        new_index = {i: n for n, i in enumerate(form.order)}
         return Split(
             form.key,
             form.sign * sign,
             tuple(body),
-            tuple(label_of[i] for i in held),
+            tuple(new_index[i] for i in held),
             outer,
             tuple(spaces[i] for i in form.order),
             inner,
@@ -185,7 +205,7 @@ class Algebra:
         )
 
     def _cofactor(self, product: Product, frame: Frame, mask: int) -> Form:
-        """Form of the factors of ``mask`` and the left side, indices coloured by who holds them."""
+        """Form of the factors of ``mask`` and the left side, indices coloured by their holders."""
         parts, spaces = product
         common = [p for n, p in enumerate(parts) if mask >> n & 1]
         rank = frame.rank
@@ -199,42 +219,44 @@ class Algebra:
         return self.forms.form((*common, left), kinds)
 
     def unseen(self, product: Product, frame: Frame, mask: int) -> tuple[tuple[int, ...], Group]:
-        """What the factors of ``mask`` and the left side cannot tell about the other factors.
+        """The symmetry that the factors of ``mask`` and the left side leave to the other factors.
 
         Returns:
-            The indices that the others share with them, and the signed permutations of these
-            indices after which the term is the same; the identity alone where the term is zero.
+            The indices that the other factors have in common with them, and the signed permutations
+            of these indices that leave the term unchanged; the identity alone for a term of zero.
         """
-        in_rest = {i for n, (_, ix) in enumerate(product[0]) if not mask >> n & 1 for i in ix}
+        in_rest = {
+            i for n, (_, held) in enumerate(product.factors) if not mask >> n & 1 for i in held
+        }
         held, group = _unseen(self._cofactor(product, frame, mask), in_rest)
         return held, trivial(len(held)) if group is None else group
 
     def joined(self, split: Split, label: int, axes: tuple[int, ...]) -> Product:
-        """The common factors times an array, left indices first.
+        """The common factors times an array, the left indices first.
 
         Args:
-            split: any split of the group.
-            label: of the array.
-            axes: left index of the rest that stands on each axis of the array.
+            split: a split of any term with these common factors.
+            label: label of the array.
+            axes: left index of the rest on each axis of the array.
         """
-        number = {label_: n for n, label_ in enumerate(split.outer)}
+        number = {index: n for n, index in enumerate(split.outer)}
         for n in range(len(split.spaces)):
             number.setdefault(n, len(number))
         array: Part = (label, tuple(number[split.place[a]] for a in axes))
-        parts = [(t, tuple(number[i] for i in held)) for t, held in split.common]
+        parts = [(part, tuple(number[i] for i in held)) for part, held in split.common]
         spaces = [0] * len(number)
         for n, space in enumerate(split.spaces):
             spaces[number[n]] = space
-        return tuple(sorted((*parts, array))), tuple(spaces)
+        return Product(tuple(sorted((*parts, array))), tuple(spaces))
 
     def canonical_sum(
         self, frame: Frame, terms: Mapping[Product, Fraction]
     ) -> tuple[tuple[tuple[Product, Fraction], ...], tuple[int, ...], Fraction]:
-        """A sum up to order of its left indices and a number.
+        """The canonical form of a sum, up to the order of its left indices and a factor.
 
         Returns:
-            The canonical terms, the old left index at each new one, and the factor that the sum
-            is of them.
+            The canonical terms, the old left index at each new one, and the factor: the sum is this
+            factor times its canonical form.
         """
         best, ties = self._least(frame, terms)
         return best, *ties[0]
@@ -254,7 +276,7 @@ class Algebra:
     def _least(
         self, frame: Frame, terms: Mapping[Product, Fraction]
     ) -> tuple[tuple[tuple[Product, Fraction], ...], list[tuple[tuple[int, ...], Fraction]]]:
-        """The least way to write a sum, and every order and factor that lead to it."""
+        """The least form of a sum, and every order and factor that give it."""
         rank = frame.rank
         plain = {t: self.free_form(t, rank) for t in terms}
         ranked = {t: (repr(f.key), abs(terms[t])) for t, f in plain.items()}
@@ -286,8 +308,10 @@ class Algebra:
         new_frame = Frame(tuple(frame.spaces[i] for i in order), trivial(frame.rank))
         total: dict[Product, Fraction] = {}
         for (parts, spaces), coeff in terms.items():
-            renamed = tuple(sorted((t, tuple(place.get(i, i) for i in held)) for t, held in parts))
-            product = (renamed, (*new_frame.spaces, *spaces[frame.rank :]))
+            renamed = tuple(
+                sorted((part, tuple(place.get(i, i) for i in held)) for part, held in parts)
+            )
+            product = Product(renamed, (*new_frame.spaces, *spaces[frame.rank :]))
             normal, sign = self.normal(product, new_frame)
             if sign:
                 total[normal] = total.get(normal, Fraction(0)) + sign * coeff
@@ -295,7 +319,7 @@ class Algebra:
 
 
 def _unseen(form: Form, in_rest: set[int]) -> tuple[tuple[int, ...], Group | None]:
-    """Indices of the rest that a form holds and their signed exchanges; None where signs clash."""
+    """Indices of the rest in a form and their signed permutations; None if it is zero."""
     held = tuple(i for i in form.order if i in in_rest)
     position = {i: n for n, i in enumerate(held)}
     group: dict[tuple[int, ...], int] = {}

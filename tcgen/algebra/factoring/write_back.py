@@ -1,4 +1,4 @@
-"""Factored sums as equations again: one named intermediate for each array of the search."""
+"""From factored sums back to equations, with one named intermediate for each array."""
 
 from __future__ import annotations
 
@@ -17,29 +17,40 @@ from ..equations.proven_symmetry import generators
 from ..permutation_groups import Group
 from .greedy import State
 from .lift import Lifted
-from .sums import Product, Sum
+from .sums import Product, TermSum
 from .symmetriser import stages_of
 
 
 @dataclass(slots=True)
 class _Writer:
-    """Equations written so far, in an order in which every array is defined before it is read."""
+    """The equations written so far; each array is defined before it is read.
+
+    Attributes:
+        lifted: the system as it was.
+        state: its sums, factored.
+        taken: names in use.
+        names: names of indices for each space number.
+        symmetric: True if arrays have the symmetry of their frames.
+        tensors: the tensor of each array written so far.
+        scales: each array holds its sum times this factor.
+        equations: the equations in order of definition.
+    """
 
     lifted: Lifted
     state: State
     taken: set[str]
-    names: dict[int, tuple[str, ...]]  # index names of each space
-    symmetric: bool  # arrays have the symmetry of their frames
+    names: dict[int, tuple[str, ...]]
+    symmetric: bool
     tensors: dict[int, Tensor] = field(default_factory=dict)
-    scales: dict[int, Fraction] = field(default_factory=dict)  # an array holds its sum times this
+    scales: dict[int, Fraction] = field(default_factory=dict)
     equations: list[Equation] = field(default_factory=list)
 
     def array(self, label: int) -> None:
-        """Write the equation of an array after those that it reads."""
+        """Write the equation of an array, after those of the arrays that it reads."""
         if label in self.tensors:
             return
         total = self.state.sums[label]
-        self.needed_by(total)
+        self.read_by(total)
         spaces = tuple(self.lifted.spaces[s] for s in total.frame.spaces)
         tensor = Tensor(new_name("w", self.taken), spaces, Role.TEMP)
         if self.symmetric:
@@ -55,39 +66,41 @@ class _Writer:
             terms = self.images(lhs, total, terms)
         self.tensors[label] = self.write(lhs, terms)
 
-    def images(self, lhs: Ref, total: Sum, terms: tuple[Term, ...]) -> tuple[Term, ...]:
+    def images(self, lhs: Ref, total: TermSum, terms: tuple[Term, ...]) -> tuple[Term, ...]:
         """Terms that add up to the sum of all images of ``terms`` under the group of a sum.
 
-        A term that is its own image is counted once for each image. The others are added up in an
-        intermediate, whose images are added in stages.
+        A term that equals its images gets their number as a factor. The other terms are added in
+        an intermediate, whose images are then added in stages.
         """
         group = total.frame.group
-        own = [self.lifted.algebra.invariance(p, total.frame) for p in sorted(total.terms)]
-        ready = tuple(
+        own_groups = [self.lifted.algebra.invariance(p, total.frame) for p in sorted(total.terms)]
+        invariant = tuple(
             replace(t, coeff=t.coeff * len(group))
-            for g, t in zip(own, terms, strict=True)
-            if len(g) == len(group)
+            for own, t in zip(own_groups, terms, strict=True)
+            if len(own) == len(group)
         )
-        rest = [(g, t) for g, t in zip(own, terms, strict=True) if len(g) < len(group)]
-        if not rest:
-            return ready
-        shared = tuple(g for g in group if all(g in has for has, _ in rest))
-        first = tuple(replace(t, coeff=t.coeff * len(shared)) for _, t in rest)
-        return (*self.staged(lhs, first, stages_of(group, shared)), *ready)
+        others = [
+            (own, t) for own, t in zip(own_groups, terms, strict=True) if len(own) < len(group)
+        ]
+        if not others:
+            return invariant
+        common = tuple(g for g in group if all(g in own for own, _ in others))
+        first = tuple(replace(t, coeff=t.coeff * len(common)) for _, t in others)
+        return (*self.staged(lhs, first, stages_of(group, common)), *invariant)
 
-    def needed_by(self, total: Sum) -> None:
+    def read_by(self, total: TermSum) -> None:
         """Write the arrays that a sum reads."""
         for term in sorted(total.terms):
-            for part, _ in term[0]:
+            for part, _ in term.factors:
                 if part in self.state.sums:
                     self.array(part)
 
-    def left(self, total: Sum) -> tuple[Index, ...]:
-        """Left indices with the letters that the user has for their spaces."""
+    def left(self, total: TermSum) -> tuple[Index, ...]:
+        """Left indices of a sum, named like the user's indices of the same spaces."""
         return tuple(self.fresh(total.frame.spaces, ()))
 
     def fresh(self, spaces: tuple[int, ...], held: tuple[Index, ...]) -> Iterator[Index]:
-        """``held`` and then one new index for each further space."""
+        """The indices ``held``, and then a new index for each further space."""
         taken = {i.name for i in held}
         yield from held
         for number in spaces[len(held) :]:
@@ -99,7 +112,7 @@ class _Writer:
             yield index
 
     def write(self, lhs: Ref, terms: tuple[Term, ...]) -> Tensor:
-        """Append an equation, the volatility of an intermediate derived."""
+        """Append an equation; returns its tensor. The volatility of an intermediate is derived."""
         tensor = lhs.tensor
         if tensor.role is Role.TEMP:
             tensor = replace(tensor, volatile=any(r.tensor.volatile for t in terms for r in t.refs))
@@ -116,7 +129,7 @@ class _Writer:
         return Term(coeff, factors, indices[len(lhs.indices) :])
 
     def factor(self, label: int, indices: tuple[Index, ...]) -> Factor:
-        """A factor of the user with new indices, or a reference to an array."""
+        """A factor of the user's equations with new indices, or a reference to an array."""
         if label in self.tensors:
             return Ref(self.tensors[label], indices)
         known = self.lifted.atoms[label]
@@ -132,19 +145,18 @@ class _Writer:
                 assert_never(known)
 
     def target(self, label: int) -> None:
-        """Write the equation of a target; its symmetry is restored at the end."""
+        """Write the equation of a target, with the images of its terms under its symmetry."""
         total = self.state.sums[label]
         old = self.lifted.equations[label]
-        self.needed_by(total)
+        self.read_by(total)
         terms = tuple(self.term(old.lhs, p, c) for p, c in sorted(total.terms.items()))
-        rest = self.lifted.opaque[label]
         terms = self.images(old.lhs, total, terms)
-        self.equations.append(replace(old, terms=(*terms, *rest)))
+        self.equations.append(replace(old, terms=(*terms, *self.lifted.opaque[label])))
 
     def staged(
         self, lhs: Ref, terms: tuple[Term, ...], stages: tuple[Group, ...]
     ) -> tuple[Term, ...]:
-        """Terms that add the images of a sum, the sum itself written as an intermediate."""
+        """Terms that add the images of a sum, stage by stage; each stage reads an intermediate."""
         for stage in stages:
             name = new_name(f"{lhs.tensor.name}_w", self.taken)
             bare = Tensor(name, lhs.tensor.spaces, Role.TEMP)
@@ -157,9 +169,10 @@ class _Writer:
 
 
 def _plain_scale(terms: tuple[Term, ...]) -> Fraction:
-    """A number after which most lone references are added as they are.
+    """A factor for an array that gives most terms of a single reference the coefficient 1.
 
-    The coefficient of a contraction costs nothing, that of a lone reference an operation each.
+    A coefficient of a contraction costs nothing; one of a single reference costs an operation for
+    each element.
     """
     lone = [abs(t.coeff) for t in terms if len(t.factors) == 1 and not t.sums]
     if not lone:
@@ -173,7 +186,8 @@ def write_system(lifted: Lifted, state: State, symmetric: bool = False) -> Syste
     Args:
         lifted: the system as it was.
         state: its sums, factored.
-        symmetric: arrays have the symmetry of their frames, and it has to be made.
+        symmetric: True if arrays have the symmetry of their frames; the images of their terms are
+            then written as well.
     """
     system = lifted.system
     writer = _Writer(
@@ -196,7 +210,7 @@ def write_system(lifted: Lifted, state: State, symmetric: bool = False) -> Syste
 
 
 def _definers_first(lifted: Lifted, targets: tuple[int, ...]) -> tuple[int, ...]:
-    """The targets, each after those that its equation reads."""
+    """The targets in an order in which each stands after the targets that its equation reads."""
     label_of = {lifted.equations[t].lhs.tensor.name: t for t in targets}
     reads = {
         label: {
@@ -216,16 +230,16 @@ def _definers_first(lifted: Lifted, targets: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _letters(lifted: Lifted, space: Space) -> tuple[str, ...]:
-    """Names that the user has for indices of a space, sorted."""
-    found: dict[str, None] = {}
+    """Names of the user's indices of a space, the shortest first."""
+    names: set[str] = set()
     for equation in lifted.equations.values():
         for index in equation.lhs.indices:
             if index.space == space:
-                found[index.name] = None
+                names.add(index.name)
         for term in equation.terms:
             for factor in term.factors:
                 held = expr_indices(factor.expr) if isinstance(factor, Apply) else ()
                 for index in (*held, *factor_indices(factor)):
                     if index.space == space:
-                        found[index.name] = None
-    return tuple(sorted(found, key=lambda n: (len(n), n))) or (space.name[0],)
+                        names.add(index.name)
+    return tuple(sorted(names, key=lambda n: (len(n), n))) or (space.name[0],)

@@ -1,7 +1,7 @@
-"""Which intermediates of the user are kept and which are multiplied out.
+"""The choice of the user's intermediates that are inlined.
 
-Greedy: one intermediate after another is inlined into all its readers where that lowers the
-flops of the whole system, equal products counted once, until nothing improves.
+The choice is greedy: one intermediate after another is inlined into all its readers if that lowers
+the flops of the whole system, with equal products counted once, until nothing improves.
 """
 
 from __future__ import annotations
@@ -21,85 +21,84 @@ from .common_products import Recipe, Workspace, refs_read
 
 @dataclass(slots=True)
 class _Costs:
-    """Recipes of equations, each made once, and what a set of equations costs together."""
+    """The recipes of equations, each made once, and the flops of sets of equations."""
 
-    space: Workspace
+    workspace: Workspace
     taken: frozenset[str]
     recipes: dict[Equation, tuple[Recipe, ...]] = field(default_factory=dict)
 
     def recipes_of(self, equation: Equation) -> tuple[Recipe, ...]:
-        found = self.recipes.get(equation)
-        if found is None:
+        recipes = self.recipes.get(equation)
+        if recipes is None:
             parts = separate_permutations(equation, set(self.taken))
-            found = tuple(self.space.recipe(p) for p in parts)
-            self.recipes[equation] = found
-        return found
+            recipes = self.recipes[equation] = tuple(self.workspace.recipe(p) for p in parts)
+        return recipes
 
     def total(self, equations: Iterable[Equation]) -> int:
-        return total_flops(self.space, [r for e in equations for r in self.recipes_of(e)])
+        return total_flops(self.workspace, [r for e in equations for r in self.recipes_of(e)])
 
 
-def total_flops(space: Workspace, recipes: Iterable[Recipe]) -> int:
-    """Flops of all recipes together at the planning extents, shared nodes counted once."""
+def total_flops(workspace: Workspace, recipes: Iterable[Recipe]) -> int:
+    """Flops of all recipes together at the planning extents; each node counts once."""
     recipes = tuple(recipes)
-    stored = stored_nodes(space, recipes)
-    total = sum(space.nodes[name].flops for name in sorted(stored))
+    stored = stored_nodes(workspace, recipes)
+    total = sum(workspace.nodes[name].flops for name in sorted(stored))
     for recipe in recipes:
-        points = space.points(recipe.lhs.indices)
-        for n, product in enumerate(recipe.products):
+        elements = workspace.iterations(recipe.lhs.indices)
+        for n, term in enumerate(recipe.terms):
             adds = n > 0 or recipe.lhs.tensor.accumulate
-            if product.node in stored:
-                scaled = product.stored is not None and abs(product.stored.coeff) != 1
-                total += points * (adds + scaled)
+            if term.node in stored:
+                scaled = term.stored is not None and abs(term.stored.coeff) != 1
+                total += elements * (adds + scaled)
             else:
-                # a contraction's 2 flops include its addition; a sum has counted its own
-                included = product.direct.sums or not isinstance(product.direct.op, Add)
-                total += product.flops + (0 if included else points * adds)
+                # The flops of contractions and of sums over an index include their additions.
+                included = term.direct.sums or not isinstance(term.direct.op, Add)
+                total += term.flops + (0 if included else elements * adds)
     return total
 
 
-def stored_nodes(space: Workspace, recipes: Iterable[Recipe]) -> frozenset[str]:
-    """Nodes that need an array: read by another product, or equal to two terms or more.
+def stored_nodes(workspace: Workspace, recipes: Iterable[Recipe]) -> frozenset[str]:
+    """Nodes that become arrays: those that another product reads, or that are several terms.
 
-    In an array that is not constant, a product of constants is stored too: it is then computed
-    once for a bound program and only added at each call.
+    A product of constants in an array that is not constant becomes an array too. A bound program
+    then computes it once and only adds it in each call.
     """
     uses: Counter[str] = Counter()
     stored: set[str] = set()
     waiting: list[str] = []
     for recipe in recipes:
-        mixed = any(r.tensor.volatile for p in recipe.products for r in refs_read(p.direct.op))
-        mixed = mixed or recipe.lhs.tensor.accumulate
-        for product in recipe.products:
-            waiting.extend(product.children)
-            if product.node is None:
+        varies = any(r.tensor.volatile for t in recipe.terms for r in refs_read(t.direct.op))
+        varies = varies or recipe.lhs.tensor.accumulate
+        for term in recipe.terms:
+            waiting.extend(term.children)
+            if term.node is None:
                 continue
-            uses[product.node] += 1
-            constant = not space.nodes[product.node].tensor.volatile
-            if uses[product.node] > 1 or (constant and mixed):
-                waiting.append(product.node)
+            uses[term.node] += 1
+            constant = not workspace.nodes[term.node].tensor.volatile
+            if uses[term.node] > 1 or (constant and varies):
+                waiting.append(term.node)
     while waiting:
         name = waiting.pop()
         if name not in stored:
             stored.add(name)
-            waiting.extend(space.nodes[name].children)
+            waiting.extend(workspace.nodes[name].children)
     return frozenset(stored)
 
 
-def choose_brackets(system: System, space: Workspace) -> System:
+def choose_brackets(system: System, workspace: Workspace) -> System:
     """The system with intermediates inlined where that lowers the flops.
 
-    Anonymous intermediates are candidates, and named ones with a single reader, unless they are
-    constant and a volatile equation reads them. Starts from
-    everything kept and takes only strict improvements, so that it is never worse.
+    Candidates are anonymous intermediates, and named ones with a single reader, except constant
+    ones that a volatile equation reads. The search starts from the system as written and takes only
+    strict improvements.
     """
     equations = {e.lhs.tensor.name: e for e in system.equations}
-    costs = _Costs(space, frozenset(t.name for t in system.tensors))
+    costs = _Costs(workspace, frozenset(t.name for t in system.tensors))
     best = costs.total(equations.values())
-    for _ in range(space.thresholds.inlining_passes):
+    for _ in range(workspace.thresholds.inlining_passes):
         improved = False
         for name in [e.lhs.tensor.name for e in system.equations]:
-            changed = _inlined(equations, name, space)
+            changed = _inlined(equations, name, workspace)
             if changed is None:
                 continue
             cost = costs.total(changed.values())
@@ -115,9 +114,9 @@ def _is_volatile(equation: Equation) -> bool:
 
 
 def _inlined(
-    equations: dict[str, Equation], name: str, space: Workspace
+    equations: dict[str, Equation], name: str, workspace: Workspace
 ) -> dict[str, Equation] | None:
-    """The equations with one intermediate inlined everywhere; None if it is no candidate."""
+    """The equations with one intermediate inlined everywhere; None unless it is a candidate."""
     inner = equations.get(name)
     if inner is None or inner.lhs.tensor.role is not Role.TEMP:
         return None
@@ -136,8 +135,8 @@ def _inlined(
     if read_in_apply(tensor, tuple(readers)):
         return None
     if not tensor.volatile and any(_is_volatile(e) for e in readers):
-        return None  # it is computed once for a bound program
-    most = space.thresholds.inlined_terms
+        return None  # a bound program computes it once
+    most = workspace.thresholds.inlined_terms
     if any(inlined_count(e, inner) > most for e in readers):
         return None
     changed = {n: e for n, e in equations.items() if n != name}
@@ -145,5 +144,7 @@ def _inlined(
         merged = inline(reader, inner)
         if any(r.tensor == tensor for t in merged.terms for r in t.refs):
             return None
-        changed[reader.lhs.tensor.name] = clean_equation(merged, space.complex_values, frozenset())
+        changed[reader.lhs.tensor.name] = clean_equation(
+            merged, workspace.complex_values, frozenset()
+        )
     return changed

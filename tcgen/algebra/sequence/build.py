@@ -1,4 +1,4 @@
-"""From recipes to the steps of a program: what is stored, in which order, in which phase."""
+"""From recipes to a program: chooses the stored arrays and sets order, names and phases."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .fuse_maps import inline_into_maps
 
 
 def build_program(
-    system: System, space: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
+    system: System, workspace: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
 ) -> Program:
     """The program that computes the recipes.
 
     Args:
-        system: for name, spaces and tensors.
-        space: nodes and extents.
-        recipes: of every array, in order of definition.
+        system: gives name, spaces and tensors.
+        workspace: nodes and extents.
+        recipes: the recipe of every array, in order of definition.
         keep: names of the user's intermediates that must stay arrays.
     """
-    arrays = draft_arrays(space, recipes)
+    arrays = draft_arrays(workspace, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
     arrays = inline_into_maps(arrays, keep | frozenset(outputs))
     ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
@@ -36,19 +36,19 @@ def build_program(
     return Program(system.name, system.spaces, (*system.inputs, *written), steps)
 
 
-def draft_arrays(space: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:
-    """For each array that is stored the steps that make it, in order."""
-    stored = stored_nodes(space, recipes)
+def draft_arrays(workspace: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:
+    """The steps that make each stored array, in order."""
+    stored = stored_nodes(workspace, recipes)
     arrays: dict[str, tuple[Draft, ...]] = {
-        name: (node.draft,) for name, node in space.nodes.items() if name in stored
+        name: (node.draft,) for name, node in workspace.nodes.items() if name in stored
     }
     for recipe in recipes:
         drafts = []
-        for product in recipe.products:
-            if product.stored is not None and product.node in stored:
-                drafts.append(product.stored)
+        for term in recipe.terms:
+            if term.stored is not None and term.node in stored:
+                drafts.append(term.stored)
             else:
-                drafts.append(product.direct)
+                drafts.append(term.direct)
         if not drafts:
             drafts = [Draft(recipe.lhs, Map(Const(Fraction(0))), Fraction(1))]
         arrays[recipe.lhs.tensor.name] = tuple(drafts)
@@ -58,7 +58,7 @@ def draft_arrays(space: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tup
 def _scheduled(
     arrays: Mapping[str, tuple[Draft, ...]], outputs: Iterable[str]
 ) -> tuple[Draft, ...]:
-    """Steps in the order of the outputs; each array is made right before it is first read."""
+    """The steps in the order of the outputs; each array is made right before its first reader."""
     ordered: list[Draft] = []
     started: set[str] = set()
     for output in outputs:
@@ -89,7 +89,7 @@ def _scheduled(
 
 
 def _produced(ref: Ref) -> Draft:
-    """The step that fetches a generated input, with distinct whole-axis indices."""
+    """The step that produces a generated input, with a distinct index for each whole axis."""
     tensor = ref.tensor
     indices = tuple(
         replace(index, name=f"{index.name.rstrip('0123456789')}{axis + 1}", space=space)
@@ -99,7 +99,7 @@ def _produced(ref: Ref) -> Draft:
 
 
 def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...]:
-    """Arrays made here get the names x1, x2, .. in the order of their first steps."""
+    """The steps with names x1, x2, .. for the nodes, in the order of their first steps."""
     names: dict[str, str] = {}
     used = set(taken)
     number = 0
@@ -119,6 +119,8 @@ def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...
 
 
 def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
+    """The operation with every reference replaced."""
+
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
         return change(node) if isinstance(node, Ref) else node
 
@@ -136,10 +138,10 @@ def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
 
 
 def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
-    """Steps with ids, accumulation flags and phases.
+    """The steps with numbers, accumulation flags and phases.
 
-    An array is constant where all its producers read constants only and it does not start from
-    the caller's array; all producers of an array share one phase.
+    An array is constant if its steps read constant arrays alone and it does not accumulate on an
+    array of the caller. All steps of an array have one phase.
     """
     constant: dict[str, bool] = {}
     for draft in drafts:

@@ -1,8 +1,8 @@
-"""Products as nodes: equal products, up to names and symmetry, are one array.
+"""Binary products as nodes: products that are equal up to names and symmetry are one node.
 
 A :class:`Workspace` holds every product formed so far under its canonical key. The factors of a
-term are combined pairwise in the cheapest order; each inner pair is a node, and so is the
-whole product, which is stored only where more than one term needs it.
+term are combined pairwise in the cheapest order. Each inner pair is a node, and so is the whole
+product, which becomes an array only where more than one term reads it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ..equations.canonical_product import FREE, canonical_product, free_group
 from ..equations.proven_symmetry import generators
 from .contraction_order import Tree, best_order
 
-ONE = Const(Fraction(1))
+_ONE = Const(Fraction(1))
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A step before its place in the program is known."""
+    """A step whose place in the program is not decided yet."""
 
     out: Ref
     op: Operation
@@ -40,7 +40,13 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A product that may be stored: its defining step, its flops and the nodes it reads."""
+    """A product that may become an array.
+
+    Attributes:
+        draft: the step that computes it.
+        flops: of that step at the planning extents.
+        children: names of the nodes that it reads.
+    """
 
     draft: Draft
     flops: int
@@ -48,18 +54,19 @@ class Node:
 
     @property
     def tensor(self) -> Tensor:
-        """The array that would hold it."""
+        """The array that holds it, if it is stored."""
         return self.draft.out.tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
-    """One term of an array: computed directly, or added from the stored node.
+class TermRecipe:
+    """One term of an array, as the step that computes it or adds it from a node.
 
     Attributes:
-        direct: writes the product into the array.
-        stored: the same value read from the node, or None where there is no node.
-        flops: of the direct step.
+        direct: the step that adds the product to the array.
+        stored: the step that adds the node of the product; None if it has no node.
+        flops: of the direct step at the planning extents.
+        children: names of the nodes that the direct step reads.
     """
 
     direct: Draft
@@ -69,7 +76,7 @@ class Product:
 
     @property
     def node(self) -> str | None:
-        """Name of the node that holds the whole product."""
+        """Name of the node of the whole product, or None."""
         if self.stored is None or not isinstance(self.stored.op, Add):
             return None
         return self.stored.op.a.tensor.name
@@ -77,10 +84,10 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """The products that an array is the sum of."""
+    """An array as the sum of its terms."""
 
     lhs: Ref
-    products: tuple[Product, ...]
+    terms: tuple[TermRecipe, ...]
 
 
 @dataclass(slots=True)
@@ -89,32 +96,34 @@ class Workspace:
 
     Attributes:
         extents: planning extents of the base spaces.
-        complex_values: whether hermitian symmetries must be left alone.
-        share: False gives every product a node of its own.
-        thresholds: of the orders of products, and of the intermediates to inline.
+        complex_values: True leaves hermitian symmetries unused, for complex programs.
+        merge_equal: False gives every product a node of its own.
+        thresholds: limits for the orders of products and for the intermediates to inline.
+        keys: name of each node by its canonical key.
+        nodes: the nodes by name.
     """
 
     extents: Mapping[str, int]
     complex_values: bool
-    share: bool
+    merge_equal: bool
     thresholds: AlgebraThresholds
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
 
-    def points(self, indices: tuple[Index, ...]) -> int:
-        """Number of points of a loop nest."""
+    def iterations(self, indices: tuple[Index, ...]) -> int:
+        """Number of iterations of a loop nest over some indices."""
         total = 1
         for index in distinct(indices):
             total *= sum(self.extents[b.name] for b in index.space.bases)
         return total
 
     def recipe(self, equation: Equation) -> Recipe:
-        """The products of an equation without perms; vanishing ones are left out."""
-        found = (self.product(t, equation.lhs) for t in equation.terms)
-        return Recipe(equation.lhs, tuple(p for p in found if p is not None))
+        """The recipe of an equation without permutations; terms of zero are left out."""
+        terms = (self.term(t, equation.lhs) for t in equation.terms)
+        return Recipe(equation.lhs, tuple(t for t in terms if t is not None))
 
-    def product(self, term: Term, lhs: Ref) -> Product | None:
-        """A term split into binary steps; None if it is zero."""
+    def term(self, term: Term, lhs: Ref) -> TermRecipe | None:
+        """The recipe of a term, split into binary products; None if the term is zero."""
         resolved = resolve_deltas(term)
         if resolved is None:
             return None
@@ -128,51 +137,50 @@ class Workspace:
             if costly and len(outer) < len(lhs.indices):
                 return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
             direct = Draft(lhs, operation(factors), coeff, resolved.sums, term.span)
-            return Product(direct, None, self._flops(direct), self._children(direct))
-        reduced = self._presummed(factors, lhs.indices)
-        if reduced is None:
+            return TermRecipe(direct, None, self._flops(direct), self._children(direct))
+        presummed = self._presummed(factors, lhs.indices)
+        if presummed is None:
             return None
-        coeff, factors = coeff * reduced[0], reduced[1]
+        sign, factors = presummed
+        coeff *= sign
         tree = self._order(factors, lhs.indices)
         assert not isinstance(tree, int)
-        every = tuple(range(len(factors)))
-        one = self._value(tree[0], factors, _kept(tree[0], every, factors, outer))
-        two = self._value(tree[1], factors, _kept(tree[1], every, factors, outer))
-        if one is None or two is None:
+        pair_value = self._pair(tree, tuple(range(len(factors))), factors, outer)
+        if pair_value is None:
             return None
-        coeff *= one[0] * two[0]
-        pair = self._materialised((one[1], two[1]))
-        found = self.node(pair, outer, term.span)
-        if found is None or len(outer) < len(lhs.indices):
-            return self._broadcast(found, coeff, lhs, term.span)
+        sign, pair = pair_value
+        coeff *= sign
+        node = self.node(pair, outer, term.span)
+        if node is None or len(outer) < len(lhs.indices):
+            return self._broadcast(node, coeff, lhs, term.span)
         inner = distinct(tuple(i for f in pair for i in factor_indices(f)))
         sums = tuple(i for i in inner if i not in outer)
         direct = Draft(lhs, operation(pair), coeff, sums, term.span)
-        sign, ref = found
+        sign, ref = node
         stored = Draft(lhs, Add(ref), coeff * sign, (), term.span)
-        return Product(direct, stored, self._flops(direct), self._children(direct))
+        return TermRecipe(direct, stored, self._flops(direct), self._children(direct))
 
     def _broadcast(
-        self, found: tuple[int, Ref] | None, coeff: Fraction, lhs: Ref, span: Span | None
-    ) -> Product | None:
-        """A product that lacks left indices: computed without them, then added along them."""
-        if found is None:
+        self, node: tuple[int, Ref] | None, coeff: Fraction, lhs: Ref, span: Span | None
+    ) -> TermRecipe | None:
+        """A product without some left indices: computed without them, then added along them."""
+        if node is None:
             return None
-        sign, ref = found
+        sign, ref = node
         direct = Draft(lhs, Add(ref), coeff * sign, (), span)
-        return Product(direct, None, self._flops(direct), self._children(direct))
+        return TermRecipe(direct, None, self._flops(direct), self._children(direct))
 
     def node(
         self, factors: tuple[Factor, ...], outer: tuple[Index, ...], span: Span | None = None
     ) -> tuple[int, Ref] | None:
-        """The array of one or two factors as (sign, reference), new or known; None if zero."""
+        """The node of one or two factors as (sign, reference), made if needed; None if zero."""
         colours = dict.fromkeys(outer, FREE)
         atoms = tuple(atom_of(f, self.complex_values) for f in factors)
         form = canonical_product(atoms, colours)
         if form.sign == 0:
             return None
         order = tuple(i for i in form.order if i in colours)
-        key: Hashable = form.key if self.share else (form.key, len(self.nodes))
+        key: Hashable = form.key if self.merge_equal else (form.key, len(self.nodes))
         name = self.keys.get(key)
         if name is None:
             name = f"#{len(self.nodes) + 1}"
@@ -191,73 +199,99 @@ class Workspace:
         return form.sign, Ref(self.nodes[name].tensor, order)
 
     def _order(self, factors: tuple[Factor, ...], left: tuple[Index, ...]) -> Tree:
+        """The cheapest binary order of a product at the planning extents."""
         operands = [
             (factor_indices(f), operation_count(f.expr) if isinstance(f, Apply) else 0)
             for f in factors
         ]
-        every = distinct(tuple(i for indices, _ in operands for i in indices))
-        extents = {i: self.points((i,)) for i in every}
+        indices = distinct(tuple(i for held, _ in operands for i in held))
+        extents = {i: self.iterations((i,)) for i in indices}
         return best_order(operands, left, extents, self.thresholds.exact_factors)
 
+    def _pair(
+        self,
+        tree: tuple[Tree, Tree],
+        around: tuple[int, ...],
+        factors: tuple[Factor, ...],
+        outer: tuple[Index, ...],
+    ) -> tuple[int, tuple[Factor, ...]] | None:
+        """Both operands of a binary product as (sign, factors); None if one is zero.
+
+        Args:
+            tree: the order of the product.
+            around: positions of the factors below ``tree``.
+            factors: of the whole term.
+            outer: indices of the result.
+        """
+        left = self._value(tree[0], factors, _outer_indices(tree[0], around, factors, outer))
+        right = self._value(tree[1], factors, _outer_indices(tree[1], around, factors, outer))
+        if left is None or right is None:
+            return None
+        (left_sign, left_factor), (right_sign, right_factor) = left, right
+        return left_sign * right_sign, self._materialised((left_factor, right_factor))
+
     def _value(
-        self, tree: Tree, factors: tuple[Factor, ...], kept: tuple[Index, ...]
+        self, tree: Tree, factors: tuple[Factor, ...], outer: tuple[Index, ...]
     ) -> tuple[int, Factor] | None:
-        """The array of a subtree as a function of ``kept``, with its sign; None if zero."""
+        """The product of a subtree over the indices ``outer``, with its sign; None if zero."""
         if isinstance(tree, int):
             return 1, factors[tree]
-        around = _positions(tree)
-        one = self._value(tree[0], factors, _kept(tree[0], around, factors, kept))
-        two = self._value(tree[1], factors, _kept(tree[1], around, factors, kept))
-        if one is None or two is None:
+        pair = self._pair(tree, _positions(tree), factors, outer)
+        if pair is None:
             return None
-        found = self.node(self._materialised((one[1], two[1])), kept)
-        if found is None:
+        pair_sign, operands = pair
+        node = self.node(operands, outer)
+        if node is None:
             return None
-        return one[0] * two[0] * found[0], found[1]
+        sign, ref = node
+        return pair_sign * sign, ref
 
     def _presummed(
         self, factors: tuple[Factor, ...], left: tuple[Index, ...]
     ) -> tuple[int, tuple[Factor, ...]] | None:
-        """Factors with the summed indices that no other factor holds already summed."""
+        """Factors summed over the indices that only one holds, and the sign; None if zero."""
         result: list[Factor] = []
-        total = 1
+        total_sign = 1
         for position, factor in enumerate(factors):
             others = {i for p, f in enumerate(factors) if p != position for i in factor_indices(f)}
-            kept = tuple(i for i in factor_indices(factor) if i in others or i in left)
-            if len(kept) == len(factor_indices(factor)):
+            outer = tuple(i for i in factor_indices(factor) if i in others or i in left)
+            if len(outer) == len(factor_indices(factor)):
                 result.append(factor)
                 continue
-            found = self.node((factor,), kept)
-            if found is None:
+            node = self.node((factor,), outer)
+            if node is None:
                 return None
-            total *= found[0]
-            result.append(found[1])
-        return total, tuple(result)
+            sign, ref = node
+            total_sign *= sign
+            result.append(ref)
+        return total_sign, tuple(result)
 
     def _materialised(self, pair: tuple[Factor, ...]) -> tuple[Factor, ...]:
-        """The pair, an expression evaluated once on its own where the pair runs over more."""
-        space = self.points(tuple(i for f in pair for i in factor_indices(f)))
+        """The pair, with expressions as nodes where the pair has more iterations than they have."""
+        pair_iterations = self.iterations(tuple(i for f in pair for i in factor_indices(f)))
         result: list[Factor] = []
         for factor in pair:
             if isinstance(factor, Apply) and operation_count(factor.expr) > 0:
                 indices = factor_indices(factor)
-                if self.points(indices) < space:
-                    found = self.node((factor,), indices)
-                    assert found is not None, "a single expression has no sign"
-                    result.append(found[1])
+                if self.iterations(indices) < pair_iterations:
+                    node = self.node((factor,), indices)
+                    assert node is not None, "a single expression has no sign"
+                    result.append(node[1])
                     continue
             result.append(factor)
         return tuple(result)
 
     def _flops(self, draft: Draft) -> int:
-        space = self.points(draft.out.indices + draft.sums)
+        """Flops of a step at the planning extents."""
+        iterations = self.iterations(draft.out.indices + draft.sums)
+        extra = bool(draft.sums) + (abs(draft.coeff) != 1)
         match draft.op:
             case Contract():
-                return 2 * space
+                return 2 * iterations
             case Add():
-                return space * (bool(draft.sums) + (abs(draft.coeff) != 1))
+                return iterations * extra
             case Map(expr):
-                return space * (operation_count(expr) + bool(draft.sums) + (abs(draft.coeff) != 1))
+                return iterations * (operation_count(expr) + extra)
             case Produce():
                 return 0
             case _:
@@ -270,7 +304,7 @@ class Workspace:
 
 
 def refs_read(op: Operation) -> tuple[Ref, ...]:
-    """References an operation reads, repeats included."""
+    """The references that an operation reads, with repetitions."""
     match op:
         case Contract(a, b):
             return (a, b)
@@ -296,10 +330,10 @@ def expression(factor: Factor) -> Expr:
 
 
 def operation(factors: tuple[Factor, ...]) -> Operation:
-    """What computes the product of at most two factors."""
+    """The operation that computes the product of at most two factors."""
     match factors:
         case ():
-            return Map(ONE)
+            return Map(_ONE)
         case (Ref() as a,):
             return Add(a)
         case (Ref() as a, Ref() as b):
@@ -309,12 +343,12 @@ def operation(factors: tuple[Factor, ...]) -> Operation:
 
 
 def multiplied(exprs: tuple[Expr, ...]) -> Expr:
-    """Product of expressions; x * (1/d) becomes x/d, and nested products become flat.
+    """The product of expressions: x * (1/d) becomes x/d, and nested products become flat.
 
     Example:
         >>> from tcgen.ir.expr import format_expr
         >>> x = Ref(Tensor("x", (), Role.INPUT))
-        >>> format_expr(multiplied((x, Quot(ONE, x))))
+        >>> format_expr(multiplied((x, Quot(_ONE, x))))
         'x/x'
     """
     above: list[Expr] = []
@@ -324,15 +358,15 @@ def multiplied(exprs: tuple[Expr, ...]) -> Expr:
             below.append(expr.den)
             expr = expr.num
         above.extend(expr.args if isinstance(expr, Prod) else (expr,))
-    above = [e for e in above if e != ONE]
-    num = ONE if not above else above[0] if len(above) == 1 else Prod(tuple(above))
+    above = [e for e in above if e != _ONE]
+    num = _ONE if not above else above[0] if len(above) == 1 else Prod(tuple(above))
     if not below:
         return num
     return Quot(num, below[0] if len(below) == 1 else Prod(tuple(below)))
 
 
 def _plain_factors(term: Term) -> tuple[Fraction, tuple[Factor, ...]]:
-    """Coefficient and factors, an Apply of a lone number or reference unwrapped."""
+    """Coefficient and factors of a term; an Apply of one number or reference is unwrapped."""
     coeff = term.coeff
     factors: list[Factor] = []
     for factor in term.factors:
@@ -347,15 +381,16 @@ def _plain_factors(term: Term) -> tuple[Fraction, tuple[Factor, ...]]:
 
 
 def _positions(tree: Tree) -> tuple[int, ...]:
+    """Positions of the factors below a node of an order."""
     if isinstance(tree, int):
         return (tree,)
     return _positions(tree[0]) + _positions(tree[1])
 
 
-def _kept(
+def _outer_indices(
     tree: Tree, around: tuple[int, ...], factors: tuple[Factor, ...], outer: tuple[Index, ...]
 ) -> tuple[Index, ...]:
-    """Indices of a subtree that ``outer`` or another position of ``around`` holds."""
+    """Indices of a subtree that ``outer`` or another factor of ``around`` holds too."""
     inside = _positions(tree)
     wanted = set(outer)
     for position in around:

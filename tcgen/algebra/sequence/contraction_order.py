@@ -1,8 +1,8 @@
 """The cheapest binary order of one product, exact unless it has many factors.
 
-A dynamic program over subsets of factors: hyper-indices, batch indices, scalars and outer
-products need no special care, since an index is summed as soon as no other factor and not the
-left side holds it. Longer products go to opt_einsum.
+A dynamic program over subsets of factors finds the optimal order. An index is summed as soon as
+neither another factor nor the left side holds it, so that hyper-indices, batch indices, scalars and
+outer products need no special case. Products of many factors get the greedy order of opt_einsum.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def best_order(
     """Binary tree over the positions of the operands with the fewest flops.
 
     Args:
-        operands: for each factor its distinct indices and the flops of one element of it (0 for a
-            reference, the operation count for an element-wise expression).
-        left: indices that survive.
-        extents: of every index.
+        operands: for each factor its distinct indices and the flops to compute one element (0 for
+            a reference, the operation count for an element-wise expression).
+        left: indices of the result.
+        extents: extent of every index.
         exact_factors: products of more factors get the greedy order of opt_einsum.
 
     Returns:
-        Nested pairs of positions. Ties go to fewer temporary elements, then to expressions joined
-        last, so that they end in the outermost step.
+        Nested pairs of positions. Among orders of equal flops one with fewer temporary elements
+        is taken, then one in which expressions are factors of the outermost product.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -48,19 +48,20 @@ def best_order(
         for index in indices:
             names.setdefault(index, len(names))
     held = tuple(sum(1 << names[i] for i in indices) for indices, _ in operands)
-    kept = sum(1 << names[i] for i in left if i in names)
+    left_mask = sum(1 << names[i] for i in left if i in names)
     widths = tuple(extents[i] for i in names)
     weights = tuple(weight for _, weight in operands)
     if len(operands) > exact_factors:
-        return _long_order(held, kept, widths)
-    tree: Tree = _exact_order(held, kept, widths, weights)
+        return _greedy_order(held, left_mask, widths)
+    tree: Tree = _exact_order(held, left_mask, widths, weights)
     return tree
 
 
 @lru_cache(maxsize=100_000)
 def _exact_order(
-    held: tuple[int, ...], kept: int, widths: tuple[int, ...], weights: tuple[int, ...]
+    held: tuple[int, ...], left: int, widths: tuple[int, ...], weights: tuple[int, ...]
 ) -> Tree:
+    """The optimal order; sets of indices are bit masks, subsets of factors too."""
     count = len(held)
     full = (1 << count) - 1
     union = [0] * (full + 1)
@@ -69,19 +70,19 @@ def _exact_order(
         union[subset] = union[subset ^ low] | held[low.bit_length() - 1]
     outer = [0] * (full + 1)
     for subset in range(1, full + 1):
-        outer[subset] = union[subset] & (kept | union[full ^ subset])
-    points: dict[int, int] = {}
+        outer[subset] = union[subset] & (left | union[full ^ subset])
+    volumes: dict[int, int] = {}
 
     def volume(mask: int) -> int:
-        if mask not in points:
+        if mask not in volumes:
             result = 1
             for k, width in enumerate(widths):
                 if mask >> k & 1:
                     result *= width
-            points[mask] = result
-        return points[mask]
+            volumes[mask] = result
+        return volumes[mask]
 
-    # subset -> (flops, temporary elements, expressions joined early), tree
+    # subset -> (flops, temporary elements, expressions in inner products), tree
     best: dict[int, tuple[tuple[int, int, int], Tree]] = {
         1 << k: ((0, 0, 0), k) for k in range(count)
     }
@@ -90,34 +91,35 @@ def _exact_order(
             continue
         low = subset & -subset
         chosen: tuple[tuple[int, int, int], Tree] | None = None
-        rest = (subset ^ low) & (subset ^ low)
-        part = rest
-        while part:
-            one, two = subset ^ part, part
-            (c1, m1, e1), t1 = best[one]
-            (c2, m2, e2), t2 = best[two]
-            space = volume(outer[one] | outer[two])
-            cost, early = c1 + c2 + 2 * space, e1 + e2
-            for side in (one, two):
-                if side & (side - 1) == 0:
-                    weight = weights[side.bit_length() - 1]
-                    cost += weight * min(space, volume(held[side.bit_length() - 1]))
-                    early += weight > 0 and subset != full
-            memory = m1 + m2 + (volume(outer[subset]) if subset != full else 0)
-            rank = (cost, memory, early)
+        rest = subset ^ low
+        second = rest
+        while second:
+            first = subset ^ second
+            (flops, elements, early), first_tree = best[first]
+            (second_flops, second_elements, second_early), second_tree = best[second]
+            iterations = volume(outer[first] | outer[second])
+            flops += second_flops + 2 * iterations
+            early += second_early
+            for side in (first, second):
+                if side & (side - 1) == 0:  # a single factor
+                    factor = side.bit_length() - 1
+                    flops += weights[factor] * min(iterations, volume(held[factor]))
+                    early += weights[factor] > 0 and subset != full
+            elements += second_elements + (volume(outer[subset]) if subset != full else 0)
+            rank = (flops, elements, early)
             if chosen is None or rank < chosen[0]:
-                chosen = (rank, (t1, t2))
-            part = (part - 1) & rest
+                chosen = (rank, (first_tree, second_tree))
+            second = (second - 1) & rest
         assert chosen is not None
         best[subset] = chosen
     return best[full][1]
 
 
-def _long_order(held: tuple[int, ...], kept: int, widths: tuple[int, ...]) -> Tree:
-    """Order of a long product by opt_einsum's greedy path, which is deterministic."""
+def _greedy_order(held: tuple[int, ...], left: int, widths: tuple[int, ...]) -> Tree:
+    """The greedy order of opt_einsum, which is deterministic."""
     bits = range(len(widths))
     inputs = [frozenset(str(k) for k in bits if h >> k & 1) for h in held]
-    output = frozenset(str(k) for k in bits if kept >> k & 1)
+    output = frozenset(str(k) for k in bits if left >> k & 1)
     path = oe.paths.greedy(inputs, output, {str(k): widths[k] for k in bits})
     trees: list[Tree] = list(range(len(held)))
     for pair in path:

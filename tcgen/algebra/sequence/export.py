@@ -1,4 +1,4 @@
-"""The neutral form of a program: statements as plain text, for checkers that know no tcgen."""
+"""The neutral form of a formula sequence: plain statements, for checkers without tcgen."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...ir.program import Add, Contract, Map, Produce, Program, Step
 from ...ir.tensor import Index, Ref, Space
 from ...ir.term_rewriting import fresh_index
 
-_LETTERS = {
+_LETTERS_OF_KIND = {
     "occupied": "ijklmno",
     "virtual": "abcdefgh",
     "auxiliary": "PQRSTUVX",
@@ -24,7 +24,7 @@ _KIND_OF_NAME = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadra
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A product as text: exact coefficient, factors and the summands of its denominator."""
+    """A product as text: exact coefficient, factors, and the terms of its denominator."""
 
     coeff: Fraction
     factors: tuple[str, ...] = ()
@@ -32,23 +32,24 @@ class _Text:
 
 
 def neutral_sequence(program: Program) -> dict[str, Any]:
-    """The statements of a program, each ``out += sum of coef * factors / denom``.
+    """The statements of a formula sequence, each ``out += sum of coef * factors / denom``.
 
-    First letters of indices tell the space: i..o occupied, a..h virtual, P..X auxiliary,
-    W quadrature. Blocks carry the name of the tensor they are blocks of. Coefficients are exact.
+    The first letter of an index tells its space: i..o occupied, a..h virtual, P..X auxiliary,
+    W quadrature. A block has the name of its tensor. Coefficients are exact fractions.
 
     Returns:
         ``{"statements": [{"out": "x[i,j]", "terms": [{"coef": "1/2", "factors": [..]}]}]}``.
 
     Raises:
-        TcgenError: naming a step that this form cannot express.
+        TcgenError: a step cannot be written in this form; the message names the step.
     """
     statements = [_statement(s) for s in program.steps if not isinstance(s.op, Produce)]
     return {"statements": statements}
 
 
 def _statement(step: Step) -> dict[str, Any]:
-    names = _letters(step)
+    """A step as a statement of the neutral form."""
+    names = _index_names(step)
     match step.op:
         case Contract(a, b):
             products = [_Text(step.coeff, (_ref(a, names), _ref(b, names)))]
@@ -68,7 +69,7 @@ def _statement(step: Step) -> dict[str, Any]:
         if product.coeff == 0:
             continue
         if not product.factors:
-            raise _inexpressible(step, "a lone number")
+            raise _inexpressible(step, "a term without factors")
         term: dict[str, Any] = {"coef": str(product.coeff), "factors": list(product.factors)}
         if product.denominator:
             term["denom"] = list(product.denominator)
@@ -76,12 +77,12 @@ def _statement(step: Step) -> dict[str, Any]:
     return {"out": _ref(step.out, names), "terms": terms}
 
 
-def _letters(step: Step) -> dict[Index, str]:
-    """Name of each index of a step, its own where it already tells the space."""
+def _index_names(step: Step) -> dict[Index, str]:
+    """A name for each index of a step: its own name if the first letter tells its space."""
     names: dict[Index, str] = {}
     taken: set[str] = set()
     for index in step.indices:
-        letters = _LETTERS[_kind(index.space, step)]
+        letters = _LETTERS_OF_KIND[_kind(index.space, step)]
         plain = index.name if index.name[0] in letters else letters[0]
         free = next((x for x in (plain, *letters) if x not in taken), None)
         name = free or fresh_index(Index(letters[0], index.space), taken).name
@@ -91,13 +92,15 @@ def _letters(step: Step) -> dict[Index, str]:
 
 
 def _kind(space: Space, step: Step) -> str:
+    """The kind of a space: its declared kind, or the one that its name implies."""
     kind = space.kind or _KIND_OF_NAME.get(space.name, "")
-    if kind not in _LETTERS:
+    if kind not in _LETTERS_OF_KIND:
         raise _inexpressible(step, f"an index of space {space.name}")
     return kind
 
 
 def _ref(ref: Ref, names: dict[Index, str]) -> str:
+    """A reference as text."""
     name = ref.tensor.family or ref.tensor.name
     if not ref.indices:
         return name
@@ -105,7 +108,7 @@ def _ref(ref: Ref, names: dict[Index, str]) -> str:
 
 
 def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
-    """An expression as a sum of products over denominators that are sums of references."""
+    """An expression as a sum of products whose denominators are sums of references."""
     match expr:
         case Const(value):
             return [_Text(value)]
@@ -121,7 +124,7 @@ def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
         case Quot(num, den):
             below = _products(den, names, step)
             if any(p.denominator or len(p.factors) > 1 for p in below):
-                raise _inexpressible(step, "a denominator that is no sum of references")
+                raise _inexpressible(step, "a denominator that is not a sum of references")
             if len(below) == 1 and not below[0].factors and below[0].coeff != 0:
                 scale = 1 / below[0].coeff
                 return [
@@ -129,7 +132,7 @@ def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
                     for p in _products(num, names, step)
                 ]
             if any(abs(p.coeff) != 1 or len(p.factors) != 1 for p in below):
-                raise _inexpressible(step, "a denominator that is no sum of references")
+                raise _inexpressible(step, "a denominator that is not a sum of references")
             text = tuple(("-" if p.coeff < 0 else "") + p.factors[0] for p in below)
             return [
                 _joined(p, _Text(Fraction(1), (), text), step) for p in _products(num, names, step)
@@ -146,6 +149,7 @@ def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
 
 
 def _joined(one: _Text, two: _Text, step: Step) -> _Text:
+    """The product of two products."""
     if one.denominator and two.denominator:
         raise _inexpressible(step, "a product of two quotients")
     return _Text(
@@ -154,7 +158,8 @@ def _joined(one: _Text, two: _Text, step: Step) -> _Text:
 
 
 def _inexpressible(step: Step, what: str) -> TcgenError:
+    """The error for a step that the neutral form does not have."""
     return TcgenError(
-        f"the neutral form of a sequence cannot express step s{step.id}, which has {what}: "
+        f"step s{step.id} cannot be written in the neutral form, because it has {what}: "
         f"{pretty_step(step)}"
     )

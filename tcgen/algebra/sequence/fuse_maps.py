@@ -1,4 +1,4 @@
-"""Element-wise arrays that one map reads are evaluated inside that map and never stored."""
+"""Element-wise arrays that a single map reads are evaluated in that map and never stored."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from .common_products import Draft, multiplied, refs_read
 def inline_into_maps(
     arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str]
 ) -> dict[str, tuple[Draft, ...]]:
-    """The arrays, those inlined that a single map reads once over the same index set.
+    """The arrays without those that a single map reads once, over the same indices.
 
-    An array qualifies where no producer sums anything, so that a map can evaluate it element by
-    element, and where this costs no more flops. A product of two plain references stays a
-    contraction unless a map reads it.
+    An array can be inlined if none of its producers sums over an index, so that the map can
+    evaluate it element by element, and if this costs no more flops. A product of two plain
+    references stays a contraction unless a map reads it.
 
     Args:
-        arrays: producers of each stored array.
-        keep: arrays that must stay.
+        arrays: the steps that make each stored array, its producers.
+        keep: names of arrays that must stay.
     """
     arrays = dict(arrays)
     waiting = [name for name in arrays if name not in keep]
     while waiting:
         again: list[str] = []
         for name in waiting:
-            found = _reader(name, arrays)
-            if found is None:
+            place = _reader(name, arrays)
+            if place is None:
                 continue
-            reader, position = found
+            reader, position = place
             draft = _merged(arrays[name], arrays[reader][position])
             if draft is None:
                 continue
@@ -58,7 +58,7 @@ def inline_into_maps(
 
 
 def _reader(name: str, arrays: dict[str, tuple[Draft, ...]]) -> tuple[str, int] | None:
-    """The array and position of the only step that reads ``name``, and reads it once."""
+    """The array and position of the step that reads ``name``; None unless it is read once."""
     places = [
         (array, position)
         for array, drafts in arrays.items()
@@ -70,7 +70,7 @@ def _reader(name: str, arrays: dict[str, tuple[Draft, ...]]) -> tuple[str, int] 
 
 
 def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
-    """The reading step with the array's elements written into its expression, or None."""
+    """The reader with the elements of the array in its expression; None if that is not possible."""
     if not isinstance(reader.op, Map) or any(p.sums for p in producers):
         return None
     tensor = producers[0].out.tensor
@@ -103,7 +103,7 @@ def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
 
 
 def _element(producer: Draft, ref: Ref) -> Expr | None:
-    """What a producer adds to the element that ``ref`` reads."""
+    """The term that a producer adds to the element that ``ref`` reads; None if not expressible."""
     names: dict[Index, Index] = dict(zip(producer.out.indices, ref.indices, strict=True))
     if any(old.space != new.space for old, new in names.items()):
         return None
@@ -128,6 +128,7 @@ def _element(producer: Draft, ref: Ref) -> Expr | None:
 
 
 def _element_flops(op: Operation) -> int:
+    """Flops of an operation for one element, without its coefficient and sum."""
     match op:
         case Contract():
             return 2
@@ -140,7 +141,7 @@ def _element_flops(op: Operation) -> int:
 
 
 def _flat(expr: Expr) -> Expr:
-    """Products in products joined, with numbers gathered in front."""
+    """The expression with flat products, the numbers of each multiplied into one in front."""
     match expr:
         case Prod(args):
             return _gathered(multiplied(tuple(_flat(a) for a in args)))
@@ -153,6 +154,7 @@ def _flat(expr: Expr) -> Expr:
 
 
 def _gathered(expr: Expr) -> Expr:
+    """A product with its numbers multiplied into one in front."""
     if isinstance(expr, Quot):
         return Quot(_gathered(expr.num), expr.den)
     if not isinstance(expr, Prod):

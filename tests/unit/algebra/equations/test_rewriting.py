@@ -166,7 +166,7 @@ def test_equal_intermediates_become_one() -> None:
 
 
 def test_bracket_is_multiplied_out_only_where_it_pays() -> None:
-    space = Workspace({"o": 10, "v": 50}, False, share=True, thresholds=AlgebraThresholds())
+    space = Workspace({"o": 10, "v": 50}, False, merge_equal=True, thresholds=AlgebraThresholds())
     kept = spec("output r\nr[i,j] = (f[i,k] + x[i,k])*y[k,j]\n")
     assert len(choose_brackets(kept, space).equations) == 2
     # a three-factor term is cheaper from its other end: (h t1) t1 costs o^2 v, not v o v

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import pytest
@@ -24,7 +25,7 @@ from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
-from tcgen.thresholds import AlgebraThresholds
+from tcgen.thresholds import AlgebraThresholds, PlannerThresholds, Thresholds, largest, smallest
 
 EQS = DATA / "eqs"
 HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d : v\n"
@@ -90,6 +91,35 @@ def test_factored_systems_have_the_same_values(system: System, data: st.DataObje
     found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds())
     found.verify()
     same_values(system, found, extents)
+
+
+@pytest.mark.parametrize("end", [smallest, largest])
+@cases(10)
+@given(system=systems(), data=st.data())
+def test_values_at_both_ends_of_all_thresholds(
+    end: Callable[[AlgebraThresholds], AlgebraThresholds], system: System, data: st.DataObject
+) -> None:
+    extents = data.draw(extents_for(system))
+    thresholds = Thresholds(planner=PlannerThresholds(algebra=end(AlgebraThresholds())))
+    options = Options(
+        extents=tuple(sorted(extents.items())),
+        cost=data.draw(st.sampled_from(("dense", "packed"))),
+        thresholds=thresholds,
+    )
+    program = form_sequence(system, options)
+    program.verify()
+    same_values(system, program, extents)
+
+
+@pytest.mark.parametrize("name", ["ccd_spin_orbital", "cc2_df", "mp2_closed_shell"])
+def test_the_smallest_thresholds_leave_the_equations_as_written(name: str) -> None:
+    system = read_system(tcgen.spec_path(name))
+    thresholds = Thresholds(planner=PlannerThresholds(algebra=smallest(AlgebraThresholds())))
+    extents = {s.name: 10 for s in system.spaces if not s.parts}
+    options = Options(extents=tuple(sorted(extents.items())), thresholds=thresholds)
+    program = form_sequence(system, options)
+    assert any("multiplied out" in note for note in program.notes)
+    same_values(system, program, dict.fromkeys(extents, 3))
 
 
 def test_common_factor_of_two_terms() -> None:
