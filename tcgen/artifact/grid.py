@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-SHARED_BYTES = 46 * 1024  # of private buffers of a block; beside them a kernel has 2 KiB of its own
+from ..hardware import PRIVATE_SHARED_BYTES
+
+SHARED_BYTES = PRIVATE_SHARED_BYTES  # up to which a block's private buffers are in shared memory
 LARGEST_GRID = 2**31 - 1  # blocks of a launch, on every GPU
 SPILLED_BLOCKS = 128  # most blocks where private buffers do not fit shared memory
 

@@ -125,7 +125,7 @@ def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
         spaces=tuple(s.name for s in scope.extents),
         reads=tuple(n for n in outside if n in read),
         writes=tuple(n for n in outside if n in written),
-        private=scope.owned() if kernel.share is None else private_buffers(scope),
+        private=scope.owned() if kernel.mapping is None else private_buffers(scope),
         live=(first, end - 1),
         contractions=tuple(_contraction(s, scope) for s in contractions(kernel)),
         grid=make_grid(scope),

@@ -109,8 +109,8 @@ class Scope:
 
     def read(self) -> frozenset[str]:
         """Buffers whose values the kernel needs, a tile that it holds in registers aside."""
-        body, share = self.kernel.body, self.kernel.share
-        count = len(share.terms) if isinstance(share, Tiles) else len(body)
+        body, mapping = self.kernel.body, self.kernel.mapping
+        count = len(mapping.terms) if isinstance(mapping, Tiles) else len(body)
         needed = {r for s in body[:count] for r in _reads(s)}
         held = set(written_buffers(body[0])) if count < len(body) else set()
         return frozenset(needed | {r for s in body[count:] for r in _reads(s)} - held)

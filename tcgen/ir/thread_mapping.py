@@ -1,9 +1,8 @@
-"""How the work of a kernel is shared out among the blocks and threads of a GPU.
+"""Thread mapping: which thread blocks and threads of a GPU compute which points of a kernel.
 
-A kernel of level 4 means what its statements mean; a share says which block and which thread
-computes which points of them. Without a share the kernel is for a CPU. All numbers here are
-constants of the generated code; extents stay run-time arguments, so the number of blocks is
-counted at each launch.
+The meaning of a kernel of level 4 is that of its statements; its thread mapping distributes their
+points. A kernel without one is for a CPU. All numbers here are constants of the generated code;
+extents stay run-time arguments, so the number of thread blocks is counted at each launch.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .expr import Access
 class Strip:
     """Variables counted as one, the last the fastest, and cut into tiles of consecutive points.
 
-    The points of (i, a) are numbered ``i*N_a + a``; tile t holds the numbers t*tile to
+    The points of (i, a) are numbered ``i*N_a + a``. Tile t has the numbers t*tile to
     t*tile + tile - 1, as far as there are points.
     """
 
@@ -28,9 +27,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """One statement: each thread computes whole elements of the target, its sum included.
+    """One statement: each thread computes whole elements of the target, sums included.
 
-    ``threads`` is that of a block; neighbouring threads have neighbouring elements.
+    A block has ``threads`` threads; neighbouring threads compute neighbouring elements.
     """
 
     threads: int
@@ -40,9 +39,9 @@ class Points:
 class Sums:
     """One assignment: each element of the target is summed by ``splits`` blocks.
 
-    The threads of a block take the points of the sum in turn and add up by shuffles. With more
+    The threads of a block take the points of the sum in turn and reduce by shuffles. With more
     than one split each block writes its part to scratch, and a second pass adds the parts in
-    order: the result does not depend on which block comes first.
+    order, so that the result does not depend on the order of the blocks.
     """
 
     threads: int
@@ -51,15 +50,15 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """One assignment without sums, whose target and source have different fastest variables.
+    """One assignment without sums, whose target and source have different unit-stride variables.
 
-    A block reads a tile of the source along its memory into shared memory, and writes the same
-    elements of the target along the target's memory.
+    A block reads a tile of the source into shared memory, in the order of the source, and writes
+    the same elements in the order of the target.
 
     Attributes:
         source: access of the expression that goes through the tile.
-        row: fastest variable of the source.
-        column: fastest variable of the target.
+        row: unit-stride variable of the source.
+        column: unit-stride variable of the target.
         tile: elements on each side.
         threads: of a block, a multiple of the tile.
     """
@@ -73,88 +72,95 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One assignment ``out (+)= coeff * x * y`` of a tile of products.
+    """One matrix product ``out (+)= coeff * x * y`` of a tile.
+
+    A is the factor with m, B the factor with n.
 
     Attributes:
-        swapped: the expression's second factor holds the rows.
-        depth: variables that are summed, counted as one, the last the fastest.
-        left_deep, right_deep: the factor's memory runs along the sum, so neighbouring threads
-            load along it; else along rows (columns).
+        swapped: A is the expression's second factor.
+        k: summed variables, counted as one, the last the fastest.
+        a_along_k, b_along_k: the unit-stride variable of the factor is in k, so that neighbouring
+            threads load along k; else they load along m (or n).
     """
 
     swapped: bool
-    depth: tuple[str, ...]
-    left_deep: bool
-    right_deep: bool
+    k: tuple[str, ...]
+    a_along_k: bool
+    b_along_k: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Assignments to the same elements, each a product of two factors: matrix products by tiles.
+    """Matrix products with one target, by threadblock tiles.
 
-    A block computes a tile of rows x columns of the target for one point of the batch. Tiles of
-    both factors go through shared memory, ``deep`` points of the sum at a time, in ``stages``
-    buffers. Each thread keeps an own part of the tile in registers over all terms, and the target
-    is touched once, at the end. With more than one split the sums are parted among blocks, and a
-    second pass adds the parts in order.
+    A block computes a tile of m x n elements of the target for one point of the batch. Tiles of A
+    and B go through shared memory, ``tile_k`` points of k at a time, in ``stages`` buffers. Each
+    thread keeps its part of the tile in registers over all terms, and the target is accessed once,
+    at the end. With more than one split several blocks divide k, and a second pass adds their parts
+    in order.
 
-    The statements behind the terms are the *epilogue*: what each thread does with its elements
-    while they are in registers. One changes the element itself (``r /= d``), writes another array
-    with the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a number
-    (``e += r*g``), which the threads of a block add up by shuffles, and a second pass for all
-    blocks in order. A target of place ``tile`` is never stored.
+    The statements after the terms are the *epilogue*: they use the elements of a thread while these
+    are in registers. A statement changes the element itself (``r /= d``), writes another array with
+    the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a number
+    (``e += r*g``): the threads of a block reduce by shuffles, and a second pass adds the parts of
+    all blocks in order. A target of place ``tile`` is never stored.
 
     Attributes:
         batch: variables of which a block takes one point.
-        rows, columns: of the tile; together with the batch all variables of the target.
+        m, n: of the tile; together with the batch all variables of the target.
         terms: one for each of the first statements of the kernel; the others are the epilogue.
-        high, wide: threads of a block along rows and columns.
-        deep: points of the sum at a time.
+        threads_m, threads_n: threads of a block along m and n.
+        tile_k: points of k at a time.
         stages: buffers in shared memory.
-        splits: blocks that share a sum.
-        tensor_cores: float64 only. Warps multiply 16 rows x 8 columns x 8 points of the sum at
-            once: a block has high/8 x wide/4 warps, each with neighbouring rows and columns.
+        splits: blocks that divide k (split-K).
+        tensor_cores: float64 only. A warp multiplies 16 x 8 x 8 points of m, n and k at once; a
+            block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
     """
 
     batch: tuple[str, ...]
-    rows: tuple[Strip, ...]
-    columns: tuple[Strip, ...]
+    m: tuple[Strip, ...]
+    n: tuple[Strip, ...]
     terms: tuple[Term, ...]
-    high: int
-    wide: int
-    deep: int
+    threads_m: int
+    threads_n: int
+    tile_k: int
     stages: int
     splits: int = 1
     tensor_cores: bool = False
 
     @property
-    def height(self) -> int:
-        """Rows of a tile."""
-        return _product(self.rows)
+    def tile_m(self) -> int:
+        """Points of m in a tile."""
+        return _product(self.m)
 
     @property
-    def width(self) -> int:
-        """Columns of a tile."""
-        return _product(self.columns)
+    def tile_n(self) -> int:
+        """Points of n in a tile."""
+        return _product(self.n)
+
+    @property
+    def per_thread(self) -> tuple[int, int]:
+        """Points of m and of n that a thread keeps in registers."""
+        return self.tile_m // self.threads_m, self.tile_n // self.threads_n
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A nest of loops, or several statements: a block walks it, its threads share each statement.
+    """A nest of loops, or several statements: the threads of a block divide each statement.
 
-    Parallel loops of the nest are counted as one and dealt to the blocks; private buffers belong
-    to a block, and its threads wait for each other after each statement.
+    The points of parallel loops are counted as one and distributed over the blocks. Private buffers
+    belong to a block, and its threads synchronise after each statement.
 
     Attributes:
         threads: of a block.
-        blocks: most blocks; each takes further points in turn.
+        blocks: largest number of blocks; each takes further points in turn.
     """
 
     threads: int
     blocks: int
 
 
-Share: TypeAlias = Points | Sums | Turned | Tiles | Nest
+ThreadMapping: TypeAlias = Points | Sums | Turned | Tiles | Nest
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

@@ -69,7 +69,8 @@ def lower_plan(
 
         module, _ = _lower(plan, options, {}, limit)
         budget = arena_budget(plan, options, module)
-        return bind_gpu(module, plan.extent_of, thrifty=budget is not None)
+        thresholds = options.thresholds.gpu
+        return bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
     if not scratch:
         return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)[0]
     rooms: dict[int, int] = {}

@@ -66,7 +66,7 @@ def _check_lives(module: Module) -> None:
     """Every buffer is alive at each statement that uses it."""
     found = positions(module)
     spans = found.kernels.values()
-    shared = [found.kernels[k.name] for k in module.kernels if isinstance(k.share, Tiles)]
+    shared = [found.kernels[k.name] for k in module.kernels if isinstance(k.mapping, Tiles)]
     for buffer in module.buffers:
         uses = found.uses.get(buffer.name, ())
         if not uses or buffer.place == "caller":
@@ -182,7 +182,7 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
                 apart = private_to(stmt, kernel, buffers)
-                if kernel.share is None:
+                if kernel.mapping is None:
                     apart |= summed_numbers(stmt, buffers)
                 for loop in parallel_chain(stmt):
                     reason = blocks_parallel(loop, apart)

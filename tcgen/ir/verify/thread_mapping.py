@@ -26,41 +26,41 @@ def check_share(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
     Raises:
         VerifyError: naming the rule that is broken.
     """
-    share = kernel.share
-    if not isinstance(share, Tiles):
+    mapping = kernel.mapping
+    if not isinstance(mapping, Tiles):
         for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
             if name in buffers and buffers[name].place == "tile":
                 raise VerifyError(f"{name} lies in the tile of a kernel without tiles")
-    match share:
+    match mapping:
         case None:
             return
         case Points():
-            _check_threads(share.threads)
+            _check_threads(mapping.threads)
             stmt = _only(kernel)
             if isinstance(stmt, Assign):
                 _check_own_element(stmt)
         case Sums():
-            _check_threads(share.threads)
+            _check_threads(mapping.threads)
             stmt = _only(kernel)
-            if not isinstance(stmt, Assign) or share.splits < 1:
+            if not isinstance(stmt, Assign) or mapping.splits < 1:
                 raise VerifyError("only an assignment is summed by blocks, in at least one part")
             if any(x.buffer == stmt.out.buffer for x in _reads(stmt)):
                 raise VerifyError("a sum that several threads share reads its own target")
         case Turned():
-            _check_threads(share.threads)
-            _check_turned(_only(kernel), share, buffers)
+            _check_threads(mapping.threads)
+            _check_turned(_only(kernel), mapping, buffers)
         case Tiles():
-            _check_threads(share.high * share.wide)
-            _check_tiles(kernel, share, buffers)
+            _check_threads(mapping.threads_m * mapping.threads_n)
+            _check_tiles(kernel, mapping, buffers)
         case Nest():
-            _check_threads(share.threads)
+            _check_threads(mapping.threads)
             for inner in kernel.body:
                 _check_nest(inner)
             shared = any(isinstance(s, Loop) and s.parallel for s in kernel.body)
-            if share.blocks < 1 or (share.blocks > 1 and len(kernel.body) > 1 and shared):
+            if mapping.blocks < 1 or (mapping.blocks > 1 and len(kernel.body) > 1 and shared):
                 raise VerifyError("blocks cannot wait for each other between statements")
         case _:
-            assert_never(share)
+            assert_never(mapping)
 
 
 def _check_threads(threads: int) -> None:
@@ -79,17 +79,17 @@ def _reads(stmt: Assign) -> list[Access]:
     return [x for x in leaves(stmt.expr) if isinstance(x, Access)]
 
 
-def _check_turned(stmt: Zero | Assign, share: Turned, buffers: Mapping[str, Buffer]) -> None:
-    if not isinstance(stmt, Assign) or share.source not in _reads(stmt):
+def _check_turned(stmt: Zero | Assign, mapping: Turned, buffers: Mapping[str, Buffer]) -> None:
+    if not isinstance(stmt, Assign) or mapping.source not in _reads(stmt):
         raise VerifyError("what is turned is no operand of an assignment")
     names = [v.name for v in stmt.band]
     if stmt.orbit or any(v.below for v in stmt.band) or set(names) != set(stmt.out.variables):
         raise VerifyError("only elements without sums and triangles are turned")
-    if share.row == share.column or not {share.row, share.column} <= set(names):
+    if mapping.row == mapping.column or not {mapping.row, mapping.column} <= set(names):
         raise VerifyError("a tile that is turned has two variables")
-    if share.threads % share.tile:
+    if mapping.threads % mapping.tile:
         raise VerifyError("the threads of a block do not divide its tile")
-    if any(buffers[a.buffer].packed for a in (stmt.out, share.source)):
+    if any(buffers[a.buffer].packed for a in (stmt.out, mapping.source)):
         raise VerifyError("a packed array is turned")
     _check_own_element(stmt)
 
@@ -115,33 +115,34 @@ def _check_nest(stmt: Stmt) -> None:
             assert_never(stmt)
 
 
-def _check_tiles(kernel: Kernel, share: Tiles, buffers: Mapping[str, Buffer]) -> None:
+def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) -> None:
     stmts = [s for s in kernel.body if isinstance(s, Assign)]
-    if len(stmts) != len(kernel.body) or not 0 < len(share.terms) <= len(stmts):
+    if len(stmts) != len(kernel.body) or not 0 < len(mapping.terms) <= len(stmts):
         raise VerifyError("tiles need one term for each product, and assignments only")
-    stmts, epilogue = stmts[: len(share.terms)], stmts[len(share.terms) :]
-    if share.height % share.high or share.width % share.wide:
+    stmts, epilogue = stmts[: len(mapping.terms)], stmts[len(mapping.terms) :]
+    if mapping.tile_m % mapping.threads_m or mapping.tile_n % mapping.threads_n:
         raise VerifyError("the threads of a block do not divide its tile")
-    if share.stages < 2 or share.deep < 1 or share.splits < 1:
+    if mapping.stages < 2 or mapping.tile_k < 1 or mapping.splits < 1:
         raise VerifyError("tiles need two stages, a depth and a split")
-    if share.tensor_cores:
-        whole = share.high % 8 == 0 and share.wide % 4 == 0 and share.deep % 8 == 0
-        pairs = share.height // share.high % 2 == 0 and share.width // share.wide % 2 == 0
+    if mapping.tensor_cores:
+        each_m, each_n = mapping.per_thread
+        whole = mapping.threads_m % 8 == mapping.threads_n % 4 == mapping.tile_k % 8 == 0
+        pairs = each_m % 2 == each_n % 2 == 0
         real = {buffers[a.buffer].dtype for s in stmts for a in (s.out, *_reads(s))} == {"float64"}
         if not (whole and pairs and real):
             raise VerifyError("tensor cores multiply float64, 16 rows x 8 columns x 8 at a time")
-    rows = {n for s in share.rows for n in s.variables}
-    columns = {n for s in share.columns for n in s.variables}
-    kept = [*share.batch, *(n for s in (*share.rows, *share.columns) for n in s.variables)]
+    rows = {n for s in mapping.m for n in s.variables}
+    columns = {n for s in mapping.n for n in s.variables}
+    kept = [*mapping.batch, *(n for s in (*mapping.m, *mapping.n) for n in s.variables)]
     first = stmts[0].out
-    for stmt, term in zip(stmts, share.terms, strict=True):
+    for stmt, term in zip(stmts, mapping.terms, strict=True):
         if stmt.out != first or (stmt is not stmts[0] and not stmt.accumulate):
             raise VerifyError("the terms of a tile add to different elements")
         if sorted(kept) != sorted(v.name for v in stmt.band if v.name in first.variables):
             raise VerifyError("batch, rows and columns are not the variables of the target")
         _check_term(stmt, term, rows, columns, buffers)
     if epilogue:
-        check_epilogue(tuple(stmts), tuple(epilogue), share, buffers)
+        check_epilogue(tuple(stmts), tuple(epilogue), mapping, buffers)
     if stmts[0].accumulate and buffers[first.buffer].place == "tile":
         raise VerifyError(f"{first.buffer} is in no memory, so nothing can be added to it")
 
@@ -150,7 +151,7 @@ def _check_term(
     stmt: Assign, term: Term, rows: set[str], columns: set[str], buffers: Mapping[str, Buffer]
 ) -> None:
     summed = [v.name for v in stmt.band if v.name not in stmt.out.variables]
-    if sorted(term.depth) != sorted(summed):
+    if sorted(term.k) != sorted(summed):
         raise VerifyError("the depth of a term is not what its statement sums")
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         raise VerifyError("tiles over a triangle")
@@ -171,7 +172,7 @@ def _check_term(
 def check_epilogue(
     terms: tuple[Assign, ...],
     epilogue: tuple[Assign, ...],
-    share: Tiles,
+    mapping: Tiles,
     buffers: Mapping[str, Buffer],
 ) -> None:
     """Check the statements behind the terms of a tile.
@@ -189,7 +190,7 @@ def check_epilogue(
         if buffers[stmt.out.buffer].packed:
             raise VerifyError(f"the epilogue of a tile writes the packed array {stmt.out.buffer}")
         if is_total(stmt):
-            if share.splits > 1:
+            if mapping.splits > 1:
                 raise VerifyError("a tile that several blocks share adds to a number")
         elif set(kept) - set(stmt.out.variables):
             raise VerifyError("elements of a tile share an element of the array that they write")
