@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...ir.expr import Access, Equal, Expr, Subscript, leaves, map_leaves
 from ...ir.loops import Assign, BandVar
-from ..names import unique
+from ..names import renamed_access, unique
 
 
 def renamed(
@@ -54,20 +54,19 @@ def _with_names(stmt: Assign, names: dict[str, str]) -> Assign:
     def subscript(s: Subscript) -> Subscript:
         return replace(s, variable=names.get(s.variable or "", s.variable))
 
-    def access(a: Access) -> Access:
-        return Access(a.buffer, tuple(map(subscript, a.subscripts)))
-
     def leaf(node: object) -> Expr:
         match node:
             case Access():
-                return access(node)
+                return renamed_access(node, names)
             case Equal(left, right):
                 return Equal(subscript(left), subscript(right))
             case _:
                 raise AssertionError(f"{node} is a leaf of an earlier level")
 
     band = tuple(replace(v, name=names[v.name]) for v in stmt.band)
-    return replace(stmt, out=access(stmt.out), expr=map_leaves(stmt.expr, leaf), band=band)
+    return replace(
+        stmt, out=renamed_access(stmt.out, names), expr=map_leaves(stmt.expr, leaf), band=band
+    )
 
 
 def accesses_of(expr: Expr) -> tuple[Access, ...]:
