@@ -15,7 +15,7 @@ from .expr import Access
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Variables counted as one, the last the fastest, and cut into tiles of consecutive points.
+    """Variables fused into one, the last the fastest, and cut into tiles of consecutive points.
 
     The points of (i, a) are numbered ``i*N_a + a``. Tile t has the numbers t*tile to
     t*tile + tile - 1, as far as there are points.
@@ -60,7 +60,7 @@ class Turned:
         row: unit-stride variable of the source.
         column: unit-stride variable of the target.
         tile: elements on each side.
-        threads: of a block, a multiple of the tile.
+        threads: number in a block, a multiple of ``tile``.
     """
 
     source: Access
