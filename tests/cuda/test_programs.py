@@ -29,6 +29,8 @@ from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.options import Options
 from tcgen.runtime.program import Program
+from tcgen.thresholds import largest, smallest
+from tcgen.thresholds.gpu import GpuThresholds
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
@@ -95,6 +97,15 @@ def test_products_by_tiles(dtype: str) -> None:
         {"o": 17, "v": 67},
     ):
         compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("end", [smallest, largest])
+@pytest.mark.parametrize("name", hand.ALL)
+def test_hand_modules_at_the_ends_of_thresholds(name: str, end: Any) -> None:
+    module = hand.ALL[name]("float64")
+    planned = dict(hand.EXTENTS) if name == "joined" else LARGE  # no array shows its extents
+    bound, program = on_gpu(module, planned, end(GpuThresholds()))
+    compare(module, bound, program, dict(hand.EXTENTS))
 
 
 def permuted(dtype: str = "float64") -> Module:
