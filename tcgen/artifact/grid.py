@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..hardware import SHARED_MEMORY_BYTES
+from ..hardware import PRIVATE_SHARED_BYTES
 
-# Bytes of a block's private buffers in shared memory; 2 KiB stay for arrays of the kernel itself.
-SHARED_BYTES = SHARED_MEMORY_BYTES - 2 * 1024
+SHARED_BYTES = PRIVATE_SHARED_BYTES  # of a block's private buffers, in shared memory
 LARGEST_GRID = 2**31 - 1  # blocks of a launch, on every GPU
 # Most blocks of a launch whose private buffers do not fit shared memory: each block has a copy of
 # them in scratch. Generated code takes the number of blocks from the launch.

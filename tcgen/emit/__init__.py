@@ -1,4 +1,10 @@
-"""From a module (level 4) to an artifact: sources, manifest, and the runtime beside them."""
+"""From a module (level 4) to an artifact: sources, manifest, and the runtime that they need.
+
+In the order in which they work: ``names`` (legal identifiers) and ``scope`` (the buffers and
+variables of a kernel), ``grid`` and ``manifest`` (plain data for the runtime), ``printing`` and
+``kernel_comment`` (text for all targets), the printers ``c``, ``cuda`` and ``python``, and
+``package`` (the Python side of an artifact).
+"""
 
 from __future__ import annotations
 
@@ -69,7 +75,7 @@ def emit_artifact(
 
 
 def _source(module: Module, target: str, thresholds: CpuThresholds) -> str:
-    """The text of the kernels; printers are loaded where they are used."""
+    """The text of the kernels; a printer is loaded when it is used."""
     if target == "cpu":
         return c_source(module, __version__, thresholds)
     if target == "cuda":
@@ -82,7 +88,7 @@ def _source(module: Module, target: str, thresholds: CpuThresholds) -> str:
 
 
 def _check_accumulation(module: Module) -> None:
-    """What starts from the caller's array cannot be computed before the call."""
+    """Refuse an output that adds to the caller's array in the constant phase, before any call."""
     kernels = {k.name: k for k in module.kernels}
     for name in launches(module.host_constant):
         for stmt in kernels[name].body:
@@ -91,5 +97,5 @@ def _check_accumulation(module: Module) -> None:
                 if tensor is not None and tensor.accumulate:
                     raise VerifyError(
                         f"kernel {name} writes {tensor.name} in the constant phase, but "
-                        f"{tensor.name} starts from the array of each call"
+                        f"{tensor.name} adds to the array of each call"
                     )

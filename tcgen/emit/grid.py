@@ -1,12 +1,11 @@
-"""How many blocks run a kernel, as plain data for the runtime: share in, grid out."""
+"""The grid of each kernel as plain data for the runtime, from its thread mapping."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-import numpy as np
-
 from ..artifact.grid import GridEntry, StripEntry
+from ..dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
 from ..ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Turned
 from .cuda.kernels import finish_symbol, threads, totals
@@ -15,29 +14,29 @@ from .scope import Scope
 
 _Lengths = tuple[tuple[str, int | None, str | None], ...]
 
-_RESIDENT = 1 << 20  # blocks of element-wise kernels; further points are taken in turn
+_MOST_BLOCKS = 1 << 20  # of element-wise kernels; each takes further points in turn
 
 
 def make_grid(scope: Scope) -> GridEntry | None:
-    """The grid of a kernel that is for a GPU."""
-    kernel, share = scope.kernel, scope.kernel.share
-    if share is None:
+    """The grid of a kernel with a thread mapping; None for a CPU."""
+    kernel, mapping = scope.kernel, scope.kernel.mapping
+    if mapping is None:
         return None
     strips: tuple[StripEntry, ...]
     splits, most, part = 1, None, 0
-    match share:
+    match mapping:
         case Points():
             stmt = kernel.body[0]
-            most = _RESIDENT
+            most = _MOST_BLOCKS
             if isinstance(stmt, Zero):
                 buffer = scope.buffers[stmt.buffer]
                 lengths: _Lengths = tuple((a.space.name, a.length, None) for a in buffer.axes)
             else:
-                lengths = _lengths(_kept(stmt), scope)
-            strips = (StripEntry(lengths, share.threads),)
+                lengths = _lengths(_free(stmt), scope)
+            strips = (StripEntry(lengths, mapping.threads),)
         case Sums():
-            strips = (StripEntry(_lengths(_kept(kernel.body[0]), scope), 1),)
-            splits, part = share.splits, 16 if _complex(scope) else 8
+            strips = (StripEntry(_lengths(_free(kernel.body[0]), scope), 1),)
+            splits, part = mapping.splits, (COMPLEX128 if _complex(scope) else FLOAT64).itemsize
         case Tiles():
             band = {v.name: v for s in kernel.body if isinstance(s, Assign) for v in s.band}
 
@@ -46,23 +45,23 @@ def make_grid(scope: Scope) -> GridEntry | None:
                     _lengths(tuple(band[n] for n in strip.variables), scope), strip.tile
                 )
 
-            strips = tuple(entry(s) for s in (*share.columns, *share.rows, Strip(share.batch, 1)))
-            splits = share.splits
-            item = np.dtype(scope.buffers[_target(scope)].dtype).itemsize
-            part = totals(kernel) * PART or share.height * share.width * item
+            strips = tuple(entry(s) for s in (*mapping.n, *mapping.m, Strip(mapping.batch, 1)))
+            splits = mapping.splits
+            item = BY_NAME[scope.buffers[_target(scope)].dtype].itemsize
+            part = totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
         case Turned():
-            kept = _kept(kernel.body[0])
-            ends = {v.name: v for v in kept}
-            rest = tuple(v for v in kept if v.name not in (share.row, share.column))
+            free = _free(kernel.body[0])
+            ends = {v.name: v for v in free}
+            rest = tuple(v for v in free if v.name not in (mapping.row, mapping.column))
             strips = (
-                StripEntry(_lengths((ends[share.column],), scope), share.tile),
-                StripEntry(_lengths((ends[share.row],), scope), share.tile),
+                StripEntry(_lengths((ends[mapping.column],), scope), mapping.tile),
+                StripEntry(_lengths((ends[mapping.row],), scope), mapping.tile),
                 StripEntry(_lengths(rest, scope), 1),
             )
         case Nest():
-            strips, most = _nest_strips(scope), share.blocks
+            strips, most = _nest_strips(scope), mapping.blocks
         case _:
-            assert_never(share)
+            assert_never(mapping)
     second = finish_symbol(kernel)
     return GridEntry(
         scope.outside(),
@@ -76,7 +75,7 @@ def make_grid(scope: Scope) -> GridEntry | None:
     )
 
 
-def _kept(stmt: object) -> tuple[BandVar, ...]:
+def _free(stmt: object) -> tuple[BandVar, ...]:
     assert isinstance(stmt, Assign)
     return tuple(v for v in stmt.band if v.name in stmt.out.variables)
 

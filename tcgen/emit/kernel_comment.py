@@ -1,8 +1,7 @@
 """The comment that opens each kernel: its equations, inputs, outputs, flops and bytes.
 
-Flops and bytes are polynomials in the extents.
-A multiply and an add are 2 flops. Bytes count each element that one launch touches once for
-reading and once for writing, as if caches were perfect.
+Flops and bytes are polynomials in the extents. A multiply-add is 2 flops. Bytes count each element
+that a launch accesses once for reading and once for writing, as if caches were perfect.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ def _operations(stmt: Zero | Assign | Gemm, scope: Scope) -> int:
         case Zero():
             return 0
         case Gemm() | Assign(expr=Prod(args=(Access(), Access()))):
-            return 2  # a contraction, an outer product too, and whatever its factor
+            return 2  # a contraction or outer product, whatever its coefficient
         case Assign(expr=Access(buffer)) if scope.buffers[buffer].tensor is None:
-            return 0  # scratch on its way to the array: the product counted this addition
+            return 0  # copies scratch to the target: the product counted this addition
         case Assign():
             held = stmt.out.variables
             adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
@@ -75,7 +74,7 @@ def _points(stmt: Zero | Assign | Gemm, around: tuple[Loop, ...]) -> Poly:
     variables: tuple[LoopVar | BandVar, ...] = (*(loop.var for loop in around), *own)
     for var in variables:
         if isinstance(var, LoopVar) and var.tile is not None:
-            # The elements of its tiles stand for the loop; without them it runs N/T times.
+            # Element loops over its tiles count its points; without them it runs N/T times.
             if var.name not in based:
                 total = total * Poly.of(Fraction(1, var.tile), (var.space,))
             continue
@@ -87,7 +86,7 @@ def _points(stmt: Zero | Assign | Gemm, around: tuple[Loop, ...]) -> Poly:
 
 
 def bytes_moved(scope: Scope, names: frozenset[str]) -> Poly:
-    """Bytes of those buffers, of what one launch touches of each."""
+    """Bytes of the elements of some buffers that one launch accesses."""
     total = ZERO
     for name in scope.outside():
         if name in names:
@@ -96,7 +95,7 @@ def bytes_moved(scope: Scope, names: frozenset[str]) -> Poly:
 
 
 def _touched(scope: Scope, name: str) -> Poly:
-    """Bytes of a buffer within the host loops' present element or tile."""
+    """Accessed bytes of a buffer, for one element or tile of each host loop."""
     buffer = scope.buffers[name]
     host = {v.name: v for v in scope.kernel.host_vars}
     tiles = {
@@ -115,15 +114,15 @@ def _touched(scope: Scope, name: str) -> Poly:
         )
     second = {p.first + 1 for p in buffer.packed}
     first = {p.first for p in buffer.packed}
-    found = [a for s in scope.kernel.body for a in accesses(s) if a.buffer == name]
+    mine = [a for s in scope.kernel.body for a in accesses(s) if a.buffer == name]
     for number, axis in enumerate(buffer.axes):
         if number in second:
             continue
         space = axis.space if buffer.tensor is None else buffer.tensor.spaces[number]
-        if number in first or not found:
+        if number in first or not mine:
             total = total * _length(axis.length, Poly.of(1, (space,)))
             continue
-        variables = {a.subscripts[number].variable for a in found}
+        variables = {a.subscripts[number].variable for a in mine}
         if axis.length is None and all(v in host for v in variables):
             continue
         if axis.length is None and len(variables) == 1 and variables <= set(tiles):

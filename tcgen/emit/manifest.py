@@ -36,7 +36,7 @@ def make_manifest(
     memory_limit: int | None,
 ) -> Manifest:
     """The manifest of a verified module."""
-    found = positions(module)
+    where = positions(module)
     return Manifest(
         name=module.name,
         tcgen_version=__version__,
@@ -47,25 +47,25 @@ def make_manifest(
         spaces=_spaces(module),
         tensors=tuple(_tensor(t, module.dtype) for t in module.tensors),
         buffers=tuple(_buffer(b) for b in module.buffers),
-        kernels=tuple(_kernel(k, module, found) for k in module.kernels),
+        kernels=tuple(_kernel(k, module, where) for k in module.kernels),
         host_constant=_host(module.host_constant),
         host_volatile=_host(module.host_volatile),
-        constant_positions=found.constant,
+        constant_positions=where.constant,
         tight=module.tight,
     )
 
 
 def _spaces(module: Module) -> tuple[SpaceEntry, ...]:
-    found: dict[Space, None] = {}
+    spaces: dict[Space, None] = {}
 
     def visit(space: Space) -> None:
         for part in space.parts:
             visit(part)
-        found.setdefault(space)
+        spaces.setdefault(space)
 
     for space in module.spaces:
         visit(space)
-    return tuple(SpaceEntry(s.name, s.extent, tuple(p.name for p in s.parts)) for s in found)
+    return tuple(SpaceEntry(s.name, s.extent, tuple(p.name for p in s.parts)) for s in spaces)
 
 
 def _packed(pairs: tuple[Packing, ...]) -> tuple[PackingEntry, ...]:
@@ -90,7 +90,7 @@ def _tensor(tensor: Tensor, dtype: str) -> TensorEntry:
 
 
 def _gaps(tensor: Tensor) -> tuple[str | None, ...]:
-    """What is left of each axis behind a tensor's own part of it."""
+    """Base space that follows a tensor's own part of each axis, or None."""
     if not tensor.storage.within:
         return ()
     pairs = zip(tensor.spaces, tensor.storage.within, strict=True)
@@ -114,10 +114,10 @@ def _buffer(buffer: Buffer) -> BufferEntry:
     )
 
 
-def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
+def _kernel(kernel: Kernel, module: Module, where: Positions) -> KernelEntry:
     scope = make_scope(kernel, module, C_RESERVED)
     read, written, outside = scope.read(), scope.written(), scope.outside()
-    first, end = found.kernels[kernel.name]
+    first, end = where.kernels[kernel.name]
     return KernelEntry(
         name=kernel.name,
         symbol=symbol(kernel),
@@ -125,7 +125,7 @@ def _kernel(kernel: Kernel, module: Module, found: Positions) -> KernelEntry:
         spaces=tuple(s.name for s in scope.extents),
         reads=tuple(n for n in outside if n in read),
         writes=tuple(n for n in outside if n in written),
-        private=scope.owned() if kernel.share is None else private_buffers(scope),
+        private=scope.owned() if kernel.mapping is None else private_buffers(scope),
         live=(first, end - 1),
         contractions=tuple(_contraction(s, scope) for s in contractions(kernel)),
         grid=make_grid(scope),

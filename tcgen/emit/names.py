@@ -1,7 +1,7 @@
 """Legal, unique and stable identifiers of generated code.
 
-Names of the user's equations are kept wherever the language allows. What is generated beside them
-starts with ``tc_`` or ``N_``, which no name of the user keeps.
+Names of the user's equations stay as they are if the language allows. Generated names start with
+``tc_`` or ``N_``; a user's name with such a prefix is changed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def legal(name: str, reserved: frozenset[str]) -> str:
 
 
 def unique(names: Iterable[str], reserved: frozenset[str], taken: Iterable[str] = ()) -> list[str]:
-    """Identifiers for names in their order; a later name gives way to an earlier one.
+    """Identifiers for names in their order; of two equal names the later one is changed.
 
     Example:
         >>> unique(["e", "I", "e"], C_RESERVED)

@@ -68,7 +68,7 @@ def _parameter(tensor: TensorEntry, word: str) -> str:
 
 
 def describe(tensor: TensorEntry) -> str:
-    """One line: name, axes as the array has them, element type, and what is special.
+    """One line: name, axes of the stored array, element type, and further properties.
 
     ``t2(o, o, v, v) float64``; ``vv(v >= v)`` is a packed triangle.
     """

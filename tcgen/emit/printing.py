@@ -1,6 +1,6 @@
-"""Text that the printers of all targets share: numbers, lengths, precedences, indentation.
+"""Text that is equal in all targets: numbers, lengths, precedences, indentation.
 
-C, CUDA and Python write these in the same way. Reads level 4. It decides nothing.
+Reads level 4. It decides nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ INDENT = "    "
 
 
 def indented(lines: Sequence[str]) -> list[str]:
-    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
+    """Lines one level deeper, pragmas included."""
     return [f"{INDENT}{line}" if line else line for line in lines]
 
 
@@ -78,7 +78,7 @@ def product(factors: list[str]) -> str:
 
 
 def is_complex(expr: Expr, scope: Scope) -> bool:
-    """True where the value of an expression is a complex number in C."""
+    """True if the value of an expression is a complex number."""
     match expr:
         case Access(buffer):
             return scope.buffers[buffer].dtype == "complex128"

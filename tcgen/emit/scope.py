@@ -1,6 +1,6 @@
-"""What a kernel uses: its buffers, variables and extents, each with its name in the source.
+"""The buffers, variables and extents of a kernel, each with its name in the source.
 
-Reads level 4. Shared by the printers of all targets and by the manifest, so that source and
+Reads level 4. The printers of all targets and the manifest use the same scope, so that source and
 manifest never disagree.
 """
 
@@ -40,7 +40,7 @@ from .names import unique
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A kernel and the names of what it uses.
+    """A kernel, and names in the source for everything that it uses.
 
     Attributes:
         kernel: being printed.
@@ -48,10 +48,11 @@ class Scope:
         names: of buffers in the source.
         variables: host, loop and band variables in the source.
         bases: base spaces of the module, in the order of the extents.
-        private: buffers of which each thread has its own.
+        private: buffers of which each thread has a copy.
         number: of the kernel in the module.
-        ordered: pairs of variables in the source of which the first is never the smaller one.
-        totals: numbers that the printed loops add up apart, those of single precision in double.
+        ordered: pairs of variables in the source of which the first is never smaller.
+        totals: numbers that the printed loops add up in variables of their own, those of single
+            precision in double.
         lengths: in the source, of variables that walk several axes at once.
         thresholds: of blocks and pieces of loops in C.
     """
@@ -69,7 +70,7 @@ class Scope:
     thresholds: CpuThresholds = CpuThresholds()
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
-        """The scope inside a statement's own loops: triangles have rows at or above columns."""
+        """The scope inside a statement's own loops: rows of triangles are at least columns."""
         names = self.variables
         pairs = {(names[v.below], names[v.name]) for v in band if v.below is not None}
         return replace(self, ordered=frozenset(pairs)) if pairs else self
@@ -81,13 +82,13 @@ class Scope:
         return tuple(b for b in self.bases if b in used)
 
     def owned(self) -> tuple[str, ...]:
-        """Buffers in memory of which each thread has its own."""
+        """Buffers in memory of which each thread has a copy."""
         return tuple(
             n for n, b in self.buffers.items() if b.place == "private" and n in self.private
         )
 
     def addressed(self) -> tuple[str, ...]:
-        """Buffers in memory of which there is one for the launch."""
+        """Buffers in memory that all threads of a launch use."""
         return tuple(
             n for n, b in self.buffers.items() if b.place != "register" and n not in self.owned()
         )
@@ -97,7 +98,7 @@ class Scope:
         return tuple(n for n, b in self.buffers.items() if b.place in ("caller", "arena"))
 
     def reused(self) -> frozenset[str]:
-        """Buffers that may share memory with another one of the kernel, at another time."""
+        """Buffers whose memory another buffer of the kernel may use at another time."""
         held = [b for b in self.buffers.values() if b.place in ("arena", "private") and not b.keep]
         return frozenset(
             a.name for a in held for b in held if a.live[1] < b.live[0] or b.live[1] < a.live[0]
@@ -108,16 +109,16 @@ class Scope:
         return frozenset(w for s in self.kernel.body for w in written_buffers(s))
 
     def read(self) -> frozenset[str]:
-        """Buffers whose values the kernel needs, a tile that it holds in registers aside."""
-        body, share = self.kernel.body, self.kernel.share
-        count = len(share.terms) if isinstance(share, Tiles) else len(body)
+        """Buffers whose values the kernel needs, except a tile that it holds in registers."""
+        body, mapping = self.kernel.body, self.kernel.mapping
+        count = len(mapping.terms) if isinstance(mapping, Tiles) else len(body)
         needed = {r for s in body[:count] for r in _reads(s)}
         held = set(written_buffers(body[0])) if count < len(body) else set()
         return frozenset(needed | {r for s in body[count:] for r in _reads(s)} - held)
 
 
 def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scope:
-    """The names of a kernel: variables first, so that letters stay letters."""
+    """The scope of a kernel; variables are named first, so that index letters stay as they are."""
     everything = {b.name: b for b in module.buffers}
     used = dict.fromkeys(name for s in kernel.body for name in used_buffers(s))
     variables = list(dict.fromkeys(v.name for v in _variables(kernel)))
@@ -145,7 +146,7 @@ def module_bases(module: Module) -> tuple[Space, ...]:
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, tuple[Loop, ...]]]:
-    """Statements that are no loops, each with the loops around it, outermost first."""
+    """Statements other than loops, each with the loops around it, outermost first."""
     for stmt in body:
         if isinstance(stmt, Loop):
             for inner, around in statements(stmt.body):
@@ -155,7 +156,7 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[tuple[Zero | Assign | Gemm, t
 
 
 def totals(stmt: Loop, scope: Scope) -> frozenset[str]:
-    """Numbers that the loop adds up apart: for each thread, or in double instead of float."""
+    """Numbers that the loop adds up in other variables: one for each thread, or in double."""
     return frozenset(
         name
         for name in summed_numbers(stmt, scope.buffers) - scope.private
@@ -170,12 +171,12 @@ def private_buffers(scope: Scope) -> tuple[str, ...]:
 
 def contractions(kernel: Kernel) -> tuple[Gemm, ...]:
     """Products of a kernel that the generated contraction kernel computes."""
-    found = (stmt for stmt, _ in statements(kernel.body))
-    return tuple(s for s in found if isinstance(s, Gemm) and s.scheme is not None)
+    body = (stmt for stmt, _ in statements(kernel.body))
+    return tuple(s for s in body if isinstance(s, Gemm) and s.scheme is not None)
 
 
 def reduces(stmt: Assign) -> bool:
-    """True for a sum over all of the band that threads may share."""
+    """True for a parallel sum over all of the band."""
     held = stmt.out.variables
     return stmt.parallel > 0 and not any(v.name in held for v in stmt.band)
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from .expr import Access, Expr
 from .level import Level
 from .tensor import Packing, Space, Tensor
-from .thread_mapping import Share
+from .thread_mapping import ThreadMapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +222,14 @@ class Kernel:
         comment: equations, one a line, for the reader of the generated code.
         host_vars: variables of host loops that the body uses, passed as arguments.
         body: statements in order.
-        share: thread mapping of a GPU kernel; None in modules for a CPU.
+        mapping: thread mapping of a GPU kernel; None in modules for a CPU.
     """
 
     name: str
     comment: tuple[str, ...]
     host_vars: tuple[LoopVar, ...]
     body: tuple[Stmt, ...]
-    share: Share | None = None
+    mapping: ThreadMapping | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
-"""Thread mappings: which blocks and threads of a GPU compute which points of a kernel.
+"""Thread mapping: which thread blocks and threads of a GPU compute which points of a kernel.
 
-The mapping does not change the meaning of a kernel, which its statements define. A kernel without a
-mapping is for a CPU. All numbers here are constants of the generated code; extents are run-time
-arguments, so the number of blocks is computed at each launch.
+The meaning of a kernel of level 4 is that of its statements; its thread mapping distributes their
+points. A kernel without one is for a CPU. All numbers here are constants of the generated code;
+extents stay run-time arguments, so the number of thread blocks is counted at each launch.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from .expr import Access
 class Strip:
     """Variables fused into one, the last the fastest, and cut into tiles of consecutive points.
 
-    The points of (i, a) are numbered ``i*N_a + a``; tile t consists of the numbers t*tile to
-    t*tile + tile - 1, without those beyond the last point.
+    The points of (i, a) are numbered ``i*N_a + a``. Tile t has the numbers t*tile to
+    t*tile + tile - 1, as far as there are points.
     """
 
     variables: tuple[str, ...]
@@ -27,9 +27,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """One statement: each thread computes whole elements of the target, including their sums.
+    """One statement: each thread computes whole elements of the target, sums included.
 
-    ``threads`` is the number in a block; adjacent threads compute adjacent elements.
+    A block has ``threads`` threads; neighbouring threads compute neighbouring elements.
     """
 
     threads: int
@@ -39,9 +39,9 @@ class Points:
 class Sums:
     """One assignment: each element of the target is summed by ``splits`` blocks.
 
-    The threads of a block take the points of the sum in turn and reduce them by warp shuffles. With
-    more than one split each block writes its partial sum to scratch, and a second pass adds the
-    partial sums in order, so the result does not depend on the order of the blocks.
+    The threads of a block take the points of the sum in turn and reduce by shuffles. With more
+    than one split each block writes its part to scratch, and a second pass adds the parts in
+    order, so that the result does not depend on the order of the blocks.
     """
 
     threads: int
@@ -52,8 +52,8 @@ class Sums:
 class Turned:
     """One assignment without sums, whose target and source have different unit-stride variables.
 
-    A block reads a tile of the source into shared memory, contiguously, and writes the same
-    elements to the target, contiguously.
+    A block reads a tile of the source into shared memory, in the order of the source, and writes
+    the same elements in the order of the target.
 
     Attributes:
         source: the access that is transposed through the tile in shared memory.
@@ -72,80 +72,87 @@ class Turned:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One assignment ``out (+)= coeff * x * y`` of a tile of products.
+    """One matrix product ``out (+)= coeff * x * y`` of a tile.
+
+    A is the factor with m, B the factor with n.
 
     Attributes:
-        swapped: the expression's second factor has the variables of m.
-        depth: the variables of k, which are summed; fused into one, the last the fastest.
-        left_deep, right_deep: the factor's unit-stride variable is in k, so adjacent threads load
-            along k; otherwise along m (n).
+        swapped: A is the expression's second factor.
+        k: summed variables, counted as one, the last the fastest.
+        a_along_k, b_along_k: the unit-stride variable of the factor is in k, so that neighbouring
+            threads load along k; else they load along m (or n).
     """
 
     swapped: bool
-    depth: tuple[str, ...]
-    left_deep: bool
-    right_deep: bool
+    k: tuple[str, ...]
+    a_along_k: bool
+    b_along_k: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Assignments to the same elements, each a product of two factors: matrix products by tiles.
+    """Matrix products with one target, by threadblock tiles.
 
-    A block computes an m x n tile of the target for one point of the batch. Tiles of both factors
-    are staged in shared memory, ``deep`` values of k at a time, in ``stages`` buffers. Each thread
-    accumulates its part of the tile in registers over all terms, and writes the target once, at the
-    end. With more than one split the values of k are divided among blocks, and a second pass adds
-    the partial sums in order.
+    A block computes a tile of m x n elements of the target for one point of the batch. Tiles of A
+    and B go through shared memory, ``tile_k`` points of k at a time, in ``stages`` buffers. Each
+    thread keeps its part of the tile in registers over all terms, and the target is accessed once,
+    at the end. With more than one split several blocks divide k, and a second pass adds their parts
+    in order.
 
-    The statements after the terms are the *epilogue*: each thread applies them to its elements
-    while they are in registers. A statement changes the element itself (``r /= d``), writes another
-    array with the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a scalar
-    (``e += r*g``), which is reduced within a block by warp shuffles and over all blocks, in order,
-    by a second pass. A target of place ``tile`` is never stored.
+    The statements after the terms are the *epilogue*: they use the elements of a thread while these
+    are in registers. A statement changes the element itself (``r /= d``), writes another array with
+    the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a number
+    (``e += r*g``): the threads of a block reduce by shuffles, and a second pass adds the parts of
+    all blocks in order. A target of place ``tile`` is never stored.
 
     Attributes:
         batch: variables of which a block takes one point.
-        rows, columns: strips of m and of n; with the batch they are all variables of the target.
+        m, n: of the tile; together with the batch all variables of the target.
         terms: one for each of the first statements of the kernel; the others are the epilogue.
-        high, wide: threads of a block along m and along n.
-        deep: values of k in a stage.
-        stages: number of buffers in shared memory.
-        splits: number of blocks among which the values of k are divided.
-        tensor_cores: float64 only. A warp multiplies 16 (m) x 8 (n) x 8 (k) at once; a block has
-            high/8 x wide/4 warps, each with adjacent values of m and n.
+        threads_m, threads_n: threads of a block along m and n.
+        tile_k: points of k at a time.
+        stages: buffers in shared memory.
+        splits: blocks that divide k (split-K).
+        tensor_cores: float64 only. A warp multiplies 16 x 8 x 8 points of m, n and k at once; a
+            block has threads_m/8 x threads_n/4 warps, each with neighbouring points of m and n.
     """
 
     batch: tuple[str, ...]
-    rows: tuple[Strip, ...]
-    columns: tuple[Strip, ...]
+    m: tuple[Strip, ...]
+    n: tuple[Strip, ...]
     terms: tuple[Term, ...]
-    high: int
-    wide: int
-    deep: int
+    threads_m: int
+    threads_n: int
+    tile_k: int
     stages: int
     splits: int = 1
     tensor_cores: bool = False
 
     @property
-    def height(self) -> int:
-        """Extent of a tile along m."""
-        return _product(self.rows)
+    def tile_m(self) -> int:
+        """Points of m in a tile."""
+        return _product(self.m)
 
     @property
-    def width(self) -> int:
-        """Extent of a tile along n."""
-        return _product(self.columns)
+    def tile_n(self) -> int:
+        """Points of n in a tile."""
+        return _product(self.n)
+
+    @property
+    def per_thread(self) -> tuple[int, int]:
+        """Points of m and of n that a thread keeps in registers."""
+        return self.tile_m // self.threads_m, self.tile_n // self.threads_n
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A loop nest, or several statements: a block runs it, and its threads divide each statement.
+    """A nest of loops, or several statements: the threads of a block divide each statement.
 
-    Parallel loops of the nest are fused into one and distributed over the blocks. Private buffers
-    belong to a block, whose threads synchronise after each statement.
+    The points of parallel loops are counted as one and distributed over the blocks. Private buffers
+    belong to a block, and its threads synchronise after each statement.
 
     Attributes:
-        threads: number in a block.
+        threads: of a block.
         blocks: largest number of blocks; each takes further points in turn.
     """
 
@@ -153,7 +160,7 @@ class Nest:
     blocks: int
 
 
-Share: TypeAlias = Points | Sums | Turned | Tiles | Nest
+ThreadMapping: TypeAlias = Points | Sums | Turned | Tiles | Nest
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

@@ -1,4 +1,10 @@
-"""Lowering: a fusion plan (level 3) becomes imperfectly nested loops over buffers (level 4)."""
+"""Lowering: a fusion plan (level 3) becomes imperfectly nested loops over buffers (level 4).
+
+In the order in which they work: ``names`` (of loop variables), ``buffers``, ``nest`` (how each
+array begins, and the grouping of visits), ``statements`` (visits on buffers), ``axis_orders``,
+``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads), ``host`` (host
+program, kernels, lives), ``scratch_budget``, and ``gpu`` (launches, thread mappings).
+"""
 
 from __future__ import annotations
 
@@ -33,33 +39,34 @@ def lower_plan(
 
     Stages:
         names: every shared loop gets a variable.
-        memory: every instance of an array gets a buffer.
-        starts: how each instance begins, with a zero or by being overwritten.
+        buffers: every instance of an array gets a buffer.
+        starts: an instance begins with a zero, or its first producer overwrites it.
         statements: each visit becomes a statement on buffers, or a fetch.
-        orders: the intermediates' axes are put in the order with the fewest copies.
-        binding: statements become matrix products with their copies, of one of each pair of indices
-            where they are proven symmetric, or element loops; for a GPU element loops only, without
-            copies.
-        nest: visits are grouped by common loop prefixes; zeroes and packing are put in.
+        axis orders: the axes of intermediates get the order with the fewest copies.
+        binding: statements become matrix products with their copies, or element loops; of a
+            contraction with a proven exchange symmetry one of each pair of indices is computed.
+            For a GPU all statements become element loops without copies.
+        nest: visits are grouped by common loop prefixes; zeroes and packing are added.
         host split: host loops, fetches and launches, of the constant and the volatile phase.
         places and lives: private or arena memory, first and last position.
-        parallel loops: last, since legality depends on places; for a GPU, kernels are cut into
-            launches and each gets its share of blocks and threads.
+        parallel loops: last, since legality depends on places. For a GPU, kernels are cut into
+            launches, and each gets its thread mapping.
 
-    A plan that promises its memory, or a memory limit, leaves only so much for copies: visits
-    whose copies do not fit are bound again without them.
+    If the plan promises its memory, or if there is a memory limit, copies may take only the rest:
+    visits whose copies do not fit are bound again without them.
 
     Args:
         plan: a legal plan.
-        options: ``dtype``, ``target`` and ``memory_limit`` are used; extents are those of the plan.
+        options: ``dtype``, ``target``, ``memory_limit`` and ``thresholds`` are used; extents are
+            those of the plan.
         scratch: False makes no copies at all.
         thrifty: False makes copies as if there were no memory limit.
 
     Returns:
-        The module; the same bytes of text for the same plan and options.
+        The module; its text has the same bytes for the same plan and options.
 
     Raises:
-        PlanError: a delta relates spaces in a way that has no single equality.
+        PlanError: a delta relates two spaces in a way that no single equality expresses.
     """
     limit = options.memory_limit
     if not thrifty:
@@ -69,7 +76,8 @@ def lower_plan(
 
         module, _ = _lower(plan, options, {}, limit)
         budget = arena_budget(plan, options, module)
-        return bind_gpu(module, plan.extent_of, thrifty=budget is not None)
+        thresholds = options.thresholds.gpu
+        return bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
     if not scratch:
         return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)[0]
     rooms: dict[int, int] = {}
@@ -81,7 +89,7 @@ def lower_plan(
         tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
         if not tight:
             return module
-        # Where what is left did not do, another order of some array took it: then no copies.
+        # A visit whose copies exceed their room again, because axis orders changed, gets none.
         rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
 
 
@@ -92,14 +100,14 @@ def _lower(
 
     Args:
         plan: to lower.
-        options: with the memory limit that copies keep.
+        options: with the memory limit for copies.
         rooms: bytes that the scratch of some visits may take.
         limit: bytes that calls may allocate, or None.
     """
     extents, thresholds = plan.extent_of, options.thresholds.cpu
     on_gpu = options.target == "cuda"
     tight = plan.solve.objective == "peak" or options.memory_limit is not None
-    # What promises its memory has none to spare for packed blocks.
+    # A plan that promises its memory has none to spare for packed blocks.
     generated = options.target == "cpu" and not tight and not rooms
     loops = loop_variables(plan)
     memory = Memory(plan, options.dtype)

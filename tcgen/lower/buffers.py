@@ -1,4 +1,4 @@
-"""Buffers of the instances that a plan names, and of the scratch that lowering adds."""
+"""Buffers of the array instances of a plan, and of the scratch that lowering adds."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .names import unique
 
 
 class Memory:
-    """All buffers of a module in the making, in order of creation.
+    """All buffers of the module under construction, in order of creation.
 
     Attributes:
         buffers: by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
-        dense: packed outputs by name, and the dense buffer in which each is put together.
-        scratch_of: buffers that lowering adds, each with the visit it is for.
+        dense: packed outputs by name, each with the dense buffer in which it is computed.
+        scratch_of: scratch buffers, each with the visit that it is for.
     """
 
     def __init__(self, plan: FusionPlan, dtype: str) -> None:
@@ -37,7 +37,7 @@ class Memory:
             self._add_instance(array)
 
     def name_of(self, tensor: Tensor, position: int) -> str:
-        """The buffer in which the visit at ``position`` finds a tensor."""
+        """Name of the buffer of a tensor for the visit at ``position``."""
         array = self.plan.instance(tensor, position)
         return tensor.name if array is None else self._names[array]
 
@@ -63,7 +63,7 @@ class Memory:
         return next(n for k in itertools.count(1) if (n := f"tmp{k}") not in taken)
 
     def reorder(self, name: str, order: tuple[int, ...]) -> None:
-        """Choose the physical order of a buffer's axes."""
+        """Set the physical order of a buffer's axes."""
         self.buffers[name] = replace(self.buffers[name], order=order)
 
     def _add(self, buffer: Buffer, home: LoopId | None) -> Buffer:
@@ -101,9 +101,9 @@ class Memory:
 
 
 def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:
-    """Arrays in the order of the offsets that the plan proved to fit.
+    """Arrays in the order of the offsets in the plan's memory layout.
 
-    First fit in this order puts no array higher than the plan does.
+    First fit in this order gives no array a higher offset than the plan does.
     """
     placed = [(a.offset, n, a) for n, a in enumerate(plan.arrays) if a.offset is not None]
     return {array: rank for rank, (_, _, array) in enumerate(sorted(placed, key=lambda p: p[:2]))}

@@ -1,4 +1,4 @@
-"""The nest cut into host program and kernels, and the lives of the buffers between launches.
+"""The host program and its kernels, and the lives of buffers between launches.
 
 Before: ``for p (host): (fetch G; X += ...)``.  After: ``HostLoop(p, (Fetch(G), Launch(k)))``
 and a kernel ``k`` with p as its argument.
@@ -35,15 +35,15 @@ from .nest import Branch, Item, Leaf, leaves_of
 
 
 def host_loops(plan: FusionPlan) -> frozenset[LoopId]:
-    """Loops that run on the host: those that a kernel group says, and those around a fetch."""
-    said = {loop for group in plan.groups for loop in group.host_loops}
+    """Loops that run on the host: the host loops of kernel groups, and loops around a fetch."""
+    declared = {loop for group in plan.groups for loop in group.host_loops}
     fetching = {
         loop
         for visit in plan.visits
         if isinstance(plan.program.steps[visit.step].op, Produce)
         for loop in visit.loops
     }
-    return frozenset(said | fetching)
+    return frozenset(declared | fetching)
 
 
 def split_phases(
@@ -51,8 +51,8 @@ def split_phases(
 ) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
     """Outermost items of the constant and of the volatile phase.
 
-    An item is constant where all its steps are and where it touches no buffer that a volatile item
-    writes. The runtime keeps outputs of the constant phase and copies them at each call.
+    An item is constant if all its steps are, and if it uses no buffer that a volatile item writes.
+    The runtime stores outputs of the constant phase and copies them at each call.
     """
     volatile = [_is_volatile(plan, item) for item in items]
     changed = True
@@ -73,7 +73,7 @@ def split_phases(
 
 @dataclass(slots=True)
 class Splitter:
-    """Cuts items into host statements; collects the kernels in the order of their launches."""
+    """Splits items into host statements; collects the kernels in the order of their launches."""
 
     plan: FusionPlan
     loops: Mapping[LoopId, LoopVar]
@@ -81,7 +81,7 @@ class Splitter:
     kernels: list[Kernel]
 
     def split(self, items: tuple[Item, ...], around: tuple[LoopVar, ...] = ()) -> tuple[Host, ...]:
-        """Host statements of some items; neighbours of one group share a launch."""
+        """Host statements of some items; neighbours of one kernel group are one launch."""
         host: list[Host] = []
         run: list[Item] = []
 
@@ -106,7 +106,7 @@ class Splitter:
         return tuple(host)
 
     def group_name(self, item: Item) -> str:
-        """Name of the kernel group that an item belongs to."""
+        """Name of the kernel group of an item."""
         position = next(leaves_of(item)).position
         return next(g.name for g in self.plan.groups if position in g.visits)
 
@@ -146,15 +146,15 @@ class Splitter:
 
 
 def _zeroes(stmt: Stmt) -> bool:
-    """True for zeroes in a whole buffer, or in the part of a larger array that is an output."""
+    """True for a zeroed buffer, or a zeroed output that is part of a larger array."""
     return isinstance(stmt, Zero) or (isinstance(stmt, Assign) and isinstance(stmt.expr, Const))
 
 
 def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kernel]) -> None:
-    """Contracted arrays and scratch that live in a loop of a kernel are private to its thread.
+    """Contracted arrays and scratch that live in a loop of a kernel become private to its threads.
 
-    What lives between launches, or for the whole of one, is in the arena; so is a register that
-    the body of a kernel does not own.
+    Buffers that live between launches, or for the whole of one, are in the arena; so is a register
+    that is not local to a loop of one kernel.
     """
     launched = Counter(
         name for k in kernels for name in dict.fromkeys(u for s in k.body for u in used_buffers(s))
@@ -175,7 +175,7 @@ def set_lives(
     constant: tuple[Host, ...],
     volatile: tuple[Host, ...],
 ) -> None:
-    """First and last position of every buffer; over all of a loop that it outlives."""
+    """Set the first and last position of every buffer; a buffer outlives loops around its home."""
     bodies = {k.name: k.body for k in kernels}
     lives: dict[str, tuple[int, int]] = {}
     position = 0
@@ -185,7 +185,7 @@ def set_lives(
         lives[name] = (min(old[0], first), max(old[1], last))
 
     def walk(items: tuple[Host | Stmt, ...]) -> tuple[dict[str, None], set[str]]:
-        """Number the statements; returns the buffers used, and the loops' variables."""
+        """Number the statements; return the used buffers and the loops' variables."""
         nonlocal position
         used: dict[str, None] = {}
         inside: set[str] = set()
@@ -213,9 +213,9 @@ def set_lives(
                     position += 1
         return used, inside
 
-    kept = walk(constant)[0].keys() & walk(volatile)[0].keys()
+    in_both = walk(constant)[0].keys() & walk(volatile)[0].keys()
     for name, buffer in memory.buffers.items():
-        keep = buffer.place == "arena" and name in kept
+        keep = buffer.place == "arena" and name in in_both
         memory.buffers[name] = replace(buffer, live=lives.get(name, (0, 0)), keep=keep)
 
 
@@ -224,7 +224,7 @@ def _is_volatile(plan: FusionPlan, item: Item) -> bool:
 
 
 def _phase_of(plan: FusionPlan, position: int) -> Phase:
-    """Phase of a visit: a generated input is fetched with what reads it, as plans count it."""
+    """Phase of a visit; a generated input is fetched in the phase of its first reader."""
     steps = plan.program.steps
     step = steps[plan.visits[position].step]
     array = plan.instance(step.out.tensor, position) if isinstance(step.op, Produce) else None
@@ -257,7 +257,7 @@ def _used(item: Item) -> Iterator[str]:
 
 
 def variables_of(stmt: Stmt) -> Iterator[str]:
-    """Every variable that a statement names, its own included."""
+    """Every variable that a statement names, including its own."""
     for access in accesses(stmt):
         yield from _named(access.subscripts)
     match stmt:

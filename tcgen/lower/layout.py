@@ -47,7 +47,7 @@ class Product:
     scratch_bytes: int
 
     def pays(self, thresholds: CpuThresholds) -> bool:
-        """True where a call of the BLAS is faster than loops, its copies included.
+        """True if a call of the BLAS, with its copies, is faster than loops.
 
         That is always so for a product of two matrices. A matrix-vector product has to reuse each
         copied element several times.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
+from dataclasses import replace
 
+from ..ir.expr import Access
 from ..ir.loops import LoopVar
 from ..ir.plan import FusionPlan, LoopId
 
@@ -35,3 +37,13 @@ def loop_variables(plan: FusionPlan) -> dict[LoopId, LoopVar]:
         below = variables[outer].name if outer is not None else None
         variables[loop] = LoopVar(name, loop.space, loop.tile, below)
     return variables
+
+
+def renamed_access(access: Access, names: Mapping[str, str]) -> Access:
+    """An access with other variables; those that ``names`` lacks, and bases of tiles, stay."""
+    return replace(
+        access,
+        subscripts=tuple(
+            replace(s, variable=names.get(s.variable or "", s.variable)) for s in access.subscripts
+        ),
+    )

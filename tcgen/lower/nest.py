@@ -20,12 +20,12 @@ from .buffers import Memory
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """What is executed at one place of the nest.
+    """Statements at one place of the nest.
 
     Attributes:
-        position: of the visit that it belongs to.
-        body: its statements, or one fetch.
-        computes: False for zeroes and packing, which the visit only asks for.
+        position: of the visit that they belong to.
+        body: the statements, or one fetch.
+        computes: False for the zeroes and the packing that a visit needs.
     """
 
     position: int
@@ -35,7 +35,7 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A shared loop and what it encloses."""
+    """A shared loop and its body."""
 
     loop: LoopId
     items: tuple[Item, ...]
@@ -46,12 +46,12 @@ Item: TypeAlias = Leaf | Branch
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How an instance begins.
+    """The beginning of an instance.
 
     Attributes:
         first: visit that first writes it.
-        depth: number of loops of that visit that enclose the instance's home body.
-        zero: buffer to zero before the item of the home's body that holds the first visit, or None.
+        depth: number of loops of that visit around the instance's home body.
+        zero: buffer to zero before the item of the home body with the first visit, or None.
         overwrites: the first visit overwrites the instance; else it adds.
     """
 
@@ -62,10 +62,10 @@ class Start:
 
 
 def instance_starts(plan: FusionPlan, memory: Memory) -> tuple[Start, ...]:
-    """How every instance that is computed begins.
+    """The beginning of every computed instance.
 
-    No zero is needed where the first producer writes every element once, before any other
-    producer adds to it: it then overwrites.
+    If the first producer writes every element once, before any other producer adds to it, it
+    overwrites, and no zero is needed.
     """
     starts = []
     for array in plan.arrays:
@@ -93,9 +93,9 @@ def build_nest(
 
     Args:
         plan: visits in order.
-        leaves: what each visit executes.
-        before: leaves to put before the item that holds a visit, by (visit, depth of the item).
-        after: leaves to put after the outermost item that holds a visit.
+        leaves: the statements of each visit.
+        before: leaves to put before the item with a visit, by (visit, depth of the item).
+        after: leaves to put after the outermost item with a visit.
     """
 
     def level(positions: Sequence[int], depth: int) -> Iterator[Item]:
@@ -121,28 +121,28 @@ def build_nest(
 def zero_leaves(
     starts: tuple[Start, ...], buffers: Mapping[str, Buffer]
 ) -> dict[tuple[int, int], tuple[Leaf, ...]]:
-    """Zeroes by (first visit, depth), as ``build_nest`` wants them."""
-    found: dict[tuple[int, int], tuple[Leaf, ...]] = {}
+    """Zeroes by (first visit, depth), as ``build_nest`` expects them."""
+    zeroes: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for start in starts:
         if start.zero is not None:
             key = (start.first, start.depth)
             leaf = Leaf(start.first, (_zero(buffers[start.zero]),), computes=False)
-            found[key] = (*found.get(key, ()), leaf)
-    return found
+            zeroes[key] = (*zeroes.get(key, ()), leaf)
+    return zeroes
 
 
 def _zero(buffer: Buffer) -> Stmt:
-    """Zeroes in a whole buffer, or in the part of a larger array that is the tensor."""
+    """Set a buffer to zero, or the part of a larger array that is the tensor."""
     if buffer.tensor is None or not buffer.tensor.storage.within:
         return Zero(buffer.name)
-    spaces = buffer.tensor.spaces  # one array for the whole program: no loop is around it
+    spaces = buffer.tensor.spaces  # an array of the whole program: no loop is around it
     band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
     place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
     return Assign(place, Const(Fraction(0)), band=band)
 
 
 def positions_of(item: Item) -> Iterator[int]:
-    """Visits of an item, in order; one that asks for a zero counts with it."""
+    """Visits of an item, in order; a zero counts as the visit that needs it."""
     if isinstance(item, Leaf):
         yield item.position
     else:
@@ -175,10 +175,10 @@ def _writes(plan: FusionPlan, position: int, array: ArrayPlan) -> bool:
 
 
 def _writes_all(plan: FusionPlan, array: ArrayPlan, makers: list[int], depth: int) -> bool:
-    """True where the first producer may overwrite: it walks every element once.
+    """True if the first producer may overwrite, because it visits every element once.
 
-    Loops between home and producer walk one axis each, and any other producer inside such a loop
-    walks the same axis with it (else it could have added to what is overwritten later).
+    Each loop between home and producer runs over one axis, and any other producer inside such a
+    loop runs over the same axis (else it could add to elements that are overwritten later).
     """
     visit = plan.visits[makers[0]]
     out = plan.program.steps[visit.step].out

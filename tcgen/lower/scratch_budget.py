@@ -1,25 +1,26 @@
-"""How much scratch a visit may have, so that a plan does not take more than it promised.
+"""Bytes of scratch that a visit may take, so that a plan keeps the memory that it promised.
 
-A matrix product whose operands do not lie right copies them first. Where that would lift the memory
-in use above the budget, the visit is told how much is left for it.
+A matrix product copies operands whose layout does not suit the BLAS. If that would exceed the
+budget at some moment, the visit gets the bytes that are left as its room.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..dtypes import BY_NAME
 from ..ir.cost import extent_of
 from ..ir.loops import Buffer, Module
 from ..ir.plan import FusionPlan
-from ..ir.tensor import BYTES_OF, Role
+from ..ir.tensor import Role
 from ..options import Options
 
 
 def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | None:
     """Bytes that intermediates, tiles and scratch may take under the planning extents, or None.
 
-    Objective ``peak`` promises its value, ``memory`` the sum of its arrays; a memory limit leaves
-    what the outputs do not take.
+    The objective ``peak`` promises its value, ``memory`` the sum of its arrays; a memory limit
+    promises the limit minus the outputs.
     """
     promises = []
     if plan.solve.objective == "peak" and plan.solve.value is not None:
@@ -39,16 +40,16 @@ def arena_budget(plan: FusionPlan, options: Options, module: Module) -> int | No
 def crowded(
     module: Module, scratch_of: Mapping[str, int], budget: int, extents: Mapping[str, int]
 ) -> dict[int, int]:
-    """Visits whose scratch does not fit, each with the bytes that are left for it."""
+    """Visits whose scratch does not fit, each with the bytes that remain for it."""
     held = {
         b.name: buffer_bytes(b, extents) for b in module.buffers if b.place in ("arena", "private")
     }
-    kept = sum(n for name, n in held.items() if module.buffer(name).keep)
+    permanent = sum(n for name, n in held.items() if module.buffer(name).keep)
     rooms: dict[int, int] = {}
     lives = {b.name: b.live for b in module.buffers if b.name in held and not b.keep}
     for moment in sorted({live[0] for live in lives.values()}):
         alive = [name for name, (first, last) in lives.items() if first <= moment <= last]
-        total = kept + sum(held[name] for name in alive)
+        total = permanent + sum(held[name] for name in alive)
         for visit in {scratch_of[name] for name in alive if name in scratch_of}:
             own = sum(held[name] for name in alive if scratch_of.get(name) == visit)
             if total > budget:
@@ -59,7 +60,7 @@ def crowded(
 
 def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
     """Bytes of a buffer; a packed pair is one axis of its triangle."""
-    count = BYTES_OF[buffer.dtype]
+    count = BY_NAME[buffer.dtype].itemsize
     lengths = [extent_of(a.space, extents) if a.length is None else a.length for a in buffer.axes]
     for pair in buffer.packed:
         n = lengths[pair.first]

@@ -1,4 +1,4 @@
-"""Visits of a plan as statements on buffers: references become places, indices become variables.
+"""Visits of a plan as statements: references become accesses to buffers, indices variables.
 
 Before: ``visit x[i,a] += sum(c) f[i,c] * t[c,a]`` with i bound to an element loop.
 After: ``x[i,a] += f[i,c] * t[c,a]   for a, c`` inside ``for i``.
@@ -36,11 +36,11 @@ class Statement:
 
     Attributes:
         out: target element.
-        expr: what is computed.
-        factors: the two operands of a contraction; () for everything else.
+        expr: right-hand side, without ``coeff`` and ``orbit``.
+        factors: the two operands of a contraction; () for other statements.
         band: own variables, those of ``out`` first.
         coeff: exact number.
-        accumulate: add to what is there.
+        accumulate: add to the target instead of overwriting it.
         orbit: chains of triangular variables that are summed over.
         home: innermost shared loop around it, in which its scratch lives.
         position: of the visit.
@@ -58,8 +58,8 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """How one visit walks its indices."""
+class _Bindings:
+    """The loops and buffers of one visit, by which its indices and references are translated."""
 
     visit: Visit
     position: int
@@ -68,7 +68,7 @@ class _Walk:
     names: Mapping[Index, str]
 
     def variable(self, index: Index) -> BandVar | None:
-        """Band variable of an index; None where a shared loop fixes its element."""
+        """Band variable of an index; None if an element loop of the plan fixes it."""
         loop = self.visit.loop_of(index)
         if loop is None:
             return BandVar(self.names[index], index.space)
@@ -81,7 +81,7 @@ class _Walk:
         return Subscript(self.names[index])
 
     def access(self, ref: Ref) -> Access:
-        """Place of a reference in the buffer that the visit uses."""
+        """A reference as an access to the buffer of its tensor."""
         name = self.memory.name_of(ref.tensor, self.position)
         array = self.memory.plan.instance(ref.tensor, self.position)
         subscripts = []
@@ -120,26 +120,26 @@ def make_statement(
     """The statement of a visit that computes something."""
     visit = plan.visits[position]
     step = plan.program.steps[visit.step]
-    walk = _Walk(visit, position, memory, loops, _names(step, visit, loops))
+    bound = _Bindings(visit, position, memory, loops, _names(step, visit, loops))
     factors: tuple[Access, ...] = ()
     expr: Expr
     match step.op:
         case Contract(a, b):
-            factors = (walk.access(a), walk.access(b))
+            factors = (bound.access(a), bound.access(b))
             expr = Prod(factors)
         case Add(a):
-            expr = walk.access(a)
+            expr = bound.access(a)
         case Map(given):
-            expr = map_leaves(given, walk.leaf)
+            expr = map_leaves(given, bound.leaf)
         case Produce():
             raise AssertionError("a generated input is fetched, not computed")
         case _:
             assert_never(step.op)
     return Statement(
-        out=walk.access(step.out),
+        out=bound.access(step.out),
         expr=expr,
         factors=factors,
-        band=tuple(v for i in step.indices if (v := walk.variable(i)) is not None),
+        band=tuple(v for i in step.indices if (v := bound.variable(i)) is not None),
         coeff=step.coeff,
         accumulate=accumulate,
         orbit=_summed_chains(step, visit, loops),
@@ -151,7 +151,7 @@ def make_statement(
 def make_fetch(
     plan: FusionPlan, position: int, memory: Memory, loops: Mapping[LoopId, LoopVar]
 ) -> Fetch:
-    """The fetch of a visit that produces a generated input: the part that its instance holds."""
+    """The fetch of the part of a generated input that its instance holds."""
     step = plan.program.steps[plan.visits[position].step]
     array = plan.instance(step.out.tensor, position)
     assert array is not None, f"{step.out.tensor.name} has no instance"
@@ -161,7 +161,7 @@ def make_fetch(
 
 
 def _names(step: Step, visit: Visit, loops: Mapping[LoopId, LoopVar]) -> dict[Index, str]:
-    """Variable of each index: that of its element loop, or a letter that no loop around uses."""
+    """Variable of each index: that of its element loop, or a letter that no outer loop uses."""
     taken = {loops[loop].name for loop in visit.loops}
     names: dict[Index, str] = {}
     for index in step.indices:
@@ -192,7 +192,7 @@ def _summed_chains(
 
 
 def _equal(left: Subscript, one: Space, right: Subscript, other: Space) -> Expr:
-    """Same orbital of the same base space, positions counted in a frame that holds both spaces."""
+    """Equality of two positions, counted from the start of the union of both spaces."""
     common = [base for base in one.bases if base in other.bases]
     if not common:
         return Const(Fraction(0))
@@ -204,8 +204,9 @@ def _equal(left: Subscript, one: Space, right: Subscript, other: Space) -> Expr:
     )
     if not contiguous or (start and begin) or (_after(one, common) and _after(other, common)):
         raise PlanError(
-            f"delta of {one.name} and {other.name}: they share {', '.join(b.name for b in common)}"
-            f" but differ on the same side of it; write one delta for each shared part"
+            f"delta of {one.name} and {other.name}: both contain "
+            f"{', '.join(b.name for b in common)} but differ on the same side of it; write one "
+            f"delta for each common base space"
         )
     return Equal(
         Subscript(left.variable, None, other.bases[:begin]),
@@ -214,5 +215,5 @@ def _equal(left: Subscript, one: Space, right: Subscript, other: Space) -> Expr:
 
 
 def _after(space: Space, common: list[Space]) -> int:
-    """Number of base spaces behind the shared ones."""
+    """Number of base spaces after the common ones."""
     return len(space.bases) - space.bases.index(common[-1]) - 1

@@ -24,12 +24,12 @@ class CpuThresholds:
         gemv_multiply_adds: of the smallest matrix-vector product for which an operand is copied.
         gemm_call: elements that are copied in the time of one more call of the BLAS.
 
-        thin_side: longest short side (of m, n, k) for which the generated kernel computes a
-            product that the BLAS could compute without copies.
+        thin_side: largest value of the smallest of m, n and k for which the generated kernel
+            computes a product that the BLAS could compute without copies.
         thin_multiply_adds: of the smallest such product.
-        thin_mn: shortest m and n of such a product, about a tile of registers.
+        thin_mn: smallest m and n of such a product, about a tile of registers.
         thin_mn_float64: the same for doubles, if k is at least ``thin_k``.
-        thin_k: points of a sum from which the time of storing C does not matter.
+        thin_k: k from which the time of storing C does not matter.
         gemv_vectors: most vectors that generated matrix-vector loops multiply at once, instead of
             the kernel, ...
         gemv_length: ... if they are at least this long ...
@@ -38,10 +38,11 @@ class CpuThresholds:
         unpacked_mn: m (or n) up to which a large B (or A) is read in place instead of packed.
         unpacked_m: the same for m where B's unit-stride axis is summed or k is short.
         unpacked_operand: elements from which an operand counts as large for these rules.
-        short_k: points of a sum that count as short.
+        short_k: k up to which a sum counts as short.
         staged_n: n up to which the kernel transposes tiles of C instead of a large A.
-        staged_k: points of a sum that one staged tile takes, at most the KC of the kernel.
-        any_order_k: k up to which C's elements are stored in its own order, not in that of B, ...
+        staged_k: k up to which tiles are staged, at most the KC of the kernel.
+        any_order_k: k from which the order in which C is stored does not matter, so that n follows
+            the memory order of B, ...
         any_order_m_per_k: ... unless m is more than this many times k.
 
         cached_operand: elements of an operand that stays in a cache while it is packed, whatever
@@ -49,7 +50,7 @@ class CpuThresholds:
         copied_operand: elements of the largest operand that is transposed as a whole.
         slice_elements: elements of a transposed slice of a larger operand.
         slice_mn: points of m (or n) in such a slice, which packs the other operand again.
-        largest_slice: elements of the largest slice, and of the smallest packed operand that is
+        largest_slice: elements of the largest slice; packed operands with more elements are
             unpacked in slices.
         transposed_target: elements of A for each element of C from which C is transposed instead.
         repacked: elements that may be packed again for each transposed one.

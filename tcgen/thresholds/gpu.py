@@ -1,10 +1,45 @@
-"""Thresholds of lowering to CUDA and of its printer."""
+"""Thresholds of lowering to CUDA.
+
+A matrix product is ``C[m,n] += A[m,k] * B[k,n]``: m, n and k stand for groups of axes, and for the
+number of their points under the planning extents.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .legal_range import threshold
+
+_FAR = 2**62  # above every size that a program can have
+
 
 @dataclass(frozen=True, slots=True)
 class GpuThresholds:
-    """Thresholds of lowering to CUDA and of its printer."""
+    """Thresholds of lowering to CUDA.
+
+    Attributes:
+        multiprocessors: of the GPU that the plan is for: a full wave has one thread block of a
+            matrix product for each, or two of a sum (132: NVIDIA H100).
+        nest_iterations: independent iterations that keep a GPU busy, so that thread blocks walk
+            them.
+        block_points: points of the largest iteration that a thread block walks if there are fewer.
+        nest_blocks: most thread blocks of a nest; each takes further iterations in turn.
+        least_mnk: m, n and k from which threadblock tiles pay.
+        split_k: points of k that each split has at least.
+        splits: most thread blocks that divide the k of one tile (split-K).
+        few_elements: elements below which one thread for each leaves a GPU idle.
+        long_sum: points of a sum from which the threads of a block add up one of few elements.
+        expression_leaves: arrays read in one expression, beyond which the loads no longer fit
+            registers.
+    """
+
+    multiprocessors: int = threshold(132, 1, 2**10)
+    nest_iterations: int = threshold(128, 0, _FAR)
+    block_points: int = threshold(2**15, 0, _FAR)
+    nest_blocks: int = threshold(1024, 1, 2**20)
+    least_mnk: int = threshold(4, 1, _FAR)
+    split_k: int = threshold(128, 1, _FAR)
+    splits: int = threshold(32, 1, 64)
+    few_elements: int = threshold(2**14, 0, _FAR)
+    long_sum: int = threshold(64, 1, _FAR)
+    expression_leaves: int = threshold(80, 1, 1000)

@@ -1,4 +1,4 @@
-/* Copies to shared memory that run beside the arithmetic (sm_80 and later). */
+/* Asynchronous copies to shared memory, which overlap arithmetic (sm_80 and later). */
 #ifndef TCGEN_EMULATE
 #if __CUDA_ARCH__ >= 800
 __device__ __forceinline__ void tc_cp_async16(void *shared, const void *global)
@@ -57,12 +57,12 @@ __device__ __forceinline__ void tc_copy(tc_complex *shared, const tc_complex *gl
 {
     tc_cp_async16(shared, global);
 }
-/* A real factor of a complex product changes its type on the way. */
+/* A real operand of a complex product is converted. */
 __device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global)
 {
     *shared = tc_complex(*global);
 }
-/* Two elements at once where they are neighbours in memory and lie on 16 bytes. */
+/* Two elements by one copy if they are adjacent in memory and aligned to 16 bytes. */
 __device__ __forceinline__ void tc_copy_pair(
     double *shared, const double *global, tc_int first, tc_int second)
 {

@@ -1,7 +1,7 @@
 /* $name: written by tcgen $version, $dtype. CUDA C++ for NVRTC or nvcc; needs no header.
  *
- * Every kernel takes the arrays that it reads and writes, scratch memory where it needs some, and
- * the extents of the base spaces (N_o, N_v, ...) with the values of host loop variables.
+ * Every kernel takes the arrays that it reads and writes, scratch memory if it needs some, the
+ * extents of the base spaces (N_o, N_v, ...), and the values of host loop variables.
  * Arrays are in C order: the last axis is the fastest. Grids and blocks have one dimension.
  */
 typedef long long tc_int;
@@ -40,7 +40,7 @@ __device__ __forceinline__ tc_complex operator/(tc_complex x, double y)
 {
     return tc_complex(x.re/y, x.im/y);
 }
-/* Smith's division: no overflow where the quotient has none. */
+/* Smith's division: it overflows only if the quotient does. */
 __device__ __forceinline__ tc_complex operator/(tc_complex x, tc_complex y)
 {
     if (fabs(y.re) >= fabs(y.im)) {
@@ -90,7 +90,7 @@ __device__ __forceinline__ tc_complex ctanh(tc_complex z)
 
 __device__ __forceinline__ tc_int tc_min(tc_int a, tc_int b) { return a < b ? a : b; }
 
-/* Number of tiles that hold some points. */
+/* Number of tiles for some points. */
 __device__ __forceinline__ tc_int tc_tiles(tc_int points, tc_int tile)
 {
     return (points + tile - 1)/tile;
@@ -99,7 +99,7 @@ __device__ __forceinline__ tc_int tc_tiles(tc_int points, tc_int tile)
 /* Bytes rounded up to whole cache lines. */
 __device__ __forceinline__ tc_int tc_aligned(tc_int bytes) { return (bytes + 63)/64*64; }
 
-/* Place of the pair (p, q) in a packed lower triangle, with and without diagonal. */
+/* Offset of the pair (p, q) in a packed lower triangle, with and without the diagonal. */
 __device__ __forceinline__ tc_int tc_triangle(tc_int p, tc_int q)
 {
     return p >= q ? p*(p + 1)/2 + q : q*(q + 1)/2 + p;
@@ -155,9 +155,9 @@ __device__ __forceinline__ tc_complex tc_down(tc_complex z, int lanes)
     return tc_complex(tc_down(z.re, lanes), tc_down(z.im, lanes));
 }
 
-/* Sum over the threads of a block, in a fixed order; the result is that of thread 0. All threads of
- * the block must call it. The parts of the warps, of which a block has 32 at most, lie here: arrays
- * of the callers would lie side by side, however many sums a kernel has.
+/* Sum over the threads of a block, in a fixed order; thread 0 returns the result. All threads of
+ * the block must call it. The array of the partial sums (a block has at most 32 warps) is declared
+ * here: arrays of the callers would each take shared memory of their own.
  */
 template <typename T>
 __device__ __forceinline__ T tc_block_sum(T value)

@@ -1,6 +1,6 @@
-/* Products of small matrices by the lanes of a warp. Lane 4*g + t holds, of A (16 x depth), rows g
- * and g + 8 at t, t + 4, ...; of B (depth x 8), column g at t, t + 4, ...; of D (16 x 8), rows g and
- * g + 8 in columns 2*t and 2*t + 1 (PTX ISA, mma.m16n8k4, k8 and k16 with .f64).
+/* Products of small matrices by the lanes of a warp. Lane 4*g + t holds, of A (16 x k), rows g and
+ * g + 8 at columns t, t + 4, ...; of B (k x 8), column g at rows t, t + 4, ...; of D (16 x 8), rows
+ * g and g + 8 at columns 2*t and 2*t + 1 (PTX ISA, mma.m16n8k4, k8 and k16 with .f64).
  */
 #ifndef TCGEN_EMULATE
 #if __CUDA_ARCH__ >= 800
@@ -34,7 +34,7 @@ __device__ __forceinline__ void tc_mma_m16n8k8(
 #endif
 #endif
 
-/* D += A B of 16 x 8 and 8 x 8: in one step from sm_90 on, else in four of 8 x 8 x 4. */
+/* D += A B of 16 x 8 and 8 x 8: one instruction from sm_90 on, else four of 8 x 8 x 4. */
 __device__ __forceinline__ void tc_product(double &upper_left, double &upper_right,
     double &lower_left, double &lower_right, const double (&a)[4], const double (&b)[2])
 {

@@ -85,7 +85,7 @@ def test_denominators_added_terms_and_permutations(dtype: str) -> None:
         PLANNED,
     )
     (kernel,) = bound.kernels
-    assert isinstance(kernel.share, Tiles)
+    assert isinstance(kernel.mapping, Tiles)
     assert bound.buffer("r").place == "tile"
     for extents in ODD:
         compare(bound, bound, program, extents)
@@ -111,7 +111,7 @@ def test_numbers_from_a_tile(dtype: str) -> None:
         PLANNED,
     )
     (kernel,) = bound.kernels
-    assert isinstance(kernel.share, Tiles)
+    assert isinstance(kernel.mapping, Tiles)
     assert bound.buffer("r").place == "tile"
     for extents in ODD:
         inputs = compare(bound, bound, program, extents)
@@ -132,7 +132,7 @@ def test_a_tile_that_is_stored_as_well() -> None:
         PLANNED,
     )
     (kernel,) = bound.kernels
-    assert isinstance(kernel.share, Tiles)
+    assert isinstance(kernel.mapping, Tiles)
     assert bound.buffer("r").place == "caller"
     for extents in ODD:
         compare(bound, bound, program, extents)
@@ -180,10 +180,10 @@ def test_sums_in_parts_have_their_epilogue_in_the_second_pass() -> None:
     )
     bound, program = on_gpu(made, {"o": 20, "v": 60})
     first, second = bound.kernels
-    assert isinstance(first.share, Tiles)
-    assert first.share.splits > 1
+    assert isinstance(first.mapping, Tiles)
+    assert first.mapping.splits > 1
     assert len(first.body) == 2
-    assert isinstance(second.share, Points | Sums)
+    assert isinstance(second.mapping, Points | Sums)
     for extents in ({"o": 3, "v": 11}, {"o": 17, "v": 4}, {"o": 2, "v": 0}):
         compare(made, bound, program, extents)
 
@@ -207,8 +207,8 @@ def test_batches_have_their_own_point_in_an_epilogue() -> None:
         buffers=(hand.local("r", Axis(hand.O), Axis(hand.V), Axis(hand.V), place="arena"),),
     )
     bound, program = on_gpu(made, {"o": 150, "v": 60})
-    assert isinstance(bound.kernels[0].share, Tiles)
-    assert bound.kernels[0].share.batch == ("i",)
+    assert isinstance(bound.kernels[0].mapping, Tiles)
+    assert bound.kernels[0].mapping.batch == ("i",)
     assert bound.buffer("r").place == "tile"
     for extents in ({"o": 3, "v": 5}, {"o": 2, "v": 37}, {"o": 0, "v": 3}, {"o": 3, "v": 0}):
         compare(made, bound, program, extents)
@@ -349,23 +349,23 @@ def test_epilogues_are_checked() -> None:
         PLANNED,
     )
     (kernel,) = bound.kernels
-    assert isinstance(kernel.share, Tiles)
+    assert isinstance(kernel.mapping, Tiles)
     term, element, number = kernel.body
     assert isinstance(element, Assign)
 
-    def refused(match: str, *body: Any, **share: Any) -> None:
-        wrong = replace(kernel, body=body, share=replace(kernel.share, **share))
+    def refused(match: str, *body: Any, **mapping: Any) -> None:
+        wrong = replace(kernel, body=body, mapping=replace(kernel.mapping, **mapping))
         with pytest.raises(VerifyError, match=mentions(match)):
             replace(bound, kernels=(wrong,)).verify()
 
     turned = hand.at("r", "j", "a", "i", "b")
     refused("launch", term, replace(element, expr=turned), number)
-    refused("scalar", *kernel.body, splits=2)
+    refused("splits scalar", *kernel.body, splits=2)
     refused("two statements tile", *kernel.body, number)
     refused("element", term, replace(element, out=hand.at("x", "i", "a", "i", "b")))
     refused("epilogue", term, replace(element, band=(*element.band, C)))
-    refused("registers", replace(term, accumulate=True), element, number)
-    alone = replace(kernel, body=(element,), share=Points(128))
+    refused("registers add", replace(term, accumulate=True), element, number)
+    alone = replace(kernel, body=(element,), mapping=Points(128))
     with pytest.raises(VerifyError, match=mentions("tiles")):
         replace(bound, kernels=(alone,)).verify()
     # What a launch uses, it uses all the time: no array is born where another one has just died.

@@ -29,6 +29,8 @@ from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.options import Options
 from tcgen.runtime.program import Program
+from tcgen.thresholds import largest, smallest
+from tcgen.thresholds.gpu import GpuThresholds
 
 pytestmark = pytest.mark.skipif(
     shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
@@ -83,9 +85,9 @@ def test_products_by_tiles(dtype: str) -> None:
         ),
     )
     bound, program = on_gpu(module, LARGE)
-    shares = [k.share for k in bound.kernels]
-    assert any(isinstance(s, Tiles) and s.splits > 1 for s in shares)
-    assert any(isinstance(s, Tiles) and len(s.terms) > 1 for s in shares)
+    mappings = [k.mapping for k in bound.kernels]
+    assert any(isinstance(s, Tiles) and s.splits > 1 for s in mappings)
+    assert any(isinstance(s, Tiles) and len(s.terms) > 1 for s in mappings)
     for extents in (
         {"o": 5, "v": 7},
         {"o": 1, "v": 1},
@@ -95,6 +97,15 @@ def test_products_by_tiles(dtype: str) -> None:
         {"o": 17, "v": 67},
     ):
         compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("end", [smallest, largest])
+@pytest.mark.parametrize("name", hand.ALL)
+def test_hand_modules_at_the_ends_of_thresholds(name: str, end: Any) -> None:
+    module = hand.ALL[name]("float64")
+    planned = dict(hand.EXTENTS) if name == "joined" else LARGE  # no array shows its extents
+    bound, program = on_gpu(module, planned, end(GpuThresholds()))
+    compare(module, bound, program, dict(hand.EXTENTS))
 
 
 def permuted(dtype: str = "float64") -> Module:
@@ -133,8 +144,8 @@ def test_permuted_products_share_a_tile() -> None:
     module = permuted()
     bound, program = on_gpu(module, {"o": 10, "v": 30})
     (kernel,) = bound.kernels
-    assert isinstance(kernel.share, Tiles)
-    assert len(kernel.share.terms) == 3
+    assert isinstance(kernel.mapping, Tiles)
+    assert len(kernel.mapping.terms) == 3
     for extents in ({"o": 3, "v": 5}, {"o": 7, "v": 2}, {"o": 1, "v": 11}):
         compare(module, bound, program, extents)
 
@@ -168,7 +179,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     """At run time a nest's private buffers go to scratch, some blocks at a time."""
     plan = hand_plans.tile_of_three()
     module = lower_plan(plan, Options(target="cuda"))
-    assert any(isinstance(k.share, Nest) for k in module.kernels)
+    assert any(isinstance(k.mapping, Nest) for k in module.kernels)
     assert any(b.place == "private" for b in module.buffers)
     for name in ("memory.gpu_usage", "gpu.backend"):
         monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
@@ -198,7 +209,7 @@ def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
         dtype=dtype,
     )
     bound, program = on_gpu(module, {"o": 40, "v": 400})
-    assert isinstance(bound.kernels[0].share, Nest)
+    assert isinstance(bound.kernels[0].mapping, Nest)
     for arch in Compiling.architectures:
         (use,) = cuda_compile.compile_cuda(program.source, arch)
         assert 0 < use.shared <= 2048
@@ -221,8 +232,8 @@ def test_small_results_of_long_sums() -> None:
         ),
     )
     bound, program = on_gpu(module, {"o": 40, "v": 300})
-    shares = [k.share for k in bound.kernels]
-    assert all(isinstance(s, Sums) and s.splits > 1 for s in shares)
+    mappings = [k.mapping for k in bound.kernels]
+    assert all(isinstance(s, Sums) and s.splits > 1 for s in mappings)
     for extents in ({"o": 3, "v": 40}, {"o": 5, "v": 1}, {"o": 2, "v": 0}):
         inputs = compare(module, bound, program, extents)
         assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
@@ -307,13 +318,13 @@ def test_turned_tiles(dtype: str) -> None:
         dtype=dtype,
     )
     bound, program = on_gpu(module, {"o": 30, "v": 50})
-    assert isinstance(bound.kernels[0].share, Turned)
+    assert isinstance(bound.kernels[0].mapping, Turned)
     for extents in ({"o": 3, "v": 5}, {"o": 33, "v": 2}, {"o": 2, "v": 40}, {"o": 1, "v": 1}):
         compare(module, bound, program, extents)
-    share = bound.kernels[0].share
+    mapping = bound.kernels[0].mapping
 
     def refused(match: str, **changes: Any) -> None:
-        wrong = replace(bound.kernels[0], share=replace(share, **changes))
+        wrong = replace(bound.kernels[0], mapping=replace(mapping, **changes))
         with pytest.raises(VerifyError, match=mentions(match)):
             replace(bound, kernels=(wrong, *bound.kernels[1:])).verify()
 
@@ -345,37 +356,37 @@ def test_of_several_operands_that_lie_across_the_largest_is_turned() -> None:
         (Assign(hand.at("z", "i", "j", "a"), hand.at("d", "i"), band=(i, j, a)),),
     )
     bound, program = on_gpu(module, {"o": 30, "v": 50})
-    share = bound.kernels[0].share
-    assert isinstance(share, Turned)
-    assert share.source == large
-    assert isinstance(bound.kernels[1].share, Points)
+    mapping = bound.kernels[0].mapping
+    assert isinstance(mapping, Turned)
+    assert mapping.source == large
+    assert isinstance(bound.kernels[1].mapping, Points)
     compare(module, bound, program, {"o": 9, "v": 5})
 
 
 def test_shares_are_checked() -> None:
     bound = bind_gpu(permuted(), {"o": 10, "v": 30})
     (kernel,) = bound.kernels
-    share = kernel.share
-    assert isinstance(share, Tiles)
+    mapping = kernel.mapping
+    assert isinstance(mapping, Tiles)
 
     def refused(match: str, **changes: Any) -> None:
-        wrong = replace(kernel, share=replace(share, **changes))
+        wrong = replace(kernel, mapping=replace(mapping, **changes))
         with pytest.raises(VerifyError, match=mentions(match)):
             replace(bound, kernels=(wrong,)).verify()
 
-    refused("warps", high=5)
-    refused("divide", rows=(replace(share.rows[0], tile=12),))
+    refused("warps", threads_m=5)
+    refused("divide", m=(replace(mapping.m[0], tile=12),))
     refused("stages", stages=1)
     refused("variables target", batch=("i",))
-    refused("factor", rows=share.columns, columns=share.rows)
+    refused("factor", m=mapping.n, n=mapping.m)
     refused("term product", terms=())
-    refused("epilogue elements", terms=share.terms[:1])
+    refused("epilogue elements", terms=mapping.terms[:1])
     refused(
         "statement sums",
-        terms=(replace(share.terms[0], depth=("k",)), *share.terms[1:]),
+        terms=(replace(mapping.terms[0], k=("k",)), *mapping.terms[1:]),
     )
     with pytest.raises(VerifyError, match=mentions("one statement loops")):
-        replace(bound, kernels=(replace(kernel, share=Points(128)),)).verify()
+        replace(bound, kernels=(replace(kernel, mapping=Points(128)),)).verify()
     with pytest.raises(VerifyError, match=mentions("GPU")):
         emit_artifact(permuted(), target="cuda")
 

@@ -13,12 +13,15 @@ from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.runtime.program import Program
+from tcgen.thresholds.gpu import GpuThresholds
 
 TOLERANCE = {"float64": 1e-12, "float32": 2e-5, "complex128": 1e-12}
 
 
-def on_gpu(module: Module, planned: dict[str, int]) -> tuple[Module, Program]:
-    bound = bind_gpu(module, planned)
+def on_gpu(
+    module: Module, planned: dict[str, int], thresholds: GpuThresholds = GpuThresholds()
+) -> tuple[Module, Program]:
+    bound = bind_gpu(module, planned, thresholds)
     bound.verify()
     planning = tuple(planned.items())
     return bound, Program(emit_artifact(bound, target="cuda", planning_extents=planning))

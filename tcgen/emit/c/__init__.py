@@ -1,4 +1,6 @@
 """C sources.
 
-``kernels``, by ``loops``, ``joined_loops``, ``expressions``, ``gemm`` and ``contraction``.
+In the order in which they work: ``kernels`` (functions of kernels and phases) prints statements by
+``loops`` (with ``joined_loops``), ``gemm`` (calls of the BLAS) and ``contraction`` (the generated
+kernel); all of them by ``expressions``.
 """

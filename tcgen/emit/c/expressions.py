@@ -26,7 +26,7 @@ def length(var: LoopVar | BandVar, scope: Scope) -> str:
 
 
 def bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
-    """First value of a variable and the end it stays below."""
+    """First value of a variable, and the end of its range."""
     low, high = "0", length(var, scope)
     if isinstance(var, BandVar) and var.base is not None:
         low = scope.variables[var.base]
@@ -53,7 +53,7 @@ def position(subscript: Subscript, scope: Scope, values: Mapping[str, str]) -> s
 
 
 def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
-    """Number of the element in its buffer, by Horner's rule."""
+    """Offset of the element in its buffer, in elements, by Horner's rule."""
     buffer = scope.buffers[access.buffer]
     text = "0"
     for (axis, pair), length in zip(stored_axes(buffer), stored_lengths(buffer), strict=True):
@@ -64,7 +64,7 @@ def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
         else:
             row, column = packed_pair(access, scope, axis, values)
             if (row, column) in scope.ordered:
-                # Not a call that chooses: the compiler sees that neighbours are neighbours.
+                # Without the branch of a call the compiler recognises contiguous elements.
                 here = f"{row}*({row} {'-' if pair.antisymmetric else '+'} 1)/2 + {column}"
             else:
                 here = f"tc_{'strict' if pair.antisymmetric else 'triangle'}({row}, {column})"
@@ -79,7 +79,7 @@ def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
 def packed_pair(
     access: Access, scope: Scope, axis: int, values: Mapping[str, str]
 ) -> tuple[str, str]:
-    """Row and column of a packed pair; the row's axis stands first in the buffer's order."""
+    """Row and column of a packed pair; the row's axis is first in the buffer's order."""
     pair = next(p for p in scope.buffers[access.buffer].packed if axis in (p.first, p.first + 1))
     other = 2 * pair.first + 1 - axis
     return (
@@ -89,7 +89,7 @@ def packed_pair(
 
 
 def element(access: Access, scope: Scope) -> str:
-    """An element as it stands in memory: ``t2[(i*N_v + a)*N_v + b]``, or a scalar variable."""
+    """An element in memory: ``t2[(i*N_v + a)*N_v + b]``, or a scalar variable."""
     name = scope.names[access.buffer]
     if scope.buffers[access.buffer].place == "register":
         return name
@@ -97,7 +97,7 @@ def element(access: Access, scope: Scope) -> str:
 
 
 def value(access: Access, scope: Scope) -> tuple[str, int]:
-    """The value at logical positions: sign and zero of antisymmetric pairs included."""
+    """The value at logical positions, with sign and zero of antisymmetric pairs."""
     text, level = element(access, scope), ATOM
     for axis, pair in stored_axes(scope.buffers[access.buffer]):
         if pair is not None and pair.antisymmetric:

@@ -1,7 +1,7 @@
 """Matrix products in C: a call of the BLAS for each point of the batch.
 
-The BLAS stores columns; an array in C order is the transposed matrix. So the printer asks which of
-the target's two groups is the fast one and calls the product or its transpose accordingly.
+The BLAS is column-major; an array in C order is the transposed matrix. The printer calls the
+product or its transpose, depending on which of m and n is the target's fast group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .loops import loop_head
 
 @dataclass(frozen=True, slots=True)
 class _Matrix:
-    """An operand: where it starts, which group is fast, and the stride of the other group."""
+    """An operand: its address, its fast group, and the stride of the other group."""
 
     start: str
     fast: tuple[BandVar, ...]
@@ -32,18 +32,18 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
     out = _matrix(stmt.out, stmt.m, stmt.n, stmt, scope)
     a = _matrix(stmt.a, stmt.m, stmt.k, stmt, scope)
     b = _matrix(stmt.b, stmt.k, stmt.n, stmt, scope)
-    # Columns of the target are its fast group: C = A B if that is m, else C^T = B^T A^T.
+    # The BLAS's m is the fast group: C = A B if that is m, else C^T = B^T A^T.
     if out.fast is stmt.m:
-        rows, columns, left, right = stmt.m, stmt.n, a, b
+        m, n, left, right = stmt.m, stmt.n, a, b
     else:
-        rows, columns, left, right = stmt.n, stmt.m, b, a
-    flip_left = "'N'" if left.fast is rows else "'T'"
-    flip_right = "'T'" if right.fast is columns else "'N'"
+        m, n, left, right = stmt.n, stmt.m, b, a
+    flip_left = "'N'" if left.fast is m else "'T'"
+    flip_right = "'T'" if right.fast is n else "'N'"
     beta = "1" if stmt.accumulate else "0"
     at_once = "1" if not threads or (stmt.parallel and stmt.batch) else "tc_threads"
     lines = [
         f"tc_gemm_{BY_NAME[dtype].letter}(tc_blas, {at_once}, {flip_left}, {flip_right},",
-        f"    {_count(rows, scope)}, {_count(columns, scope)}, {_count(stmt.k, scope)},",
+        f"    {_count(m, scope)}, {_count(n, scope)}, {_count(stmt.k, scope)},",
         f"    {literal(stmt.coeff, dtype)},"
         f" {left.start}, {left.stride}, {right.start}, {right.stride},",
         f"    {beta}, {out.start}, {out.stride});",
@@ -65,20 +65,21 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
 
 def _matrix(
     access: Access,
-    rows: tuple[BandVar, ...],
-    columns: tuple[BandVar, ...],
+    first: tuple[BandVar, ...],
+    second: tuple[BandVar, ...],
     stmt: Gemm,
     scope: Scope,
 ) -> _Matrix:
-    ends = {group[-1].name: group for group in (rows, columns) if group}
+    """The matrix of two groups of variables, in the order of the operand's memory."""
+    ends = {group[-1].name: group for group in (first, second) if group}
     walked = [
         access.subscripts[axis].variable
         for axis in scope.buffers[access.buffer].order
         if access.subscripts[axis].variable is not None
     ]
-    # Both groups are empty, or one of them ends on the fastest axis; an empty one is no matter.
-    fast = ends.get(walked[-1] or "", rows) if walked else rows
-    slow = columns if fast is rows else rows
+    # Both groups are empty, or one of them ends on the unit-stride axis.
+    fast = ends.get(walked[-1] or "", first) if walked else first
+    slow = second if fast is first else first
     starts = {v.name: bounds(v, scope)[0] for v in (*stmt.m, *stmt.n, *stmt.k)}
     place = address(access, scope, starts)
     name = scope.names[access.buffer]
@@ -91,7 +92,7 @@ def _matrix(
 
 
 def _stride(access: Access, var: BandVar, scope: Scope) -> str:
-    """Distance between neighbouring values of a variable: all faster axes."""
+    """Stride of a variable in elements: the product of all faster axes."""
     buffer = scope.buffers[access.buffer]
     axis = next(n for n, s in enumerate(access.subscripts) if s.variable == var.name)
     faster = buffer.order[buffer.order.index(axis) + 1 :]

@@ -1,9 +1,9 @@
-"""Loops over neighbouring axes, printed as one.
+"""Loops over adjacent axes, printed as one loop.
 
 Before: ``for i, a, b: y[a*N_b + b] += x[i]*z[(i*N_a + a)*N_b + b]``.
 After: ``for i, for b < N_a*N_b: y[b] += x[i]*z[i*N_a*N_b + b]``.
 
-A loop of few iterations fills no vectors, and beginning it takes as long as several of them.
+A loop of few iterations does not fill vectors, and its start takes as long as several iterations.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from .expressions import length
 
 
 def joined(stmt: Assign, scope: Scope) -> tuple[Assign, Scope]:
-    """A statement with fewer loops, and what its variables are in the source then."""
-    found = tuple(leaves(stmt.expr))
-    if stmt.orbit or any(isinstance(leaf, Equal) for leaf in found):
+    """A statement with fewer loops, and the scope with its new variables and lengths."""
+    operands = tuple(leaves(stmt.expr))
+    if stmt.orbit or any(isinstance(leaf, Equal) for leaf in operands):
         return stmt, scope
-    accesses = (stmt.out, *(leaf for leaf in found if isinstance(leaf, Access)))
+    accesses = (stmt.out, *(leaf for leaf in operands if isinstance(leaf, Access)))
     groups: list[list[BandVar]] = []
     for var in stmt.band:
         if groups and _neighbours(groups[-1][-1], var, stmt, accesses, scope):
@@ -43,13 +43,13 @@ def joined(stmt: Assign, scope: Scope) -> tuple[Assign, Scope]:
 def _neighbours(
     outer: BandVar, inner: BandVar, stmt: Assign, accesses: tuple[Access, ...], scope: Scope
 ) -> bool:
-    """True where every access holds both, on neighbouring axes, or neither."""
+    """True if every access has both variables, on adjacent axes, or neither."""
     bounding = {v.below for v in stmt.band}
     for var in (outer, inner):
         if var.base is not None or var.below is not None or var.name in bounding:
             return False
     if outer.name in stmt.block:
-        return False  # blocks are of the fastest axes
+        return False  # a block covers the unit-stride axis alone
     held = stmt.out.variables
     if (outer.name in held) != (inner.name in held):
         return False

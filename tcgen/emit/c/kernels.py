@@ -1,8 +1,8 @@
 """A module as C with OpenMP: one function for each kernel, one for each phase of the host program.
 
-Reads level 4, makes the text of ``kernels.c``. It chooses no loop order, blocking or layout: those
-are written in the module. What depends on the language alone is decided here: names, types,
-declarations, and where the memory of private buffers starts.
+Reads level 4 and makes the text of ``kernels.c``. It chooses no loop order, blocking or layout:
+those are written in the module. Only properties of the language are decided here: names, types,
+declarations, and the addresses of private buffers.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
 
 
 def _products(dtype: DType) -> str:
-    """Products of matrices and vectors, which find the BLAS's own in the table of functions."""
+    """Functions that multiply matrices and vectors by those of the BLAS in the function table."""
     return fill(
         "c/gemv.c",
         "c/gemm.c",
@@ -81,14 +81,14 @@ def _products(dtype: DType) -> str:
 def buffer_table(module: Module) -> tuple[str, ...]:
     """Buffers in memory, in the order of the table that kernels receive.
 
-    Of what each thread has its own, the table has the first thread's. Behind these the table has
-    the memory to pack in, for each kernel with contractions.
+    For a private buffer the table has the address of the first thread's copy. The packing memory
+    of each kernel with contractions follows the buffers.
     """
     return tuple(b.name for b in module.buffers if b.place != "register")
 
 
 def has_fetch(host: tuple[Host, ...]) -> bool:
-    """True where a host program calls the user's code for a tile."""
+    """True if a host program calls the user's code for a tile."""
     return any(
         isinstance(item, Fetch) or (isinstance(item, HostLoop) and has_fetch(item.body))
         for item in host
@@ -130,13 +130,13 @@ def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
 
 
 def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
-    """A statement of the kernel; what its loops add to a number is added up apart."""
-    found = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
-    lines = _statement(stmt, replace(scope, totals=frozenset(found)), dtype, table, threads=True)
-    if not found:
+    """A statement of the kernel; numbers that its loops add up have variables of their own."""
+    names = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
+    lines = _statement(stmt, replace(scope, totals=frozenset(names)), dtype, table, threads=True)
+    if not names:
         return lines
-    kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in found}
-    places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in found}
+    kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in names}
+    places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in names}
     if isinstance(stmt, Loop) and stmt.parallel:
         lines = _parts_of_threads(kinds, lines)
     start = [f"{kinds[total]} {total} = {place};" for total, place in places.items()]
@@ -150,7 +150,7 @@ def _total_type(buffer: Buffer) -> str:
 
 
 def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
-    """Each thread adds up its part of some totals; parts are added in the order of the threads."""
+    """Each thread adds up its part of some totals; the parts are added in the order of threads."""
     text: list[str] = []
     slots: dict[str, str] = {}
     for total, kind in kinds.items():
@@ -176,7 +176,7 @@ def _bytes(buffer: Buffer) -> str:
 
 
 def _pointer(scope: Scope, name: str, start: str, constant: str = "") -> str:
-    """Declaration of a pointer; what shares memory with another buffer makes no promise."""
+    """Declaration of a pointer, without ``restrict`` if other buffers use the same memory."""
     kind = BY_NAME[scope.buffers[name].dtype].c_type
     promise = "" if name in scope.reused() else "restrict "
     return f"{constant}{kind} *{promise}{scope.names[name]} = {start};"
@@ -219,15 +219,15 @@ def _loop(
     for head in reversed(heads):
         body = [f"{head} {{", *indented(body), "}"]
     collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
-    # What threads add up has the same bits each time only where they share iterations the same way.
+    # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
         return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
-    how = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
-    return [f"#pragma omp parallel for{how}", *body]
+    clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
+    return [f"#pragma omp parallel for{clauses}", *body]
 
 
 def _collapsed(chain: tuple[LoopVar, ...], scope: Scope) -> tuple[list[str], list[str]]:
-    """Heads of loops that run at once, triangles as squares, and what leaves out other halves."""
+    """Heads of collapsed loops, triangles as squares, and guards that skip the other halves."""
     names = {var.name for var in chain}
     heads, guards = [], []
     for var in chain:
@@ -240,7 +240,7 @@ def _collapsed(chain: tuple[LoopVar, ...], scope: Scope) -> tuple[list[str], lis
 
 
 def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:
-    """Declarations of what each thread has for itself in a parallel loop."""
+    """Declarations of the private buffers and packing memory of a thread in a parallel loop."""
     used = {name for inner in stmt.body for name in used_buffers(inner)}
     mine = [name for name in scope.owned() if name in used]
     lines = []
@@ -266,7 +266,7 @@ def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
 
 
 def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
-    """One call for a whole phase, where no tile has to be asked for in between."""
+    """A function for a whole phase, unless the phase fetches tiles from the user's code."""
     if not host or has_fetch(host):
         return ""
     kernels = {k.name: k for k in module.kernels}
@@ -308,8 +308,8 @@ def _host_head(var: LoopVar, words: dict[str, str]) -> str:
 
 
 def _host_variables(host: tuple[Host, ...]) -> list[LoopVar]:
-    found = []
+    variables = []
     for item in host:
         if isinstance(item, HostLoop):
-            found += [item.var, *_host_variables(item.body)]
-    return found
+            variables += [item.var, *_host_variables(item.body)]
+    return variables

@@ -1,7 +1,7 @@
 """The loops of one assignment in C: order, blocking, threads, vectors, sums.
 
-Before: ``Assign(out, expr, band, parallel, block)``. After: nested ``for`` loops with a local sum
-where the innermost variables are summed, OpenMP over the outermost ones as the statement says.
+Before: ``Assign(out, expr, band, parallel, block)``. After: nested ``for`` loops, with a local sum
+over the innermost variables if these are summed, and OpenMP threads for the outermost loops.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ..scope import Scope, reduces, stored_axes
 from .expressions import bounds, element, expression, length, packed_pair
 from .joined_loops import joined
 
-LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements; the width of a narrow block
-START = "tc_from_"  # prefix of where a block of a variable begins
-TOTAL = "tc_total_"  # prefix of what is added up in double
+_LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
+START = "tc_from_"  # prefix of the variable that holds the start of a block
+TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread
 
 
 def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -35,7 +35,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     """The lines of an assignment; ``threads``: it may start threads."""
     stmt, scope = joined(stmt, scope.walking(stmt.band))
     if threads and reduces(stmt):
-        return _shared_sum(stmt, scope, dtype)
+        return _parallel_sum(stmt, scope, dtype)
     summed = _summed_tail(stmt)
     outer = stmt.band[: len(stmt.band) - summed]
     if summed and any(v.name in stmt.block for v in outer):
@@ -44,7 +44,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     body = _point(stmt, scope, dtype) if summed else _store(stmt, scope, _value(stmt, scope, dtype))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
-    # The innermost loop stays whole for the vector unit.
+    # Threads do not divide the innermost loop, which is left to the vector unit.
     wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
     vector = not summed and _independent(stmt, outer[-1])
@@ -62,7 +62,7 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
 
 
 def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
-    """Loops outermost first, those over blocks before the first of two variables."""
+    """Heads of loops, outermost first; loops over blocks precede the first blocked variable."""
     blocked, side = _blocked(outer, stmt), str(scope.thresholds.block_side)
     heads: list[str] = []
     for var in outer:
@@ -87,7 +87,7 @@ def _within_block(var: BandVar, scope: Scope, width: str) -> str:
 
 
 def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
-    """The two variables that are blocked against each other, in loop order, or ()."""
+    """The two blocked variables in loop order, or ()."""
     pair = tuple(v for v in outer if v.name in stmt.block)
     bounding = {v.below for v in outer}
     if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
@@ -106,7 +106,7 @@ def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
 
 
 def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
-    """Printed loops that run at once: those before a block, and its two loops over blocks."""
+    """Number of collapsed loops: loops before a block, and the two loops over blocks."""
     blocked = _blocked(outer, stmt)
     if not blocked:
         return depth
@@ -143,7 +143,7 @@ def _summed_tail(stmt: Assign) -> int:
 
 
 def _independent(stmt: Assign, innermost: BandVar) -> bool:
-    """True where iterations of the innermost loop touch no element of each other."""
+    """True if no iteration of the innermost loop reads an element that another one writes."""
     return innermost.name in stmt.out.variables and all(
         leaf == stmt.out
         for leaf in leaves(stmt.expr)
@@ -195,7 +195,7 @@ def _row_and_sign(
 
 
 def _sum_type(stmt: Assign, scope: Scope) -> str:
-    """Single precision is added up in double: 2e7 equal floats in one float are 9 % off."""
+    """Type of sums: double for single precision (2e7 equal floats in one float are 9 % off)."""
     return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).c_type
 
 
@@ -224,9 +224,8 @@ def _local_sum(
 ) -> list[str]:
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
-    The innermost loop is a vector reduction.
-
-    A complex sum is two real ones, which every compiler can vectorise.
+    The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
+    can vectorise.
     """
     value = _value(stmt, scope, dtype, coefficient=False)
     if is_complex(stmt.expr, scope):
@@ -250,7 +249,7 @@ def _local_sum(
         lines = [f"{head} {{", *indented(lines), "}"]
         if number == len(heads) - 1:
             lines = [f"#pragma omp simd reduction(+:{names})", *lines]
-    if pieces:  # threads share them, and each is left to the vector unit
+    if pieces:  # threads divide the pieces; each piece is left to the vector unit
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
         loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {piece})"
@@ -259,29 +258,29 @@ def _local_sum(
 
 
 def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Lines inside of loops, outermost first."""
+    """Lines inside of loops, the outermost first."""
     for head in reversed(heads):
         lines = [f"{head} {{", *indented(lines), "}"]
     return list(lines)
 
 
 def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
-    """Sums of a block of points at a time, which read a line of memory for all of them.
+    """Sums for a block of the target at a time, so that each cache line is loaded once.
 
-    Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a,
-    local sums of its points, to which each c and each block of b adds.
+    Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a, an
+    array of local sums, to which each c and each block of b adds.
     """
     tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
     outer = stmt.band[: len(stmt.band) - len(tail)]
-    kept = [v for v in outer if v.name in stmt.block]
+    free = [v for v in outer if v.name in stmt.block]
     summed = [v for v in tail if v.name in stmt.block]
     depth = _rectangular(outer, min(stmt.parallel, len(outer))) if threads else 0
     side = str(scope.thresholds.block_side)
-    wide = "tc_wide" if depth and summed else side
-    names = [scope.variables[v.name] for v in kept]
+    width = "tc_wide" if depth and summed else side
+    names = [scope.variables[v.name] for v in free]
     points = [f"({n} - {START}{n})" for n in names]
     place = f"tc_sums[{f'*{side} + '.join(points)}]"
-    kind, within = _sum_type(stmt, scope), [_within_block(v, scope, wide) for v in kept]
+    kind, within = _sum_type(stmt, scope), [_within_block(v, scope, width) for v in free]
     if summed:
         heads = [_within_block(v, scope, side) for v in summed]
         part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
@@ -293,19 +292,19 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     lines = _nested([*around, *(_over_blocks(v, scope, side) for v in summed)], lines)
     store = _store(stmt, scope, _total(stmt.coeff, dtype))
     lines = [
-        f"{kind} tc_sums[{'*'.join([side] * len(kept))}] = {{0}};",
+        f"{kind} tc_sums[{'*'.join([side] * len(free))}] = {{0}};",
         *lines,
         *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
     ]
-    heads = [_over_blocks(v, scope, wide) if v in kept else loop_head(v, scope) for v in outer]
+    heads = [_over_blocks(v, scope, width) if v in free else loop_head(v, scope) for v in outer]
     lines = _nested(heads, lines)
     if not depth:
         return lines
     lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
     if not summed:
         return lines
-    share = f"({length(kept[0], scope)}/tc_threads + {LINE - 1})/{LINE}*{LINE}"
-    declared = f"const int64_t {wide} = tc_min({side}, tc_max({LINE}, {share}));"
+    each = f"({length(free[0], scope)}/tc_threads + {_LINE - 1})/{_LINE}*{_LINE}"
+    declared = f"const int64_t {width} = tc_min({side}, tc_max({_LINE}, {each}));"
     return ["{", *indented([declared, *lines]), "}"]
 
 
@@ -315,13 +314,13 @@ def _piece_head(var: BandVar, scope: Scope) -> str:
     return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
 
 
-def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
-    """A sum that threads share: each has its part, added in the order of the threads."""
+def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """A parallel sum: each thread adds up a part, and parts are added in the order of threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
     depth = len(stmt.band) if _blocked(stmt.band, stmt) else depth
     collapse = f" collapse({depth})" if depth > 1 else ""
-    share = f"#pragma omp for{collapse} schedule(static) nowait"
+    divide = f"#pragma omp for{collapse} schedule(static) nowait"
     opening = _pragma(stmt, scope, 1, "parallel")
     apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
     slot = f"tc_parts[{{}}*{apart}]"
@@ -333,7 +332,7 @@ def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
                 f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = 0;",
                 opening,
                 "{",
-                *indented(_local_sum(stmt, stmt.band, scope, dtype, share)),
+                *indented(_local_sum(stmt, stmt.band, scope, dtype, divide)),
                 f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
                 "}",
                 f"{kind} tc_sum = 0;",

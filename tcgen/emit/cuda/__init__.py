@@ -1,5 +1,6 @@
-"""CUDA sources: ``kernels`` with ``expressions``, and one file for each thread mapping.
+"""CUDA sources.
 
-``points``, ``transpose``, ``nest`` and ``tiles`` (``tile_addresses``, ``tile_products``,
-``tile_epilogue``).
+``kernels`` prints a function for each kernel by its thread mapping: ``points`` (elements and sums),
+``transpose``, ``nest``, and ``tiles`` with ``tile_addresses``, ``tile_products`` and
+``tile_epilogue``; all of them by ``expressions``.
 """

@@ -1,6 +1,6 @@
-"""Pieces of CUDA text that all kernels share: types, numbers of points, values, stores.
+"""CUDA text that all thread mappings use: types, numbers of points, values, stores.
 
-Reads level 4 and the share of a kernel. It decides nothing.
+Reads level 4 and the thread mapping of a kernel. It decides nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Var = LoopVar | BandVar
 
 
 def count(var: Var, scope: Scope) -> str:
-    """Number of values that a variable takes, a triangle's bound left aside."""
+    """Number of values that a variable takes, without the bound of a triangle."""
     if isinstance(var, BandVar) and var.base is not None:
         return f"tc_min({var.tile}, {extent(var.space)} - {scope.variables[var.base]})"
     if isinstance(var, LoopVar) and var.tile is not None:
@@ -28,14 +28,14 @@ def count(var: Var, scope: Scope) -> str:
 
 
 def points(variables: Iterable[Var], scope: Scope) -> str:
-    """Number of points of some variables, triangles' bounds left aside."""
+    """Number of points of some variables, without the bounds of triangles."""
     return product([count(v, scope) for v in variables])
 
 
 def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> list[str]:
-    """Lines that declare the variables of the point with a number, the last the fastest.
+    """Declare the variables of the point with a number, the last the fastest.
 
-    ``rest`` is the name of a fresh variable.
+    ``rest`` is the name of a new variable in the generated text.
     """
     if not variables:
         return []
@@ -62,7 +62,7 @@ def _start(var: Var, scope: Scope, number: str) -> str:
 
 
 def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
-    """Conditions that triangular variables keep among the points of their rectangle."""
+    """Conditions on triangular variables, whose rectangle is enumerated."""
     return [
         f"{scope.variables[v.name]} <= {scope.variables[v.below]}"
         for v in variables
@@ -78,11 +78,11 @@ def loop_head(var: Var, scope: Scope) -> str:
     return f"for (tc_int {name} = {low}; {name} < {high}; {step})"
 
 
-def parted(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
-    """Band variables of the target, and those that are summed, each in the band's order."""
+def free_and_summed(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
+    """Band variables of the target, and summed ones, each in the band's order."""
     held = stmt.out.variables
-    kept = tuple(v for v in stmt.band if v.name in held)
-    return kept, tuple(v for v in stmt.band if v.name not in held)
+    free = tuple(v for v in stmt.band if v.name in held)
+    return free, tuple(v for v in stmt.band if v.name not in held)
 
 
 def value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool) -> str:
@@ -112,7 +112,7 @@ def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
 
 
 def sum_type(stmt: Assign, scope: Scope) -> str:
-    """Type in which a statement's values are added up: for single precision that is double."""
+    """Type of a statement's sums: double for single precision."""
     return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).cuda_type
 
 
@@ -134,7 +134,7 @@ def store(stmt: Assign, scope: Scope, given: str) -> str:
 
 
 def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Lines under all of some conditions."""
+    """Lines under the conjunction of some conditions."""
     if not conditions:
         return list(lines)
     head = f"if ({' && '.join(conditions)})"
@@ -144,14 +144,14 @@ def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
 
 
 def stride(access: Access, axis: int, scope: Scope) -> str:
-    """Distance in memory of neighbours on a logical axis of a buffer that is not packed."""
+    """Stride, in elements, of a logical axis of a buffer that is not packed."""
     buffer = scope.buffers[access.buffer]
     faster = buffer.order[buffer.order.index(axis) + 1 :]
     return product([axis_length(buffer, n) for n in faster])
 
 
 def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
-    """What some variables add to the address of an element of a buffer that is not packed."""
+    """The terms of an address that depend on some variables; the buffer is not packed."""
     wanted = set(variables)
     buffer = scope.buffers[access.buffer]
     terms = [
@@ -163,5 +163,5 @@ def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> s
 
 
 def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
-    """The rest of such an address: what no variable of these adds."""
+    """The terms of such an address that depend on none of these variables."""
     return address(access, scope, dict.fromkeys(variables, "0"))

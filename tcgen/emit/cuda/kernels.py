@@ -1,8 +1,8 @@
-"""A module as CUDA C++: one function for each kernel, two where a second pass adds parts.
+"""A module as CUDA C++: one function for each kernel, two if a second pass adds partial results.
 
-Reads level 4 with shares, makes the text of ``kernels.cu``. It chooses no tile, layout or order:
-those are written in the module. What depends on the language alone is decided here: names, types,
-the order of a kernel's arguments.
+Reads level 4 with thread mappings and makes the text of ``kernels.cu``. It chooses no tile, layout
+or order: those are written in the module. Only properties of the language are decided here: names,
+types, the order of a kernel's arguments.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from ..scope import Scope, make_scope, private_buffers
 from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
 from .tiles import tiles_body, tiles_finish
-from .transpose import turned_body
+from .transpose import transpose_body
 
-_MOST_SUMS = 32  # of float64 in 64 registers of a thread
+_MOST_SUMS = 32  # float64 accumulators of a thread: 64 registers
 
 
 def cuda_source(module: Module, version: str) -> str:
     """The text of ``kernels.cu``."""
     head = fill("cuda/head.cu", name=module.name, version=version, dtype=module.dtype)
-    shares = [k.share for k in module.kernels]
+    mappings = [k.mapping for k in module.kernels]
     parts = [head]
-    if any(isinstance(s, Tiles) for s in shares):
+    if any(isinstance(s, Tiles) for s in mappings):
         parts.append(fill("cuda/async.cu"))
-    if any(isinstance(s, Tiles) and s.tensor_cores for s in shares):
+    if any(isinstance(s, Tiles) and s.tensor_cores for s in mappings):
         parts.append(fill("cuda/mma.cu"))
     return "\n".join([*parts, *(_kernel(kernel, module) for kernel in module.kernels)])
 
 
 def finish_symbol(kernel: Kernel) -> str | None:
     """Name of the function that is a kernel's second pass, or None."""
-    split = isinstance(kernel.share, Sums | Tiles) and kernel.share.splits > 1
+    split = isinstance(kernel.mapping, Sums | Tiles) and kernel.mapping.splits > 1
     return f"{symbol(kernel)}_finish" if split or totals(kernel) else None
 
 
 def totals(kernel: Kernel) -> int:
-    """Numbers to which the epilogue of a kernel of tiles adds, each with a part of every block."""
-    if not isinstance(kernel.share, Tiles):
+    """Number of totals of a tile's epilogue; every block writes its part of each to scratch."""
+    if not isinstance(kernel.mapping, Tiles):
         return 0
-    after = kernel.body[len(kernel.share.terms) :]
+    after = kernel.body[len(kernel.mapping.terms) :]
     return sum(isinstance(s, Assign) and is_total(s) for s in after)
 
 
 def scratch_argument(scope: Scope) -> bool:
-    """True where a kernel takes scratch memory: for parts of sums, or for private buffers."""
+    """True if a kernel takes scratch memory: for partial sums, or for private buffers."""
     return finish_symbol(scope.kernel) is not None or bool(private_buffers(scope))
 
 
@@ -82,21 +82,22 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     arguments += [f"const tc_int N_{space.name}" for space in scope.extents]
     arguments += [f"const tc_int {scope.variables[v.name]}" for v in scope.kernel.host_vars]
     bounds = str(threads(scope.kernel))
-    if isinstance(scope.kernel.share, Tiles):
-        bounds += f", {_residence(scope.kernel.share, scope)}"
+    if isinstance(scope.kernel.mapping, Tiles):
+        bounds += f", {_residence(scope.kernel.mapping, scope)}"
     head = f'extern "C" __global__ void __launch_bounds__({bounds})'
     return [head, f"{name}(", *_lines(arguments), "{", *indented(body), "}"]
 
 
-def _residence(share: Tiles, scope: Scope) -> int:
-    """Blocks of a kernel of tiles for which a multiprocessor has registers.
+def _residence(mapping: Tiles, scope: Scope) -> int:
+    """Thread blocks of a kernel of tiles for which a multiprocessor has registers.
 
-    Two hide each other's waits; with 256 threads that leaves a thread 128 registers. A product by
-    the tensor cores needs no more where its sums take half of them; others could spill the tile.
+    Two blocks hide each other's latency, and with 256 threads leave each thread 128 registers. That
+    is enough for a product by tensor cores whose accumulators take half of them; other kernels
+    could spill.
     """
-    sums = share.height * share.width // threads(scope.kernel)
+    sums = mapping.tile_m * mapping.tile_n // threads(scope.kernel)
     alone = len(scope.kernel.body) == 1
-    return 2 if share.tensor_cores and alone and sums <= _MOST_SUMS else 1
+    return 2 if mapping.tensor_cores and alone and sums <= _MOST_SUMS else 1
 
 
 def _lines(arguments: list[str]) -> list[str]:
@@ -106,44 +107,48 @@ def _lines(arguments: list[str]) -> list[str]:
 
 def threads(kernel: Kernel) -> int:
     """Threads of a block."""
-    match kernel.share:
-        case Tiles(high=high, wide=wide):
-            return high * wide
+    match kernel.mapping:
+        case Tiles(threads_m=m, threads_n=n):
+            return m * n
         case Points(count) | Sums(count) | Nest(count) | Turned(threads=count):
             return count
         case None:
-            raise VerifyError(f"kernel {kernel.name} does not say how a GPU shares its work")
+            raise _unmapped(kernel)
         case _:
-            assert_never(kernel.share)
+            assert_never(kernel.mapping)
+
+
+def _unmapped(kernel: Kernel) -> VerifyError:
+    return VerifyError(f"kernel {kernel.name} has no thread mapping: bind the module to a GPU")
 
 
 def _body(scope: Scope, dtype: str) -> list[str]:
-    body, share = scope.kernel.body, scope.kernel.share
-    match share:
+    body, mapping = scope.kernel.body, scope.kernel.mapping
+    match mapping:
         case Points():
             if isinstance(body[0], Zero):
-                return zero_body(body[0], share, scope)
-            return points_body(_only_assign(scope), share, scope, dtype)
+                return zero_body(body[0], mapping, scope)
+            return points_body(_only_assign(scope), mapping, scope, dtype)
         case Sums():
-            return sums_body(_only_assign(scope), share, scope, dtype)
+            return sums_body(_only_assign(scope), mapping, scope, dtype)
         case Turned():
-            return turned_body(_only_assign(scope), share, scope, dtype)
+            return transpose_body(_only_assign(scope), mapping, scope, dtype)
         case Tiles():
-            return tiles_body(_assigns(scope), share, scope, dtype)
+            return tiles_body(_assigns(scope), mapping, scope, dtype)
         case Nest():
-            return nest_body(share, scope, dtype)
+            return nest_body(mapping, scope, dtype)
         case None:
-            raise VerifyError(f"kernel {scope.kernel.name} does not say how a GPU shares its work")
+            raise _unmapped(scope.kernel)
         case _:
-            assert_never(share)
+            assert_never(mapping)
 
 
 def _finish(scope: Scope, dtype: str) -> list[str]:
-    share = scope.kernel.share
-    if isinstance(share, Tiles):
-        return tiles_finish(_assigns(scope), share, scope, dtype)
-    assert isinstance(share, Sums)
-    return sums_finish(_only_assign(scope), share, scope, dtype)
+    mapping = scope.kernel.mapping
+    if isinstance(mapping, Tiles):
+        return tiles_finish(_assigns(scope), mapping, scope, dtype)
+    assert isinstance(mapping, Sums)
+    return sums_finish(_only_assign(scope), mapping, scope, dtype)
 
 
 def _assigns(scope: Scope) -> tuple[Assign, ...]:

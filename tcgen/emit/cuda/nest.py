@@ -1,8 +1,8 @@
-"""Nests that a block walks: its threads share each statement and wait for each other after it.
+"""Nests of a thread block: its threads divide each statement and synchronise after it.
 
-Before: ``parallel for i: (zero f; f += ...; X[i] = f)`` with a share of Nest. After: the blocks
-take the values of i in turn; private buffers lie in shared memory, or in scratch where they do not
-fit; one shared variable holds what a single thread of a CPU would hold in a register.
+Before: ``parallel for i: (zero f; f += ...; X[i] = f)`` mapped to Nest. After: the blocks take the
+values of i in turn. Private buffers are in shared memory, or in scratch if they do not fit. A
+register of a CPU thread becomes one variable in shared memory.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from ...ir.thread_mapping import Nest
 from ..printing import elements, indented, literal
 from ..scope import Scope, private_buffers
 from .expressions import (
+    free_and_summed,
     loop_head,
-    parted,
     points,
     store,
     sum_type,
@@ -32,11 +32,11 @@ from .points import element_guards, element_lines, summed_guards
 SYNC = "__syncthreads();"
 
 
-def nest_body(share: Nest, scope: Scope, dtype: str) -> list[str]:
+def nest_body(mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     """The whole body of a kernel."""
     lines = _own_memory(scope)
     for stmt in scope.kernel.body:
-        lines += _statement(stmt, share, scope, dtype)
+        lines += _statement(stmt, mapping, scope, dtype)
     return lines
 
 
@@ -66,32 +66,32 @@ def _bytes(scope: Scope, name: str) -> str:
     return f"tc_aligned({elements(buffer)}*(tc_int)sizeof({BY_NAME[buffer.dtype].cuda_type}))"
 
 
-def _statement(stmt: Stmt, share: Nest, scope: Scope, dtype: str) -> list[str]:
+def _statement(stmt: Stmt, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     match stmt:
         case Loop():
-            return _loop(stmt, share, scope, dtype)
+            return _loop(stmt, mapping, scope, dtype)
         case Zero(name):
-            return [*_zero(name, share, scope), SYNC]
+            return [*_zero(name, mapping, scope), SYNC]
         case Assign():
-            return [*_assign(stmt, share, scope, dtype), SYNC]
+            return [*_assign(stmt, mapping, scope, dtype), SYNC]
         case Gemm():
             raise VerifyError("a matrix product for a CPU in a kernel for a GPU")
         case _:
             assert_never(stmt)
 
 
-def _loop(stmt: Loop, share: Nest, scope: Scope, dtype: str) -> list[str]:
+def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     if not stmt.parallel:
-        body = [line for s in stmt.body for line in _statement(s, share, scope, dtype)]
+        body = [line for s in stmt.body for line in _statement(s, mapping, scope, dtype)]
         return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
-    # Parallel loops stand directly inside each other: their points are counted as one.
+    # Parallel loops are directly inside each other; their points are counted as one.
     around = [stmt]
     while len(around[-1].body) == 1 and isinstance(inner := around[-1].body[0], Loop):
         if not inner.parallel:
             break
         around.append(inner)
     variables = [loop.var for loop in around]
-    body = [line for s in around[-1].body for line in _statement(s, share, scope, dtype)]
+    body = [line for s in around[-1].body for line in _statement(s, mapping, scope, dtype)]
     head = (
         f"for (tc_int tc_point = blockIdx.x; tc_point < {points(variables, scope)}; "
         f"tc_point += gridDim.x) {{"
@@ -100,37 +100,37 @@ def _loop(stmt: Loop, share: Nest, scope: Scope, dtype: str) -> list[str]:
     return [head, *indented([*declare, *when(triangles(variables, scope), body)]), "}"]
 
 
-def _zero(name: str, share: Nest, scope: Scope) -> list[str]:
+def _zero(name: str, mapping: Nest, scope: Scope) -> list[str]:
     buffer, word = scope.buffers[name], scope.names[name]
     kind = BY_NAME[buffer.dtype].cuda_type
     if buffer.place == "register":
         return [f"if (threadIdx.x == 0) {word} = {kind}(0);"]
     return [
-        f"{_shared_loop(elements(buffer), share)} {{",
+        f"{_thread_loop(elements(buffer), mapping)} {{",
         f"    {word}[tc_n] = {kind}(0);",
         "}",
     ]
 
 
-def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
-    kept, summed = parted(stmt)
-    if kept:
-        inner = when(element_guards(stmt, kept, scope), element_lines(stmt, scope, dtype))
-        body = [*values(kept, "tc_rest", scope, "tc_n"), *inner]
-        return [f"{_shared_loop(points(kept, scope), share)} {{", *indented(body), "}"]
+def _assign(stmt: Assign, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
+    free, summed = free_and_summed(stmt)
+    if free:
+        inner = when(element_guards(stmt, free, scope), element_lines(stmt, scope, dtype))
+        body = [*values(free, "tc_rest", scope, "tc_n"), *inner]
+        return [f"{_thread_loop(points(free, scope), mapping)} {{", *indented(body), "}"]
     if not summed:
-        guards = ["threadIdx.x == 0", *element_guards(stmt, kept, scope)]
+        guards = ["threadIdx.x == 0", *element_guards(stmt, free, scope)]
         return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
     kind = sum_type(stmt, scope)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
-    guards = [*summed_guards(kept, summed, scope), *triangles(summed, scope)]
+    guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
     final = when(
-        ["threadIdx.x == 0", *element_guards(stmt, kept, scope)],
+        ["threadIdx.x == 0", *element_guards(stmt, free, scope)],
         [store(stmt, scope, total(stmt.coeff, dtype))],
     )
     lines = [
         f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
-        f"{_shared_loop(points(summed, scope), share)} {{",
+        f"{_thread_loop(points(summed, scope), mapping)} {{",
         *indented([*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]),
         "}",
         "tc_sum = tc_block_sum(tc_sum);",
@@ -139,5 +139,5 @@ def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
     return ["{", *indented(lines), "}"]
 
 
-def _shared_loop(count: str, share: Nest) -> str:
-    return f"for (tc_int tc_n = threadIdx.x; tc_n < {count}; tc_n += {share.threads})"
+def _thread_loop(count: str, mapping: Nest) -> str:
+    return f"for (tc_int tc_n = threadIdx.x; tc_n < {count}; tc_n += {mapping.threads})"

@@ -1,7 +1,7 @@
 """Kernels whose threads compute whole elements, and kernels whose blocks add up sums.
 
-Before: ``Assign(out, expr, band)`` with a share of Points or Sums. After: each thread decodes the
-number of its element; or the threads of a block take the points of the sum in turn and add up.
+Before: ``Assign(out, expr, band)`` mapped to Points or Sums. After: each thread decodes the number
+of its element; or the threads of a block take the points of the sum in turn and reduce them.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ...ir.thread_mapping import Points, Sums
 from ..printing import elements, indented, literal
 from ..scope import Scope
 from .expressions import (
+    free_and_summed,
     loop_head,
-    parted,
     points,
     store,
     store_guards,
@@ -26,44 +26,44 @@ from .expressions import (
 )
 
 
-def zero_body(stmt: Zero, share: Points, scope: Scope) -> list[str]:
-    """A whole buffer is set to zero."""
+def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
+    """Set a whole buffer to zero."""
     kind = BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type
-    head = _stride_loop(elements(scope.buffers[stmt.buffer]), share.threads)
+    head = _stride_loop(elements(scope.buffers[stmt.buffer]), mapping.threads)
     return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}(0);", "}"]
 
 
-def points_body(stmt: Assign, share: Points, scope: Scope, dtype: str) -> list[str]:
+def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
     """Each thread computes whole elements."""
-    kept, _ = parted(stmt)
+    free, _ = free_and_summed(stmt)
     inner = element_lines(stmt, scope, dtype)
-    if not kept:
+    if not free:
         return ["if (blockIdx.x == 0 && threadIdx.x == 0) {", *indented(inner), "}"]
-    guards = element_guards(stmt, kept, scope)
-    body = [*values(kept, "tc_rest", scope, "tc_n"), *when(guards, inner)]
-    return [_stride_loop(points(kept, scope), share.threads), *indented(body), "}"]
+    guards = element_guards(stmt, free, scope)
+    body = [*values(free, "tc_rest", scope, "tc_n"), *when(guards, inner)]
+    return [_stride_loop(points(free, scope), mapping.threads), *indented(body), "}"]
 
 
-def element_guards(stmt: Assign, kept: tuple[BandVar, ...], scope: Scope) -> list[str]:
-    """Which elements of the rectangle are computed: triangles of the band and of a packed target.
+def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> list[str]:
+    """Conditions on elements of the rectangle: triangles of the band and of a packed target.
 
-    A bound that is summed over is a condition of the sum and not of the element.
+    A bound by a summed variable is a condition of the sum and not of the element.
     """
-    names = {v.name for v in stmt.band} - {v.name for v in kept}
+    names = {v.name for v in stmt.band} - {v.name for v in free}
     return [
-        *triangles((v for v in kept if v.below not in names), scope),
+        *triangles((v for v in free if v.below not in names), scope),
         *store_guards(stmt, scope),
     ]
 
 
 def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     """One element by one thread: its sum, and the store."""
-    kept, summed = parted(stmt)
+    free, summed = free_and_summed(stmt)
     if not summed:
         return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
     kind = sum_type(stmt, scope)
     own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
-    lines = when(summed_guards(kept, summed, scope), own)
+    lines = when(summed_guards(free, summed, scope), own)
     for var in reversed(summed):
         lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
     start = f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};"
@@ -71,25 +71,28 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
 
 
 def summed_guards(
-    kept: tuple[BandVar, ...], summed: tuple[BandVar, ...], scope: Scope
+    free: tuple[BandVar, ...], summed: tuple[BandVar, ...], scope: Scope
 ) -> list[str]:
-    """Conditions of a sum: elements that stay below a variable that is summed over."""
+    """Conditions of a sum: variables of the element that a summed variable bounds."""
     names = {v.name for v in summed}
-    return triangles((v for v in kept if v.below in names), scope)
+    return triangles((v for v in free if v.below in names), scope)
 
 
-def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
+def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
     """The blocks of one element take the points of its sum in turn."""
-    kept, summed = parted(stmt)
+    free, summed = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
-    lines = _which_element(stmt, kept, scope, split=True)
+    lines = _which_element(stmt, free, scope, split=True)
     term = when(
-        [*summed_guards(kept, summed, scope), *triangles(summed, scope)],
+        [*summed_guards(free, summed, scope), *triangles(summed, scope)],
         [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"],
     )
-    first, step = "threadIdx.x", str(share.threads)
-    if share.splits > 1:
-        first, step = f"tc_split*{share.threads} + threadIdx.x", str(share.splits * share.threads)
+    first, step = "threadIdx.x", str(mapping.threads)
+    if mapping.splits > 1:
+        first, step = (
+            f"tc_split*{mapping.threads} + threadIdx.x",
+            str(mapping.splits * mapping.threads),
+        )
     lines += [
         f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
         f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)}; tc_n += {step}) {{",
@@ -97,20 +100,20 @@ def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
         "}",
         "tc_sum = tc_block_sum(tc_sum);",
     ]
-    if share.splits > 1:
+    if mapping.splits > 1:
         part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
         return [*lines, part]
     return [*lines, _final(stmt, scope, dtype)]
 
 
-def sums_finish(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
-    """The second pass: a block adds the parts of one element, always in the same order."""
-    kept, _ = parted(stmt)
+def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str]:
+    """The second pass: a block adds the parts of one element in a fixed order."""
+    free, _ = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
     return [
-        *_which_element(stmt, kept, scope, split=False),
+        *_which_element(stmt, free, scope, split=False),
         f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
-        f"for (int tc_n = threadIdx.x; tc_n < {share.splits}; tc_n += {share.threads}) {{",
+        f"for (int tc_n = threadIdx.x; tc_n < {mapping.splits}; tc_n += {mapping.threads}) {{",
         f"    tc_sum += ((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x];",
         "}",
         "tc_sum = tc_block_sum(tc_sum);",
@@ -119,21 +122,21 @@ def sums_finish(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str
 
 
 def _which_element(
-    stmt: Assign, kept: tuple[BandVar, ...], scope: Scope, *, split: bool
+    stmt: Assign, free: tuple[BandVar, ...], scope: Scope, *, split: bool
 ) -> list[str]:
-    """Declare the element's variables and the split; blocks of no element leave."""
+    """Declare the element's variables and the split; blocks without an element return."""
     lines: list[str] = []
-    if not kept:
+    if not free:
         lines += ["const tc_int tc_split = blockIdx.x;"] if split else []
         return lines
     number = "(tc_int)blockIdx.x"
     if split:
-        lines.append(f"const tc_int tc_elements = {points(kept, scope)};")
+        lines.append(f"const tc_int tc_elements = {points(free, scope)};")
         lines.append("const tc_int tc_split = blockIdx.x/tc_elements;")
         lines.append("const tc_int tc_element = blockIdx.x%tc_elements;")
         number = "tc_element"
-    lines += values(kept, "tc_left", scope, number)
-    guards = element_guards(stmt, kept, scope)
+    lines += values(free, "tc_left", scope, number)
+    guards = element_guards(stmt, free, scope)
     if guards:
         lines.append(f"if (!({' && '.join(guards)})) return;")
     return lines

@@ -1,7 +1,8 @@
-"""Where the rows and columns of a tile lie: which tile a block has, and tables in shared memory.
+"""Addresses of a tile: the tile of a thread block, and tables of offsets in shared memory.
 
-Before: the strips of a share of Tiles. After: each block knows its tile and its point of the batch,
-and each row and column its place in an array, so that any number of variables walks alike.
+Before: the strips of a mapping to Tiles. After: each block knows its tile and its point of the
+batch, and a table has the offset of each point of m and of n in an array, so that any number of
+variables costs the same. In the generated text, rows are points of m and columns points of n.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ class TilePrinter:
 
     Attributes:
         stmts: the products.
-        epilogue: what is done with the elements of the tile before they are stored.
+        epilogue: statements on the elements of the tile before these are stored.
     """
 
     stmts: tuple[Assign, ...]
     epilogue: tuple[Assign, ...]
-    share: Tiles
+    mapping: Tiles
     scope: Scope
 
     @property
@@ -54,33 +55,28 @@ class TilePrinter:
     @property
     def threads(self) -> int:
         """Threads of a block."""
-        return self.share.high * self.share.wide
-
-    @property
-    def per_thread(self) -> tuple[int, int]:
-        """Rows and columns that a thread keeps."""
-        return self.share.height // self.share.high, self.share.width // self.share.wide
+        return self.mapping.threads_m * self.mapping.threads_n
 
     @property
     def skew(self) -> int:
-        """Elements by which neighbouring rows in shared memory are shifted: no banks collide."""
-        return 4 if self.share.tensor_cores else 1
+        """Padding, in elements, of the rows in shared memory, which avoids bank conflicts."""
+        return 4 if self.mapping.tensor_cores else 1
 
     @property
     def pairs(self) -> bool:
-        """Neighbours in a row of shared memory, from an even one on, start on 16 bytes."""
-        even = self.share.height % 2 == 0 and self.share.width % 2 == 0
+        """True if every even element of a row in shared memory is aligned to 16 bytes."""
+        even = self.mapping.tile_m % 2 == 0 and self.mapping.tile_n % 2 == 0
         return self.dtype == "float64" and self.skew % 2 == 0 and even
 
     def row(self) -> str:
-        """Row of the tile of a thread's row ``tc_r``."""
-        return f"tc_y + tc_r*{8 if self.share.tensor_cores else self.share.high}"
+        """Point of m in the tile for the point ``tc_r`` of a thread."""
+        return f"tc_y + tc_r*{8 if self.mapping.tensor_cores else self.mapping.threads_m}"
 
     def column(self) -> str:
-        """Column of the tile of a thread's column ``tc_c``."""
-        if self.share.tensor_cores:
+        """Point of n in the tile for the point ``tc_c`` of a thread."""
+        if self.mapping.tensor_cores:
             return "tc_x + tc_c/2*8 + tc_c%2"
-        return f"tc_x + tc_c*{self.share.wide}"
+        return f"tc_x + tc_c*{self.mapping.threads_n}"
 
     def variables(self, names: tuple[str, ...]) -> tuple[BandVar, ...]:
         """Band variables of some names."""
@@ -93,20 +89,20 @@ def zero(printer: TilePrinter) -> str:
 
 
 def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
-    """Which tile and point of the batch a block has, and where its rows and columns are stored.
+    """Tile and point of the batch of a block, and the offsets of its points of m and n in C.
 
-    ``named``: variables whose values each row (column) has to know as well.
+    ``named``: variables that need a table of their values, too.
     """
-    share, scope = printer.share, printer.scope
-    sides = {n: share.height for strip in share.rows for n in strip.variables}
-    sides |= {n: share.width for strip in share.columns for n in strip.variables}
+    mapping, scope = printer.mapping, printer.scope
+    sides = {n: mapping.tile_m for strip in mapping.m for n in strip.variables}
+    sides |= {n: mapping.tile_n for strip in mapping.n for n in strip.variables}
     lines = [
-        f"__shared__ tc_int tc_out_row[{share.height}], tc_out_column[{share.width}];",
+        f"__shared__ tc_int tc_out_row[{mapping.tile_m}], tc_out_column[{mapping.tile_n}];",
         *(f"__shared__ tc_int {value_table(n, printer)}[{sides[n]}];" for n in named if n in sides),
         *_own_place(printer),
         "tc_int tc_block = blockIdx.x;",
     ]
-    for side, strips in (("c", share.columns), ("r", share.rows)):
+    for side, strips in (("c", mapping.n), ("r", mapping.m)):
         for number, strip in reversed(list(enumerate(strips))):
             name = f"tc_{side}{number}"
             count = points(printer.variables(strip.variables), scope)
@@ -116,7 +112,7 @@ def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
                 f"const tc_int {name}_first = tc_block%{name}_tiles*{strip.tile};",
                 f"tc_block /= {name}_tiles;",
             ]
-    batch = printer.variables(share.batch)
+    batch = printer.variables(mapping.batch)
     if batch:
         lines += [
             f"const tc_int tc_batch = tc_block%({points(batch, scope)});",
@@ -126,8 +122,8 @@ def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
             *values(batch, "tc_rest", scope, "tc_batch"),
         ]
     for side, strips, table in (
-        ("r", share.rows, "tc_out_row"),
-        ("c", share.columns, "tc_out_column"),
+        ("r", mapping.m, "tc_out_row"),
+        ("c", mapping.n, "tc_out_column"),
     ):
         lines += table_lines(
             side, strips, printer, ((table, printer.out),), guarded=True, named=named
@@ -136,30 +132,31 @@ def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
 
 
 def value_table(name: str, printer: TilePrinter) -> str:
-    """Table of the values of a variable in the rows or columns of a tile."""
+    """Name of the table of a variable's values in a tile."""
     return f"tc_of_{printer.scope.variables[name]}"
 
 
 def blocks(printer: TilePrinter) -> str:
-    """Number of blocks of a launch whose sums are not parted."""
-    strips = (*printer.share.rows, *printer.share.columns)
+    """Number of blocks of a launch without splits."""
+    strips = (*printer.mapping.m, *printer.mapping.n)
     counts = [
         f"tc_tiles({points(printer.variables(s.variables), printer.scope)}, {s.tile})"
         for s in strips
     ]
-    return product([*counts, points(printer.variables(printer.share.batch), printer.scope)])
+    return product([*counts, points(printer.variables(printer.mapping.batch), printer.scope)])
 
 
 def _own_place(printer: TilePrinter) -> list[str]:
-    """First row and column of a thread."""
-    share = printer.share
-    if not share.tensor_cores:
-        return [f"const int tc_y = threadIdx.x/{share.wide}, tc_x = threadIdx.x%{share.wide};"]
-    across = share.wide // 4
-    tall, broad = share.height * 8 // share.high, share.width // across
+    """First point of m and of n of a thread."""
+    mapping = printer.mapping
+    wide = mapping.threads_n
+    if not mapping.tensor_cores:
+        return [f"const int tc_y = threadIdx.x/{wide}, tc_x = threadIdx.x%{wide};"]
+    warps_n = wide // 4
+    warp_m, warp_n = mapping.tile_m * 8 // mapping.threads_m, mapping.tile_n // warps_n
     return [
         "const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;",
-        f"const int tc_top = tc_warp/{across}*{tall}, tc_side = tc_warp%{across}*{broad};",
+        f"const int tc_top = tc_warp/{warps_n}*{warp_m}, tc_side = tc_warp%{warps_n}*{warp_n};",
         "const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;",
     ]
 
@@ -173,10 +170,10 @@ def table_lines(
     guarded: bool,
     named: tuple[str, ...] = (),
 ) -> list[str]:
-    """Fill tables of the places of a tile's rows or columns.
+    """Fill tables of the offsets of a tile's points of m or n.
 
-    Beyond the last point a guarded table says -1; any other repeats the last point, which may be
-    loaded without a question since nothing that depends on it is stored.
+    Beyond the last point a guarded table holds -1. Other tables repeat the last point, which is
+    loaded without a guard because no result that depends on it is stored.
     """
     scope = printer.scope
     length = 1

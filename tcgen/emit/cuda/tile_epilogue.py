@@ -1,8 +1,8 @@
-"""What becomes of a tile of sums: parts in scratch, or its epilogue and its one store.
+"""The end of a tile: partial sums in scratch, or the epilogue and the store.
 
-Before: the sums of a tile in registers, and the statements behind the products of a share of Tiles.
-After: each thread applies them to its elements, stores what is kept, and the threads of a block add
-up by shuffles what goes to a number.
+Before: the sums of a tile in registers, and the statements after the products of a mapping to
+Tiles. After: each thread applies the statements to its elements and stores the results, and the
+threads of a block reduce the totals by shuffles.
 """
 
 from __future__ import annotations
@@ -12,32 +12,33 @@ from dataclasses import replace
 from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
+from ...ir.thread_mapping import Strip
 from ..printing import indented, literal
 from ..scope import Scope
 from .expressions import fixed_address, store, sum_type, total, value
 from .tile_addresses import TilePrinter, blocks, value_table, zero
 
-PART = 16  # bytes of scratch for each block and number: the widest element
+PART = 16  # bytes of scratch for each block and total: the widest element
 
 
 def write_parts(printer: TilePrinter) -> list[str]:
-    """Leave the tile in scratch, for the second pass."""
-    high, wide = printer.per_thread
-    whole = printer.share.height * printer.share.width
+    """Write the partial sums of the tile to scratch, for the second pass."""
+    each_m, each_n = printer.mapping.per_thread
+    whole = printer.mapping.tile_m * printer.mapping.tile_n
     return [
         f"{printer.kind} *const tc_parts = ({printer.kind} *)tc_scratch"
         f" + (tc_int)blockIdx.x*{whole};",
         "#pragma unroll",
-        f"for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c)"
-        f" tc_parts[(tc_r*{wide} + tc_c)*{printer.threads} + threadIdx.x] = tc_sum[tc_r][tc_c];",
+        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
+        f" tc_parts[(tc_r*{each_n} + tc_c)*{printer.threads} + threadIdx.x] = tc_sum[tc_r][tc_c];",
         "}",
     ]
 
 
 def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
-    """Apply the epilogue, store the tile, leave the block's part of each number in scratch."""
+    """Apply the epilogue, store the tile, and write the block's part of each total to scratch."""
     totals = totals_of(printer)
     lines = [
         f"{sum_type(s, printer.scope)} tc_total{n} = {literal(0 * s.coeff, dtype)};"
@@ -57,14 +58,14 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
 
 def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
     """The second pass of a tile: add the parts of each element in order, apply the epilogue."""
-    _, wide = printer.per_thread
-    whole = printer.share.height * printer.share.width
+    _, each_n = printer.mapping.per_thread
+    whole = printer.mapping.tile_m * printer.mapping.tile_n
     place = f"(tc_n*(tc_int)gridDim.x + blockIdx.x)*{whole}"
     element = [
         f"{printer.kind} tc_sum = {zero(printer)};",
-        f"for (tc_int tc_n = 0; tc_n < {printer.share.splits}; ++tc_n) {{",
+        f"for (tc_int tc_n = 0; tc_n < {printer.mapping.splits}; ++tc_n) {{",
         f"    tc_sum += ((const {printer.kind} *)tc_scratch)"
-        f"[{place} + (tc_r*{wide} + tc_c)*{printer.threads} + threadIdx.x];",
+        f"[{place} + (tc_r*{each_n} + tc_c)*{printer.threads} + threadIdx.x];",
         "}",
         *_element(printer, dtype, "tc_sum"),
     ]
@@ -72,7 +73,7 @@ def finish_lines(printer: TilePrinter, dtype: str) -> list[str]:
 
 
 def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
-    """The second pass for numbers: one block adds the parts of all blocks in order."""
+    """The second pass for totals: one block adds the parts of all blocks in order."""
     lines = [f"const tc_int tc_blocks = {blocks(printer)};"]
     for number, stmt in enumerate(totals_of(printer)):
         kind = sum_type(stmt, printer.scope)
@@ -88,26 +89,25 @@ def totals_finish(printer: TilePrinter, dtype: str) -> list[str]:
 
 
 def totals_of(printer: TilePrinter) -> tuple[Assign, ...]:
-    """Statements of the epilogue that add to a number."""
+    """Statements of the epilogue that add to a single number."""
     return tuple(s for s in printer.epilogue if is_total(s))
 
 
 def named_variables(printer: TilePrinter) -> tuple[str, ...]:
-    """Variables of rows and columns that the epilogue names, its target's own subscripts aside."""
-    found: dict[str, None] = {}
+    """Variables of m and n that the epilogue uses outside of accesses to the tile's target."""
+    used: dict[str, None] = {}
     for stmt in printer.epilogue:
         for leaf in (stmt.out, *leaves(stmt.expr)):
             if isinstance(leaf, Access) and leaf.buffer != printer.out.buffer:
-                found.update(dict.fromkeys(leaf.variables))
+                used.update(dict.fromkeys(leaf.variables))
             elif isinstance(leaf, Equal):
                 names = (leaf.left.variable, leaf.right.variable)
-                found.update(dict.fromkeys(n for n in names if n is not None))
-    return tuple(n for n in printer.band if n in found)
+                used.update(dict.fromkeys(n for n in names if n is not None))
+    return tuple(n for n in printer.band if n in used)
 
 
-def _named(printer: TilePrinter, side: str, place: str) -> list[str]:
-    """Declare the values of the variables that the epilogue names, of a row or of a column."""
-    strips = printer.share.rows if side == "rows" else printer.share.columns
+def _named(printer: TilePrinter, strips: tuple[Strip, ...], place: str) -> list[str]:
+    """Declare the values of the variables of m or n that the epilogue uses."""
     own = [n for strip in strips for n in strip.variables]
     return [
         f"const tc_int {printer.scope.variables[n]} = {value_table(n, printer)}[{place}];"
@@ -118,14 +118,14 @@ def _named(printer: TilePrinter, side: str, place: str) -> list[str]:
 
 def _each_element(printer: TilePrinter, element: list[str], unrolled: tuple[str, ...]) -> list[str]:
     """Loops of a thread over its elements."""
-    high, wide = printer.per_thread
+    each_m, each_n = printer.mapping.per_thread
     return [
         *unrolled,
-        f"for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
-        *indented(_named(printer, "rows", printer.row())),
+        *indented(_named(printer, printer.mapping.m, printer.row())),
         *(f"    {line}" for line in unrolled),
-        f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c) {{",
+        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) {{",
         f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
         *indented(indented(element)),
         "    }",
@@ -134,9 +134,9 @@ def _each_element(printer: TilePrinter, element: list[str], unrolled: tuple[str,
 
 
 def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
-    """One element by its thread, whose sum is ``own``."""
-    share, scope, stmt = printer.share, printer.scope, printer.stmts[0]
-    names = [n for s in (*share.rows, *share.columns) for n in s.variables]
+    """One element of a thread; ``own`` is its sum."""
+    mapping, scope, stmt = printer.mapping, printer.scope, printer.stmts[0]
+    names = [n for s in (*mapping.m, *mapping.n) for n in s.variables]
     start = fixed_address(printer.out, names, scope)
     place = "tc_i + tc_j" if start == "0" else f"{start} + tc_i + tc_j"
     held = f"{scope.names[printer.out.buffer]}[{place}]"
@@ -146,7 +146,7 @@ def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
         return [f"{guard} {held} {'+=' if stmt.accumulate else '='} {given};"]
     inner = _in_register(printer)
     lines = [
-        *_named(printer, "columns", printer.column()),
+        *_named(printer, printer.mapping.n, printer.column()),
         f"{printer.kind} tc_value = {f'{held} + {given}' if stmt.accumulate else given};",
     ]
     number = 0
@@ -162,7 +162,7 @@ def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
 
 
 def _in_register(printer: TilePrinter) -> Scope:
-    """The scope in which the tile's element is a variable of the thread."""
+    """The scope in which an element of the tile is a variable of the thread."""
     scope, name = printer.scope, printer.out.buffer
     held = replace(scope.buffers[name], place="register")
     return replace(

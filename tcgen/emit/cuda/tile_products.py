@@ -1,7 +1,7 @@
-"""The products of a tile: factors loaded ahead through shared memory, multiplied in registers.
+"""The main loop of a tile: operands are prefetched to shared memory and multiplied in registers.
 
-Before: one assignment ``out[i,j,a,b] (+)= coeff * x[i,j,c] * y[c,a,b]`` of a share of Tiles. After:
-the loop over its sum, some points at a time; copies to shared memory run beside the arithmetic.
+Before: one assignment ``out[i,j,a,b] (+)= coeff * x[i,j,c] * y[c,a,b]`` mapped to Tiles. After: the
+loop over k, ``tile_k`` points at a time; asynchronous copies to shared memory overlap arithmetic.
 """
 
 from __future__ import annotations
@@ -17,39 +17,37 @@ from .tile_addresses import TilePrinter, table_lines, zero
 
 def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) -> list[str]:
     """All products of one statement."""
-    share, scope = printer.share, printer.scope
-    left, right = _factors(stmt, term)
-    rows = tuple(n for s in share.rows for n in s.variables)
-    columns = tuple(n for s in share.columns for n in s.variables)
-    depth = printer.variables(term.depth)
-    moving = (*rows, *columns, *term.depth)
+    mapping, scope = printer.mapping, printer.scope
+    a, b = _factors(stmt, term)
+    k = printer.variables(term.k)
+    moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
     lines = []
-    for side, access in (("left", left), ("right", right)):
+    for side, access in (("left", a), ("right", b)):
         name, dtype = scope.names[access.buffer], scope.buffers[access.buffer].dtype
         start = fixed_address(access, moving, scope)
         place = name if start == "0" else f"{name} + ({start})"
         if scope.buffers[access.buffer].place == "register":
             place = f"&{name}"
         lines.append(f"const {BY_NAME[dtype].cuda_type} *const tc_{side}_start = {place};")
-    lines += table_lines("r", share.rows, printer, (("tc_left_row", left),), guarded=False)
-    lines += table_lines("c", share.columns, printer, (("tc_right_column", right),), guarded=False)
-    lines.append(f"const tc_int tc_depth = {points(depth, scope)};")
-    steps = f"tc_tiles(tc_depth, {share.deep})"
-    if share.splits > 1:
+    lines += table_lines("r", mapping.m, printer, (("tc_left_row", a),), guarded=False)
+    lines += table_lines("c", mapping.n, printer, (("tc_right_column", b),), guarded=False)
+    lines.append(f"const tc_int tc_depth = {points(k, scope)};")
+    steps = f"tc_tiles(tc_depth, {mapping.tile_k})"
+    if mapping.splits > 1:
         lines += [
-            f"const tc_int tc_each = tc_tiles({steps}, {share.splits});",
+            f"const tc_int tc_each = tc_tiles({steps}, {mapping.splits});",
             "const tc_int tc_first = tc_block*tc_each;",
             f"const tc_int tc_steps = tc_min(tc_each, {steps} - tc_first);",
         ]
     else:
         lines.append(f"const tc_int tc_first = 0, tc_steps = {steps};")
     lines += [
-        f"for (tc_int tc_load = -1; tc_load < tc_steps + {share.stages - 1}; ++tc_load) {{",
-        f"    const tc_int tc_step = tc_load - {share.stages - 1};",
-        f"    tc_cp_async_wait<{share.stages - 2}>();",
+        f"for (tc_int tc_load = -1; tc_load < tc_steps + {mapping.stages - 1}; ++tc_load) {{",
+        f"    const tc_int tc_step = tc_load - {mapping.stages - 1};",
+        f"    tc_cp_async_wait<{mapping.stages - 2}>();",
         "    __syncthreads();",
         *indented(_load(term, printer)),
-        *indented(_deep_table(left, right, term, depth, printer)),
+        *indented(_table_of_k(a, b, term, k, printer)),
         "    if (tc_step >= 0) {",
         *indented(indented(_multiply(stmt, printer, scaled=scaled))),
         "    }",
@@ -59,7 +57,7 @@ def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) 
 
 
 def _factors(stmt: Assign, term: Term) -> tuple[Access, Access]:
-    """The factor that holds the rows, and the one that holds the columns."""
+    """A, the factor with m, and B, the factor with n."""
     assert isinstance(stmt.expr, Prod)
     x, y = stmt.expr.args
     assert isinstance(x, Access)
@@ -68,34 +66,34 @@ def _factors(stmt: Assign, term: Term) -> tuple[Access, Access]:
 
 
 def _load(term: Term, printer: TilePrinter) -> list[str]:
-    share = printer.share
+    mapping = printer.mapping
     whole, part = [], []
-    for side, deep_first, length, table in (
-        ("left", term.left_deep, share.height, "tc_left_row"),
-        ("right", term.right_deep, share.width, "tc_right_column"),
+    for side, along_k, length, table in (
+        ("left", term.a_along_k, mapping.tile_m, "tc_left_row"),
+        ("right", term.b_along_k, mapping.tile_n, "tc_right_column"),
     ):
-        if deep_first:
-            split = f"const int tc_k = tc_n%{share.deep}, tc_m = tc_n/{share.deep};"
+        if along_k:
+            split = f"const int tc_k = tc_n%{mapping.tile_k}, tc_m = tc_n/{mapping.tile_k};"
         else:
             split = f"const int tc_m = tc_n%{length}, tc_k = tc_n/{length};"
         target = f"tc_{side}[tc_slot][tc_k][tc_m]"
         source = f"tc_{side}_start + {table}[tc_m] + tc_{side}_deep[tc_load&1][tc_k]"
         copy = f"tc_copy(&{target}, {source});"
-        if printer.pairs and not deep_first:
+        if printer.pairs and not along_k:
             whole += _load_pairs(side, length, table, printer)
         else:
-            whole += _copies(share.deep * length, [split, copy], printer)
+            whole += _copies(mapping.tile_k * length, [split, copy], printer)
         guarded = [
             split,
             f"if (tc_k < tc_rest) {copy}",
             f"else {target} = {zero(printer)};",
         ]
-        part += [_thread_loop(share.deep * length, printer), *indented(guarded), "}"]
+        part += [_thread_loop(mapping.tile_k * length, printer), *indented(guarded), "}"]
     return [
         "if (tc_load >= 0 && tc_load < tc_steps) {",
-        f"    const int tc_slot = (int)(tc_load%{share.stages});",
-        f"    const tc_int tc_rest = tc_depth - (tc_first + tc_load)*{share.deep};",
-        f"    if (tc_rest >= {share.deep}) {{",
+        f"    const int tc_slot = (int)(tc_load%{mapping.stages});",
+        f"    const tc_int tc_rest = tc_depth - (tc_first + tc_load)*{mapping.tile_k};",
+        f"    if (tc_rest >= {mapping.tile_k}) {{",
         *indented(indented(whole)),
         "    } else {",
         *indented(indented(part)),
@@ -110,7 +108,7 @@ def _thread_loop(count: int, printer: TilePrinter) -> str:
 
 
 def _copies(count: int, copy: list[str], printer: TilePrinter) -> list[str]:
-    """The threads share ``count`` copies; of as many for each the compiler makes straight code."""
+    """The threads divide ``count`` copies, in a loop of constant length if these divide evenly."""
     each, rest = divmod(count, printer.threads)
     head = [_thread_loop(count, printer)]
     if not rest:
@@ -122,55 +120,55 @@ def _copies(count: int, copy: list[str], printer: TilePrinter) -> list[str]:
 
 
 def _load_pairs(side: str, length: int, table: str, printer: TilePrinter) -> list[str]:
-    """Two neighbours of a row or column at a time: one copy where they are neighbours in memory."""
+    """Copies of two neighbouring points of m or n, one copy if they are adjacent in memory."""
     half = length // 2
     copy = [
         f"const int tc_m = tc_n%{half}*2, tc_k = tc_n/{half};",
         f"tc_copy_pair(&tc_{side}[tc_slot][tc_k][tc_m], "
         f"tc_{side}_start + tc_{side}_deep[tc_load&1][tc_k], {table}[tc_m], {table}[tc_m + 1]);",
     ]
-    return _copies(printer.share.deep * half, copy, printer)
+    return _copies(printer.mapping.tile_k * half, copy, printer)
 
 
-def _deep_table(
-    left: Access, right: Access, term: Term, depth: tuple[BandVar, ...], printer: TilePrinter
+def _table_of_k(
+    a: Access, b: Access, term: Term, k: tuple[BandVar, ...], printer: TilePrinter
 ) -> list[str]:
-    """Where the points of the sum of the next tile lie in each factor."""
-    share, scope = printer.share, printer.scope
-    number = f"(tc_first + tc_load + 1)*{share.deep} + tc_n"
+    """Offsets in A and in B of the points of k of the next step."""
+    mapping, scope = printer.mapping, printer.scope
+    number = f"(tc_first + tc_load + 1)*{mapping.tile_k} + tc_n"
     fill = [
-        *values(depth, "tc_rest", scope, f"tc_min({number}, tc_depth - 1)"),
-        f"tc_left_deep[(tc_load + 1)&1][tc_n] = {part_of_address(left, term.depth, scope)};",
-        f"tc_right_deep[(tc_load + 1)&1][tc_n] = {part_of_address(right, term.depth, scope)};",
+        *values(k, "tc_rest", scope, f"tc_min({number}, tc_depth - 1)"),
+        f"tc_left_deep[(tc_load + 1)&1][tc_n] = {part_of_address(a, term.k, scope)};",
+        f"tc_right_deep[(tc_load + 1)&1][tc_n] = {part_of_address(b, term.k, scope)};",
     ]
-    if share.deep <= printer.threads:
-        head = f"if (tc_load + 1 < tc_steps && threadIdx.x < {share.deep}) {{"
+    if mapping.tile_k <= printer.threads:
+        head = f"if (tc_load + 1 < tc_steps && threadIdx.x < {mapping.tile_k}) {{"
         return [head, "    const int tc_n = threadIdx.x;", *indented(fill), "}"]
-    head = f"for (int tc_n = threadIdx.x; tc_n < {share.deep}; tc_n += {printer.threads}) {{"
+    head = f"for (int tc_n = threadIdx.x; tc_n < {mapping.tile_k}; tc_n += {printer.threads}) {{"
     return ["if (tc_load + 1 < tc_steps) {", f"    {head}", *indented(indented(fill)), "    }", "}"]
 
 
 def _multiply(stmt: Assign, printer: TilePrinter, *, scaled: bool) -> list[str]:
-    share = printer.share
-    if share.tensor_cores:
+    mapping = printer.mapping
+    if mapping.tensor_cores:
         return _multiply_by_warps(stmt, printer, scaled=scaled)
-    high, wide = printer.per_thread
+    each_m, each_n = printer.mapping.per_thread
     own = f"tc_left[tc_slot][tc_k][{printer.row()}]"
     return [
-        f"const int tc_slot = (int)(tc_step%{share.stages});",
+        f"const int tc_slot = (int)(tc_step%{mapping.stages});",
         "#pragma unroll",
-        f"for (int tc_k = 0; tc_k < {share.deep}; ++tc_k) {{",
-        f"    {printer.kind} tc_a[{high}], tc_b[{wide}];",
+        f"for (int tc_k = 0; tc_k < {mapping.tile_k}; ++tc_k) {{",
+        f"    {printer.kind} tc_a[{each_m}], tc_b[{each_n}];",
         "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r)"
+        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r)"
         f" tc_a[tc_r] = {total(stmt.coeff, printer.dtype, own) if scaled else own};",
         "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c)"
+        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
         f" tc_b[tc_c] = tc_right[tc_slot][tc_k][{printer.column()}];",
         "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         "        #pragma unroll",
-        f"        for (int tc_c = 0; tc_c < {wide}; ++tc_c)"
+        f"        for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
         " tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];",
         "    }",
         "}",
@@ -179,33 +177,33 @@ def _multiply(stmt: Assign, printer: TilePrinter, *, scaled: bool) -> list[str]:
 
 def _multiply_by_warps(stmt: Assign, printer: TilePrinter, *, scaled: bool) -> list[str]:
     """A tile by the tensor cores: fragments from shared memory, 16 x 8 x 8 at a time."""
-    share = printer.share
-    high, wide = (n // 2 for n in printer.per_thread)
+    mapping = printer.mapping
+    each_m, each_n = (n // 2 for n in printer.mapping.per_thread)
     place = "[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8]"
     left = f"tc_left{place}"
     right = "tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4]"
     given = total(stmt.coeff, printer.dtype, left) if scaled else left
     return [
-        f"const int tc_slot = (int)(tc_step%{share.stages});",
+        f"const int tc_slot = (int)(tc_step%{mapping.stages});",
         "#pragma unroll",
-        f"for (int tc_k = 0; tc_k < {share.deep}; tc_k += 8) {{",
-        f"    double tc_a[{high}][4], tc_b[{wide}][2];",
+        f"for (int tc_k = 0; tc_k < {mapping.tile_k}; tc_k += 8) {{",
+        f"    double tc_a[{each_m}][4], tc_b[{each_n}][2];",
         "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         "        #pragma unroll",
         "        for (int tc_n = 0; tc_n < 4; ++tc_n)",
         f"            tc_a[tc_r][tc_n] = {given};",
         "    }",
         "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {wide}; ++tc_c) {{",
+        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) {{",
         "        #pragma unroll",
         "        for (int tc_n = 0; tc_n < 2; ++tc_n)",
         f"            tc_b[tc_c][tc_n] = {right};",
         "    }",
         "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {high}; ++tc_r) {{",
+        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
         "        #pragma unroll",
-        f"        for (int tc_c = 0; tc_c < {wide}; ++tc_c)",
+        f"        for (int tc_c = 0; tc_c < {each_n}; ++tc_c)",
         "            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],",
         "                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],",
         "                tc_a[tc_r], tc_b[tc_c]);",

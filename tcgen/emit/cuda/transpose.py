@@ -1,7 +1,7 @@
-"""Kernels that turn an array: tiles of it through shared memory, in along rows, out along columns.
+"""Transpositions through shared memory: tiles are read along rows and written along columns.
 
-Before: ``Assign(y[b,a], f(x[a,b]), band)`` with a share of Turned. After: a block reads a tile of x
-along x's fastest axis and writes one of y along y's fastest axis.
+Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Turned. After: a thread block reads a tile of
+x along x's unit-stride axis, and writes a tile of y along y's unit-stride axis.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .expressions import count, store, value, values
 _TILE = "tc_tile"
 
 
-def turned_body(stmt: Assign, share: Turned, scope: Scope, dtype: str) -> list[str]:
-    """The kernel: which tile, the way in, the way out."""
+def transpose_body(stmt: Assign, mapping: Turned, scope: Scope, dtype: str) -> list[str]:
+    """The whole body: the tile of the block, its loads, and its stores."""
     band = {v.name: v for v in stmt.band}
-    source = share.source
-    row, column = band[share.row], band[share.column]
-    batch = tuple(v for v in stmt.band if v.name not in (share.row, share.column))
-    side = share.tile
+    source = mapping.source
+    row, column = band[mapping.row], band[mapping.column]
+    batch = tuple(v for v in stmt.band if v.name not in (mapping.row, mapping.column))
+    side = mapping.tile
     buffer = scope.buffers[source.buffer]
     lines = [
         f"__shared__ {BY_NAME[buffer.dtype].cuda_type} {_TILE}[{side}][{side + 1}];",
@@ -43,12 +43,12 @@ def turned_body(stmt: Assign, share: Turned, scope: Scope, dtype: str) -> list[s
     lines += values(batch, "tc_rest", scope, "tc_block")
     loaded, _ = element_value(source, scope)
     lines += [
-        *_walk(row, column, "tc_row + tc_x", "tc_column + tc_n", share, scope),
+        *_walk(row, column, "tc_row + tc_x", "tc_column + tc_n", mapping, scope),
         f"        {_TILE}[tc_n][tc_x] = {loaded};",
         "    }",
         "}",
         "__syncthreads();",
-        *_walk(row, column, "tc_row + tc_n", "tc_column + tc_x", share, scope),
+        *_walk(row, column, "tc_row + tc_n", "tc_column + tc_x", mapping, scope),
         *indented(indented([store(*_from_tile(stmt, source, scope, buffer, dtype))])),
         "    }",
         "}",
@@ -57,10 +57,10 @@ def turned_body(stmt: Assign, share: Turned, scope: Scope, dtype: str) -> list[s
 
 
 def _walk(
-    row: BandVar, column: BandVar, here: str, there: str, share: Turned, scope: Scope
+    row: BandVar, column: BandVar, here: str, there: str, mapping: Turned, scope: Scope
 ) -> list[str]:
-    """Threads walk a tile; the body is open."""
-    high = share.threads // share.tile
+    """Loop of the threads over a tile; the caller closes the body."""
+    rows_at_once = mapping.threads // mapping.tile
 
     def at(var: BandVar, number: str) -> str:
         low, _ = bounds(var, scope)
@@ -68,7 +68,7 @@ def _walk(
         return f"const tc_int {scope.variables[var.name]} = {start};"
 
     return [
-        f"for (int tc_n = tc_y; tc_n < {share.tile}; tc_n += {high}) {{",
+        f"for (int tc_n = tc_y; tc_n < {mapping.tile}; tc_n += {rows_at_once}) {{",
         f"    {at(row, here)}",
         f"    {at(column, there)}",
         f"    if ({here} < tc_rows && {there} < tc_columns) {{",
@@ -78,7 +78,7 @@ def _walk(
 def _from_tile(
     stmt: Assign, source: Access, scope: Scope, buffer: Buffer, dtype: str
 ) -> tuple[Assign, Scope, str]:
-    """The statement with the tile in the place of its source, and the value that it stores."""
+    """The statement that reads the tile instead of its source, and the value that it stores."""
     held = replace(buffer, name=_TILE, axes=(Axis(buffer.axes[0].space, 1),), order=(0,))
     held = replace(held, place="register", packed=())
     tile = Access(_TILE, ())
@@ -88,5 +88,5 @@ def _from_tile(
         buffers={**scope.buffers, _TILE: held},
         names={**scope.names, _TILE: f"{_TILE}[tc_x][tc_n]"},
     )
-    turned = replace(stmt, expr=expr)
-    return turned, inner, value(turned, inner, dtype, coefficient=True)
+    through_tile = replace(stmt, expr=expr)
+    return through_tile, inner, value(through_tile, inner, dtype, coefficient=True)

@@ -1,1 +1,1 @@
-"""NumPy sources: ``kernels``, with ``expressions``."""
+"""NumPy sources: ``kernels`` (functions and statements) by ``expressions``."""

@@ -1,7 +1,7 @@
 """Accesses and expressions in NumPy: whole axes at once, by slices and broadcasting.
 
-Reads level 4. A variable is either a Python integer of an enclosing ``for`` or one of the vector
-variables of the statement, each of which is an axis of a broadcast.
+Reads level 4. A variable is either a Python integer of an enclosing ``for``, or a vector variable
+of the statement: an axis of the broadcast.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Vectors:
 
 
 def py_bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
-    """First value of a variable and the end it stays below."""
+    """First value of a variable, and the end of its range."""
     low, high = "0", extent(var.space)
     if isinstance(var, BandVar) and var.base is not None:
         low = scope.variables[var.base]
@@ -45,7 +45,7 @@ def _offset(offset: tuple[Space, ...]) -> str:
 
 
 def _scalar(subscript: Subscript, scope: Scope) -> str:
-    """Position by Python integers."""
+    """A position as a Python integer."""
     text = "0" if subscript.variable is None else scope.variables[subscript.variable]
     if subscript.base is not None:
         base = scope.variables[subscript.base]
@@ -82,9 +82,9 @@ def _slice(subscript: Subscript, scope: Scope, vectors: Vectors) -> str:
 
 
 def is_simple(access: Access, scope: Scope, vectors: Vectors) -> bool:
-    """True where slices reach it: nothing packed, no vector variable twice."""
-    found = [s.variable for s in access.subscripts if s.variable in vectors.names]
-    return not scope.buffers[access.buffer].packed and len(found) == len(set(found))
+    """True if slices express it: no packed pair, and no vector variable twice."""
+    used = [s.variable for s in access.subscripts if s.variable in vectors.names]
+    return not scope.buffers[access.buffer].packed and len(used) == len(set(used))
 
 
 def sliced(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[str]]:
@@ -108,7 +108,7 @@ def transposed(text: str, letters: list[str], wanted: list[str]) -> str:
 
 
 def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tuple[str, str]]]:
-    """Index arrays of an access that slices do not reach, and its antisymmetric pairs."""
+    """Index arrays of an access that slices cannot express, and its antisymmetric pairs."""
     buffer = scope.buffers[access.buffer]
     parts, pairs = [], []
     for axis, pair in stored_axes(buffer):
@@ -124,7 +124,7 @@ def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tup
 
 
 def packed_guard(access: Access, scope: Scope, vectors: Vectors) -> str:
-    """Condition that a point lies in the stored triangles of a packed target."""
+    """Condition that a point is in the stored triangles of a packed target."""
     conditions = []
     for axis, pair in stored_axes(scope.buffers[access.buffer]):
         if pair is not None:

@@ -1,8 +1,8 @@
 """A module as readable NumPy, for machines without a C compiler.
 
-Reads level 4, makes the text of ``kernels.py``: a loop is a ``for``, an assignment works on whole
-axes, a matrix product is ``np.matmul`` of reshaped slices. Outer variables of a large band are
-walked one by one, so that temporary arrays stay small.
+Reads level 4 and makes the text of ``kernels.py``: a loop is a ``for``, an assignment works on
+whole axes, a matrix product is ``np.matmul`` of reshaped slices. Outer variables of a large band
+become loops, so that temporary arrays stay small.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from .expressions import (
     transposed,
 )
 
-VECTOR_AXES = 3  # axes of the largest temporary array, where not more than _DEEPEST are left
-_DEEPEST = 12  # loops of one statement
+_VECTOR_AXES = 3  # axes of the largest temporary array, unless that needs more loops
+_MOST_LOOPS = 12  # of one statement: Python nests at most 20 loops, some of them fused ones
 
 
 def numpy_source(module: Module, version: str) -> str:
@@ -80,22 +80,19 @@ def _head(var: LoopVar | BandVar, scope: Scope) -> str:
     return f"for {scope.variables[var.name]} in range({start}{high}{step}):"
 
 
-def _walked(band: tuple[BandVar, ...]) -> int:
-    """How many outer variables are walked one by one: all that bound others, and all but three.
-
-    Python nests twenty loops and no more, some of which are fused ones.
-    """
+def _loops(band: tuple[BandVar, ...]) -> int:
+    """Number of outer variables that become loops: all that bound others, and all but three."""
     bounding = {v.below for v in band}
     last = max((n for n, v in enumerate(band) if v.name in bounding), default=-1)
-    return max(last + 1, min(len(band) - VECTOR_AXES, _DEEPEST))
+    return max(last + 1, min(len(band) - _VECTOR_AXES, _MOST_LOOPS))
 
 
 def _assign(stmt: Assign, scope: Scope) -> list[str]:
-    count = _walked(stmt.band)
+    count = _loops(stmt.band)
     vectors = Vectors(stmt.band[count:])
     held = stmt.out.variables
     first_summed = next((n for n, v in enumerate(stmt.band) if v.name not in held), count)
-    # A summed variable that is walked adds to a target that is zeroed outside of it.
+    # The loop of a summed variable adds to a target that is set to zero before the loop.
     zeroed = not stmt.accumulate and first_summed < count
     lines = _points(stmt, scope, vectors, add=stmt.accumulate or zeroed)
     for number in range(count - 1, -1, -1):
@@ -122,8 +119,8 @@ def _points(stmt: Assign, scope: Scope, vectors: Vectors, *, add: bool) -> list[
         value = f"_sum({value}, ({shape}), ({', '.join(map(str, summed))},))"
     if scope.buffers[stmt.out.buffer].dtype != "complex128" and is_complex(stmt.expr, scope):
         value = f"np.real({value})"
-    kept = Vectors(tuple(v for v in vectors.variables if v.name in held))
-    return _store(stmt, scope, kept, value, add=add)
+    free = Vectors(tuple(v for v in vectors.variables if v.name in held))
+    return _store(stmt, scope, free, value, add=add)
 
 
 def _value_of(name: str, scope: Scope, vectors: Vectors) -> str:
@@ -134,18 +131,18 @@ def _value_of(name: str, scope: Scope, vectors: Vectors) -> str:
     return f"_axis({low}, {high}, {number}, {len(vectors.names)})"
 
 
-def _store(stmt: Assign, scope: Scope, kept: Vectors, value: str, *, add: bool) -> list[str]:
+def _store(stmt: Assign, scope: Scope, free: Vectors, value: str, *, add: bool) -> list[str]:
     operator = "+=" if add else "="
-    if is_simple(stmt.out, scope, kept):
-        text, letters = sliced(stmt.out, scope, kept)
-        view = transposed(text, letters, list(kept.names))
+    if is_simple(stmt.out, scope, free):
+        text, letters = sliced(stmt.out, scope, free)
+        view = transposed(text, letters, list(free.names))
         target = text if view == text else f"{view}[...]"
         return [f"{target} {operator} {value}"]
     name = scope.names[stmt.out.buffer]
-    where, _ = place(stmt.out, scope, kept)
+    where, _ = place(stmt.out, scope, free)
     if not scope.buffers[stmt.out.buffer].packed:
         return [f"{name}[{where}] {operator} {value}"]
-    guard = packed_guard(stmt.out, scope, kept)
+    guard = packed_guard(stmt.out, scope, free)
     return [f"_write({name}, ({where},), {guard}, {value}, {add})"]
 
 
@@ -158,7 +155,7 @@ def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
 
 
 def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
-    """Operands in any layout."""
+    """A product of operands in any layout."""
     if any(v.below is not None for v in vectors.variables):
         raise VerifyError("products over triangles are printed for the CPU alone")
     operands = []
@@ -174,16 +171,16 @@ def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
 
 
 def _product(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
-    """Operands that are matrices as they lie."""
+    """Operands that are matrices in place."""
     m, n, k = (_count(group, scope) for group in (stmt.m, stmt.n, stmt.k))
     a, a_letters = sliced(stmt.a, scope, vectors)
     b, b_letters = sliced(stmt.b, scope, vectors)
     out, out_letters = sliced(stmt.out, scope, vectors)
     left = _matrix(a, a_letters, stmt.m, m, k)
     right = _matrix(b, b_letters, stmt.k, k, n)
-    rows_first = _is_first(out_letters, stmt.m)
-    value = f"np.matmul({left}, {right}){'' if rows_first else '.T'}"
-    order = (*stmt.m, *stmt.n) if rows_first else (*stmt.n, *stmt.m)
+    m_first = _is_first(out_letters, stmt.m)
+    value = f"np.matmul({left}, {right}){'' if m_first else '.T'}"
+    order = (*stmt.m, *stmt.n) if m_first else (*stmt.n, *stmt.m)
     shape = "".join(f"{_count((v,), scope)}, " for v in order).strip()
     factor = "" if stmt.coeff == 1 else f"{literal(stmt.coeff, 'float64')}*"
     operator = "+=" if stmt.accumulate else "="
@@ -195,12 +192,13 @@ def _is_first(letters: list[str], group: tuple[BandVar, ...]) -> bool:
 
 
 def _matrix(
-    text: str, letters: list[str], rows: tuple[BandVar, ...], row_count: str, column_count: str
+    text: str, letters: list[str], first: tuple[BandVar, ...], first_count: str, second_count: str
 ) -> str:
+    """A view as a matrix of two groups of variables, transposed if the second is the slower one."""
     view = f"np.asarray({text})" if not letters else text
-    if _is_first(letters, rows):
-        return f"{view}.reshape({row_count}, {column_count})"
-    return f"{view}.reshape({column_count}, {row_count}).T"
+    if _is_first(letters, first):
+        return f"{view}.reshape({first_count}, {second_count})"
+    return f"{view}.reshape({second_count}, {first_count}).T"
 
 
 def _count(group: tuple[BandVar, ...], scope: Scope) -> str:

@@ -60,8 +60,8 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
     arguments = ", ".join(_loop_text(v) for v in kernel.host_vars)
     lines = [f"kernel {kernel.name}({arguments})"]
     lines += [f"  # {line}" for line in kernel.comment]
-    if kernel.share is not None:
-        lines.append(f"  mapped to {kernel.share}")
+    if kernel.mapping is not None:
+        lines.append(f"  mapped to {kernel.mapping}")
     for stmt in kernel.body:
         lines += [f"  {line}" for line in _stmt_lines(stmt)]
     return lines

@@ -66,7 +66,7 @@ def _check_lives(module: Module) -> None:
     """Every buffer is live at each statement that uses it."""
     numbered = positions(module)
     spans = numbered.kernels.values()
-    tiled = [numbered.kernels[k.name] for k in module.kernels if isinstance(k.share, Tiles)]
+    tiled = [numbered.kernels[k.name] for k in module.kernels if isinstance(k.mapping, Tiles)]
     for buffer in module.buffers:
         uses = numbered.uses.get(buffer.name, ())
         if not uses or buffer.place == "caller":
@@ -184,7 +184,7 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
                 private = private_to(stmt, kernel, buffers)
-                if kernel.share is None:
+                if kernel.mapping is None:
                     private |= summed_numbers(stmt, buffers)
                 for loop in parallel_chain(stmt):
                     reason = blocks_parallel(loop, private)

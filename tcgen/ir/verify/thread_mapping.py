@@ -26,7 +26,7 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
     Raises:
         VerifyError: naming the rule that is broken.
     """
-    mapping = kernel.share
+    mapping = kernel.mapping
     if not isinstance(mapping, Tiles):
         for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
             if name in buffers and buffers[name].place == "tile":
@@ -52,7 +52,7 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             _check_threads(mapping.threads)
             _check_transpose(_only(kernel), mapping, buffers)
         case Tiles():
-            _check_threads(mapping.high * mapping.wide)
+            _check_threads(mapping.threads_m * mapping.threads_n)
             _check_tiles(kernel, mapping, buffers)
         case Nest():
             _check_threads(mapping.threads)
@@ -122,19 +122,20 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
     if len(stmts) != len(kernel.body) or not 0 < len(mapping.terms) <= len(stmts):
         raise VerifyError("tiles need assignments only, and one term for each product")
     stmts, epilogue = stmts[: len(mapping.terms)], stmts[len(mapping.terms) :]
-    if mapping.height % mapping.high or mapping.width % mapping.wide:
+    if mapping.tile_m % mapping.threads_m or mapping.tile_n % mapping.threads_n:
         raise VerifyError("the threads of a block do not divide its tile")
-    if mapping.stages < 2 or mapping.deep < 1 or mapping.splits < 1:
+    if mapping.stages < 2 or mapping.tile_k < 1 or mapping.splits < 1:
         raise VerifyError("tiles need at least two stages, one value of k and one split")
     if mapping.tensor_cores:
-        whole = mapping.high % 8 == 0 and mapping.wide % 4 == 0 and mapping.deep % 8 == 0
-        pairs = mapping.height // mapping.high % 2 == 0 and mapping.width // mapping.wide % 2 == 0
+        each_m, each_n = mapping.per_thread
+        whole = mapping.threads_m % 8 == mapping.threads_n % 4 == mapping.tile_k % 8 == 0
+        pairs = each_m % 2 == each_n % 2 == 0
         real = {buffers[a.buffer].dtype for s in stmts for a in (s.out, *_reads(s))} == {"float64"}
         if not (whole and pairs and real):
             raise VerifyError("tensor cores multiply float64, 16 (m) x 8 (n) x 8 (k) at a time")
-    m = {x for s in mapping.rows for x in s.variables}
-    n = {x for s in mapping.columns for x in s.variables}
-    free = [*mapping.batch, *(x for s in (*mapping.rows, *mapping.columns) for x in s.variables)]
+    m = {x for s in mapping.m for x in s.variables}
+    n = {x for s in mapping.n for x in s.variables}
+    free = [*mapping.batch, *(x for s in (*mapping.m, *mapping.n) for x in s.variables)]
     first = stmts[0].out
     for stmt, term in zip(stmts, mapping.terms, strict=True):
         if stmt.out != first or (stmt is not stmts[0] and not stmt.accumulate):
@@ -154,7 +155,7 @@ def _check_term(
     stmt: Assign, term: Term, m: set[str], n: set[str], buffers: Mapping[str, Buffer]
 ) -> None:
     summed = [v.name for v in stmt.band if v.name not in stmt.out.variables]
-    if sorted(term.depth) != sorted(summed):
+    if sorted(term.k) != sorted(summed):
         raise VerifyError("the variables of k are not those that the statement sums")
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         raise VerifyError("tiles over a triangle")

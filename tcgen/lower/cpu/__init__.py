@@ -1,7 +1,8 @@
-"""Binding of loops for a CPU.
+"""Binding of statements for a CPU.
 
-``bind`` by ``kernel_scheme``, ``transposed_operands``, ``sliced_operands``, ``symmetric_pairs``
-and ``loops`` (with
-``blocking``); ``parallel`` distributes loops over threads; ``product_variants`` and
-``product_benchmark`` are for tuning.
+In the order in which they work: ``symmetric_pairs`` (one of each pair of indices),
+``sliced_operands`` (packed operands), ``bind`` (a product of the BLAS, of the generated kernel, or
+loops), ``transposed_operands`` and ``kernel_scheme`` (for the kernel), ``loops`` with ``blocking``,
+and at last ``parallel``. For tuning, ``product_variants`` lists the variants of a product, and
+``product_benchmark`` makes a program that measures them.
 """

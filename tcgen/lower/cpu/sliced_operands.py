@@ -17,6 +17,7 @@ from ...ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import elements, memory_order, unit_stride
+from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
@@ -139,13 +140,7 @@ def _unpacked(
     exchanged = {row.name: column.name, column.name: row.name}
     mirror = replace(
         lower,
-        out=Access(
-            part.buffer,
-            tuple(
-                Subscript(exchanged.get(s.variable or "", s.variable), s.base)
-                for s in part.subscripts
-            ),
-        ),
+        out=renamed_access(part, exchanged),
         coeff=Fraction(-1 if pair.antisymmetric else 1),
     )
     return tuple(

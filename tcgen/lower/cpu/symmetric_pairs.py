@@ -21,6 +21,7 @@ from ...ir.tensor import Index, Packing
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import elements, memory_order
+from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
@@ -163,22 +164,13 @@ def bind_half(
     off = Sum((Const(Fraction(1)), Prod((Const(Fraction(-1)), Equal(*map(Subscript, pair))))))
     mirror = replace(
         direct,
-        out=_renamed(statement.out, dict(exchange.images)),
+        out=renamed_access(statement.out, dict(exchange.images)),
         # Without accumulation the statement after it overwrites the diagonal.
         expr=Prod((off, result)) if statement.accumulate else result,
         coeff=Fraction(exchange.sign),
     )
     loops = [_triangle(bind_assign(s, memory.buffers), pair) for s in (copy, mirror, direct)]
     return (loops[0], *product, *loops[1:])
-
-
-def _renamed(access: Access, images: Mapping[str, str]) -> Access:
-    return replace(
-        access,
-        subscripts=tuple(
-            replace(s, variable=images.get(s.variable or "", s.variable)) for s in access.subscripts
-        ),
-    )
 
 
 def _triangle(stmt: Assign, pair: tuple[str, str]) -> Assign:

@@ -1,5 +1,5 @@
-"""Binding of loops for a GPU.
+"""Binding of a module for a GPU.
 
-``bind`` calls ``launch_order``, ``fuse_launches`` (by ``rename`` and ``liveness``),
-``thread_mapping`` and ``tiles``.
+``bind`` cuts kernels into launches and calls the others in this order: ``launch_order`` and
+``fuse_launches`` (with ``rename``), ``liveness``, ``thread_mapping`` and ``tiles``.
 """

@@ -1,16 +1,17 @@
-"""A module bound to a GPU: one launch for each statement or nest, each with its share of work.
+"""A module bound to a GPU: one launch for each statement or nest, each with its thread mapping.
 
 Reads and makes level 4. Before: kernels of several statements for the threads of a CPU. After:
 
-- a statement outside loops is a kernel of its own, since only a launch makes all blocks wait;
-- a loop stays inside a kernel where its iterations are independent, many enough to fill the GPU,
-  and own little memory (fusion in the kernel: a block walks the nest, intermediates in shared
-  memory); else it becomes a loop of the host (fusion by launch), and what was private to its
-  body moves to the arena;
-- products that add to the same elements share one tile in registers, and what is done with those
-  elements alone is done there, before they are stored.
+- a statement outside of loops is a kernel of its own, since all thread blocks wait for each other
+  only between launches;
+- a loop stays inside a kernel if its iterations are independent, many enough to fill the GPU, and
+  own little memory (fusion in the kernel: thread blocks divide the iterations, intermediates are in
+  shared memory); else it becomes a loop of the host (fusion by launch), and private buffers of its
+  body move to the arena;
+- products that add to the same elements use one tile in registers, and later statements that use
+  these elements alone are its epilogue, before the elements are stored.
 
-Shares are chosen under the planning extents and right for all others.
+Thread mappings are chosen under the planning extents and are right for all extents.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from ...hardware import PRIVATE_SHARED_BYTES
 from ...ir.expr import Prod
 from ...ir.loop_analysis import (
     Positions,
@@ -44,31 +46,35 @@ from ...ir.loops import (
     Zero,
 )
 from ...ir.thread_mapping import Nest
+from ...thresholds.gpu import GpuThresholds
 from ..host import variables_of
 from ..layout import iterations, points
 from ..names import unique
 from ..scratch_budget import buffer_bytes
-from .launch_order import Joiner
-from .liveness import in_tiles, most_held, with_lives
-from .thread_mapping import share_of
+from .launch_order import LaunchFuser
+from .liveness import most_held, with_lives, without_tile_targets
+from .thread_mapping import mapping_of
 
-THREADS = 128  # of a block that walks a nest
-FILLING = 128  # independent iterations that keep a GPU busy
-SMALL = 2**15  # points of one iteration that a block may walk alone
-SHARED_BYTES = 46 * 1024  # of private buffers of a block, in shared memory on every GPU
-MOST_BLOCKS = 1024  # of a nest; each takes further iterations in turn
+_THREADS = 128  # of a block that walks a nest
 
 
-def bind_gpu(module: Module, extents: Mapping[str, int], *, thrifty: bool = False) -> Module:
-    """The module with a share in every kernel.
+def bind_gpu(
+    module: Module,
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds = GpuThresholds(),
+    *,
+    thrifty: bool = False,
+) -> Module:
+    """The module with a thread mapping in every kernel.
 
     Args:
         module: verified loops, with or without matrix products.
-        extents: for which the shares are chosen.
-        thrifty: launches are joined only as far as no more memory is held at one time than in the
+        extents: for which the thread mappings are chosen.
+        thresholds: sizes from which a mapping or a fusion pays.
+        thrifty: launches are fused only as far as no more memory is live at one time than in the
             order of the plan, which promised it.
     """
-    binder = _Binder(module, extents, {b.name: b for b in module.buffers})
+    binder = _Binder(module, extents, thresholds)
     constant, volatile = (
         binder.host(items, ()) for items in (module.host_constant, module.host_volatile)
     )
@@ -80,41 +86,48 @@ def bind_gpu(module: Module, extents: Mapping[str, int], *, thrifty: bool = Fals
         host_constant=constant,
         host_volatile=volatile,
     )
-    ways = ("moving", "neighbours", "none")
-    made = (in_tiles(binder.shared(_joined(cut, extents, way))) for way in ways)
+    candidates = (
+        without_tile_targets(binder.mapped(fused))
+        for fused in (
+            _fused(cut, extents, thresholds, moving=True),
+            _fused(cut, extents, thresholds, moving=False),
+            cut,
+        )
+    )
     if not thrifty:
-        return next(made)
+        return next(candidates)
     most = most_held(cut, extents)
-    return next(m for m in made if most_held(m, extents) <= most)
+    return next(m for m in candidates if most_held(m, extents) <= most)
 
 
-def _joined(cut: Module, extents: Mapping[str, int], way: str) -> Module:
-    """The module with launches joined, wherever they stand, or only neighbours, or none."""
-    if way == "none":
-        return cut
+def _fused(
+    cut: Module, extents: Mapping[str, int], thresholds: GpuThresholds, *, moving: bool
+) -> Module:
+    """The module with fused launches; ``moving``: launches may be reordered for that."""
     buffers = {b.name: b for b in cut.buffers}
-    passing = frozenset(n for n, b in buffers.items() if b.place == "arena" and not b.keep)
+    inlinable = frozenset(n for n, b in buffers.items() if b.place == "arena" and not b.keep)
     kernels = {k.name: k for k in cut.kernels}
-    joiner = Joiner(kernels, buffers, extents, passing, moving=way == "moving")
-    constant, volatile = joiner.all(cut.host_constant), joiner.all(cut.host_volatile)
+    fuser = LaunchFuser(kernels, buffers, extents, thresholds, inlinable, moving=moving)
+    constant, volatile = fuser.all(cut.host_constant), fuser.all(cut.host_volatile)
     order = (*launches(constant), *launches(volatile))
     after = replace(
         cut,
-        kernels=tuple(joiner.kernels[name] for name in order),
+        kernels=tuple(fuser.kernels[name] for name in order),
         host_constant=constant,
         host_volatile=volatile,
     )
-    return with_lives(cut, after, joiner.parts)
+    return with_lives(cut, after, fuser.parts)
 
 
 class _Binder:
     """Cuts the kernels of a module; ``made`` collects the new ones by name."""
 
     def __init__(
-        self, module: Module, extents: Mapping[str, int], buffers: Mapping[str, Buffer]
+        self, module: Module, extents: Mapping[str, int], thresholds: GpuThresholds
     ) -> None:
         self.extents = extents
-        self.buffers = buffers
+        self.thresholds = thresholds
+        self.buffers = {b.name: b for b in module.buffers}
         self.kernels = {k.name: k for k in module.kernels}
         self.made: dict[str, Kernel] = {}
 
@@ -147,35 +160,37 @@ class _Binder:
         return Launch(name)
 
     def fits_block(self, loop: Loop, kernel: Kernel) -> bool:
-        """True where blocks may walk the iterations of a loop, and that keeps a GPU busy."""
+        """True if thread blocks may divide the iterations of a loop, and these keep a GPU busy."""
         own = private_to(loop, kernel, self.buffers)
         if blocks_parallel(loop, own) is not None:
             return False
-        # A private buffer that other statements share cannot belong to a block.
+        # A private buffer that other statements also use cannot belong to a block.
         if any(
             self.buffers[n].place in ("private", "register") and n not in own
             for n in used_buffers(loop)
         ):
             return False
-        if sum(buffer_bytes(self.buffers[n], self.extents) for n in own) > SHARED_BYTES:
+        if sum(buffer_bytes(self.buffers[n], self.extents) for n in own) > PRIVATE_SHARED_BYTES:
             return False
         count = iterations(loop, self.extents)
         whole = points((loop,), self.buffers, self.extents)
-        return count >= FILLING or whole <= SMALL * count
+        busy = count >= self.thresholds.nest_iterations
+        return busy or whole <= self.thresholds.block_points * count
 
-    def shared(self, module: Module) -> Module:
-        """The module with a share in every kernel."""
+    def mapped(self, module: Module) -> Module:
+        """The module with a thread mapping in every kernel."""
         buffers = {b.name: b for b in module.buffers}
-        kernels = tuple(self.share(kernel, buffers) for kernel in module.kernels)
+        kernels = tuple(self.map(kernel, buffers) for kernel in module.kernels)
         return replace(module, kernels=kernels)
 
-    def share(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
-        """The kernel with its share."""
+    def map(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
+        """The kernel with its thread mapping."""
         (first, *_) = kernel.body
         if not isinstance(first, Loop):
-            return share_of(kernel, buffers, self.extents)
+            return mapping_of(kernel, buffers, self.extents, self.thresholds)
         loop = _parallel(first, private_to(first, kernel, buffers))
-        return replace(kernel, body=(loop,), share=Nest(THREADS, MOST_BLOCKS))
+        mapping = Nest(_THREADS, self.thresholds.nest_blocks)
+        return replace(kernel, body=(loop,), mapping=mapping)
 
 
 def _parallel(loop: Loop, own: frozenset[str]) -> Loop:
@@ -189,7 +204,7 @@ def _parallel(loop: Loop, own: frozenset[str]) -> Loop:
 
 
 def _plain(stmt: Stmt) -> Stmt:
-    """The statement without what is meant for the threads and the BLAS of a CPU."""
+    """The statement without its parallel loops, blocks and matrix products for a CPU."""
     match stmt:
         case Loop(body=body):
             return replace(stmt, body=tuple(_plain(s) for s in body), parallel=False)
@@ -208,31 +223,31 @@ def _plain(stmt: Stmt) -> Stmt:
 def _placed(
     module: Module, made: Mapping[str, Kernel], order: tuple[str, ...]
 ) -> dict[str, Buffer]:
-    """Buffers with their places: private ones that are no longer one nest's go to the arena.
+    """Buffers with their places: private ones of more than one nest move to the arena.
 
-    Statements keep their order and number, so lives stay as they were.
+    Statements keep their order and number, so lives do not change.
     """
     users: dict[str, list[Kernel]] = {}
     for name in order:
         kernel = made[name]
         for used in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
             users.setdefault(used, []).append(kernel)
-    found = positions(module)
+    where = positions(module)
     buffers = {}
     for buffer in module.buffers:
         mine = users.get(buffer.name, [])
         alone = len(mine) == 1 and isinstance(mine[0].body[0], Loop)
         if buffer.place in ("private", "register") and mine and not alone:
-            uses = found.uses[buffer.name]
-            buffer = replace(buffer, place="arena", live=_life(buffer, uses, found))
+            uses = where.uses[buffer.name]
+            buffer = replace(buffer, place="arena", live=_life(buffer, uses, where))
         buffers[buffer.name] = buffer
     return buffers
 
 
-def _life(buffer: Buffer, uses: tuple[int, ...], found: Positions) -> tuple[int, int]:
-    """The life of a buffer; a register has none yet: it may be used in all of its kernel."""
+def _life(buffer: Buffer, uses: tuple[int, ...], where: Positions) -> tuple[int, int]:
+    """The life of a buffer; a register has none yet, so it lives over all of its kernel."""
     first, last = buffer.live
     if buffer.place == "private" and first <= uses[0] and uses[-1] <= last:
         return buffer.live
-    start, end = next((a, b) for a, b in found.kernels.values() if a <= uses[0] < b)
+    start, end = next((a, b) for a, b in where.kernels.values() if a <= uses[0] < b)
     return start, end - 1

@@ -1,14 +1,14 @@
-"""Statements that one launch does together: what may stand in one kernel, and how.
+"""Fusion of two launches into one kernel.
 
-Before: kernels of one statement each. After, as far as the rules of shares allow:
+Before: kernels of one statement each. After, as far as the rules of thread mappings allow:
 
-- products with the same rows and columns that add to the same elements share their tile;
-- ``r += f`` beside such a product is added to the tile before it is stored, whichever came first;
-- ``y[b,a] = f(r[a,b], ...)`` and ``e += sum f(r[a,b], ...)`` behind it are its epilogue;
+- products with the same m and n that add to the same elements use one tile;
+- ``r += f`` before or after such a product is added to the tile before it is stored;
+- ``y[b,a] = f(r[a,b], ...)`` and ``e += sum f(r[a,b], ...)`` after it become its epilogue;
 - element-wise additions to the same elements become one statement, a sum of expressions;
-- what is element-wise and read once, element by element, is put in the place where it is read.
+- an element-wise statement whose target is read once, element by element, is inlined there.
 
-Whether statements may change places is for :mod:`gpu_order` to say.
+:mod:`~tcgen.lower.gpu.launch_order` decides whether statements may be reordered for that.
 """
 
 from __future__ import annotations
@@ -23,33 +23,35 @@ from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
+from ...thresholds.gpu import GpuThresholds
 from .rename import accesses_of, renamed
 from .tiles import Groups, groups_of, tiles_for
-
-MOST_LEAVES = 80  # of one expression: beyond that its loads no longer fit registers
 
 
 def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
     """The products at the beginning of a kernel that add to the same elements."""
-    found: list[Assign] = []
+    terms: list[Assign] = []
     for stmt in kernel.body:
         if not isinstance(stmt, Assign) or _is_pointwise(stmt) or is_total(stmt):
             break
-        if found and stmt.out != found[0].out:
+        if terms and stmt.out != terms[0].out:
             break
-        found.append(stmt)
-    return tuple(found)
+        terms.append(stmt)
+    return tuple(terms)
 
 
 def tile_of(
-    kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    kernel: Kernel,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
 ) -> Tiles | None:
-    """The tiles of a kernel of products and their epilogue; None where these do not suit it."""
+    """The tiles of a kernel of products and their epilogue; None if tiles do not suit it."""
     terms = terms_of(kernel)
     epilogue = tuple(s for s in kernel.body[len(terms) :] if isinstance(s, Assign))
     if not terms or len(terms) + len(epilogue) != len(kernel.body):
         return None
-    tiles = tiles_for(terms, buffers, extents, epilogue=bool(epilogue))
+    tiles = tiles_for(terms, buffers, extents, thresholds, epilogue=bool(epilogue))
     if tiles is None or not epilogue:
         return tiles
     try:
@@ -59,10 +61,14 @@ def tile_of(
     return tiles
 
 
-def joined(
-    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+def with_addition(
+    one: Kernel,
+    two: Kernel,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
 ) -> Kernel | None:
-    """Both kernels as one, where the second adds to what the first one writes; else None."""
+    """Both kernels as one if the second adds to the elements that the first writes; else None."""
     first, second = one.body[0], two.body[0]
     if not isinstance(first, Assign) or not isinstance(second, Assign) or len(two.body) > 1:
         return None
@@ -77,63 +83,72 @@ def joined(
         return None
     if _is_pointwise(other):
         if terms:
-            return _with_body(one, two, (*one.body, other), buffers, extents)
-        merged = _sum_of(first, other)
+            return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
+        merged = _sum_of(first, other, thresholds)
         return None if merged is None else _united(one, two, (merged,))
     if terms:
-        if _kept(first, buffers) != _kept(other, buffers):
+        if _tile_groups(first, buffers) != _tile_groups(other, buffers):
             return None
-        return _with_body(one, two, (*terms, other, *rest), buffers, extents)
+        return _with_body(one, two, (*terms, other, *rest), buffers, extents, thresholds)
     if not _is_pointwise(first) or _reads(first, first.out.buffer):
         return None
-    # A sum that overwrites has its own variables innermost.
+    # Without accumulation, summed variables have to be innermost.
     band = sorted(other.band, key=lambda v: v.name not in other.out.variables)
     head = replace(other, accumulate=first.accumulate, band=tuple(band))
-    return _with_body(one, two, (head, replace(first, accumulate=True)), buffers, extents)
+    return _with_body(
+        one, two, (head, replace(first, accumulate=True)), buffers, extents, thresholds
+    )
 
 
 def with_epilogue(
-    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    one: Kernel,
+    two: Kernel,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
 ) -> Kernel | None:
-    """Tiles of products, and behind them a statement that reads their elements; else None."""
+    """Tiles of products with a statement that reads their elements as epilogue; else None."""
     terms = terms_of(one)
     (second, *more) = two.body
     if not terms or more or not isinstance(second, Assign):
         return None
     target = terms[0].out
-    found = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]
-    if not found or any(a != found[0] for a in found):
+    reads = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]
+    if not reads or any(a != reads[0] for a in reads):
         return None
-    other = renamed(second, found[0], target, terms[0].band)
+    other = renamed(second, reads[0], target, terms[0].band)
     if other is None or not (_is_pointwise(other) or is_total(other)):
         return None
-    return _with_body(one, two, (*one.body, other), buffers, extents)
+    return _with_body(one, two, (*one.body, other), buffers, extents, thresholds)
 
 
-def inlined(one: Kernel, two: Kernel, buffers: Mapping[str, Buffer]) -> Kernel | None:
-    """The second kernel with the first one's expression where it reads its target; else None.
+def inlined(
+    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], thresholds: GpuThresholds
+) -> Kernel | None:
+    """The second kernel with the first one's expression in place of its target; else None.
 
-    The first one overwrites elements that nothing else reads.
+    The first kernel overwrites elements that no other kernel reads.
     """
     (first, *rest), (second, *more) = one.body, two.body
     if rest or more or not isinstance(first, Assign) or not isinstance(second, Assign):
         return None
     if not _is_pointwise(first) or first.accumulate or _reads(first, first.out.buffer):
         return None
-    found = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
-    if not found or any(a != found[0] for a in found) or second.orbit or first.orbit:
+    reads = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
+    if not reads or any(a != reads[0] for a in reads) or second.orbit or first.orbit:
         return None
-    other = renamed(first, first.out, found[0], second.band)
+    other = renamed(first, first.out, reads[0], second.band)
     if other is None or {v.name for v in other.band} != {v.name for v in second.band}:
         return None
     if not (_is_pointwise(second) or is_total(second)) or _reads(other, second.out.buffer):
         return None
     if buffers[first.out.buffer].dtype != _common(other, buffers):
         return None
-    if len(found) * len(tuple(leaves(first.expr))) + len(tuple(leaves(second.expr))) > MOST_LEAVES:
+    of_first, of_second = (len(tuple(leaves(s.expr))) for s in (first, second))
+    if len(reads) * of_first + of_second > thresholds.expression_leaves:
         return None
     value = _scaled(other.coeff, other.expr)
-    expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
+    expr = map_leaves(second.expr, lambda leaf: value if leaf == reads[0] else leaf)
     return _united(one, two, (replace(second, expr=expr),))
 
 
@@ -143,10 +158,11 @@ def _with_body(
     body: tuple[Stmt, ...],
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
+    thresholds: GpuThresholds,
 ) -> Kernel | None:
-    """A kernel of tiles with that body, where tiles suit it."""
+    """A kernel of tiles with that body, or None if tiles do not suit it."""
     kernel = _united(one, two, body)
-    return None if tile_of(kernel, buffers, extents) is None else kernel
+    return None if tile_of(kernel, buffers, extents, thresholds) is None else kernel
 
 
 def _united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:
@@ -156,7 +172,7 @@ def _united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:
 
 
 def _is_pointwise(stmt: Assign) -> bool:
-    """True where each point of the band writes an element of its own."""
+    """True if each point of the band writes an element of its own."""
     return bool(stmt.band) and {v.name for v in stmt.band} <= set(stmt.out.variables)
 
 
@@ -170,18 +186,21 @@ def _common(stmt: Assign, buffers: Mapping[str, Buffer]) -> str:
     return "complex128" if "complex128" in dtypes else next(iter(dtypes), "")
 
 
-def _kept(stmt: Assign, buffers: Mapping[str, Buffer]) -> tuple[frozenset[BandVar], ...] | None:
+def _tile_groups(
+    stmt: Assign, buffers: Mapping[str, Buffer]
+) -> tuple[frozenset[BandVar], ...] | None:
+    """Batch, m and n of a product; products with equal groups use one tile."""
     groups: Groups | None = groups_of(stmt, buffers)
     if groups is None:
         return None
-    return tuple(frozenset(g) for g in (groups.batch, groups.rows, groups.columns))
+    return tuple(frozenset(g) for g in (groups.batch, groups.m, groups.n))
 
 
-def _sum_of(first: Assign, second: Assign) -> Assign | None:
+def _sum_of(first: Assign, second: Assign, thresholds: GpuThresholds) -> Assign | None:
     """Two element-wise additions to the same elements as one, quotients first.
 
-    A division calls a function on a GPU, and what was loaded for the rest of the sum before that
-    call would not stay in registers.
+    A division is a function call on a GPU: values that are loaded before it would not stay in
+    registers.
     """
     if not _is_pointwise(first) or first.orbit or any(v.below is not None for v in first.band):
         return None
@@ -190,7 +209,7 @@ def _sum_of(first: Assign, second: Assign) -> Assign | None:
     if _reads(first, first.out.buffer):
         return None
     args = sorted((*_summands(first), *_summands(second)), key=lambda a: not _divides(a))
-    if sum(len(tuple(leaves(a))) for a in args) > MOST_LEAVES:
+    if sum(len(tuple(leaves(a))) for a in args) > thresholds.expression_leaves:
         return None
     return replace(first, coeff=Fraction(1), expr=Sum(tuple(args)))
 

@@ -1,8 +1,9 @@
-"""Launches of a GPU in an order in which they can be joined.
+"""The order of the launches of a GPU, in which launches can be fused.
 
 Before: one launch for each statement, in the order of the plan. After: launches that
-:mod:`gpu_join` makes one stand together. A launch changes places with another one only if neither
-writes what the other one uses; two that only add to an array may always, since sums have no order.
+:mod:`~tcgen.lower.gpu.fuse_launches` can fuse are one launch. Two launches may be reordered if
+neither writes an array that the other uses; two that only add to an array always may, since the
+order of a sum does not matter.
 """
 
 from __future__ import annotations
@@ -12,22 +13,23 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.loop_analysis import used_buffers, written_buffers
 from ...ir.loops import Assign, Buffer, Fetch, Host, HostLoop, Kernel, Launch, Loop, Stmt
-from .fuse_launches import inlined, joined, terms_of, with_epilogue
+from ...thresholds.gpu import GpuThresholds
+from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
 from .rename import accesses_of
 
-Join = Callable[[Kernel, Kernel], Kernel | None]
+Fuse = Callable[[Kernel, Kernel], Kernel | None]
 
 
 @dataclass(frozen=True, slots=True)
 class _Uses:
-    """What a piece of a host program does to memory."""
+    """Arrays that a piece of a host program reads, writes, or only adds to."""
 
     reads: frozenset[str]
     writes: frozenset[str]
-    adds: frozenset[str]  # only adds to: neither reads otherwise nor overwrites
+    adds: frozenset[str]  # neither read otherwise nor overwritten
 
     def meets(self, other: _Uses) -> bool:
-        """True where the order of the two matters."""
+        """True if the order of the two matters."""
         return bool(
             self.writes & (other.reads | other.writes | other.adds)
             or other.writes & (self.reads | self.adds)
@@ -37,57 +39,59 @@ class _Uses:
 
 
 @dataclass(slots=True)
-class Joiner:
-    """Joins the launches of a host program.
+class LaunchFuser:
+    """Fuses the launches of a host program.
 
     Attributes:
-        kernels: by name; those that are joined to another one leave.
+        kernels: by name; a kernel that is fused into another one is removed.
         buffers: by name.
         extents: planning extents.
-        passing: arena arrays that do not outlive a call: one that a launch writes and only one
-            other launch reads need not be stored where its values can be put in their place.
-        moving: a launch may change places with others; else only neighbours are joined.
-        parts: for each joined kernel the kernels that it was made of, in their first order.
+        thresholds: of fused kernels.
+        inlinable: arena arrays that do not outlive a call: if one launch writes such an array and
+            only one other launch reads it, its values may be computed where they are read.
+        moving: launches may be reordered; else only neighbours are fused.
+        parts: for each fused kernel the kernels that it was made of, in their first order.
     """
 
     kernels: dict[str, Kernel]
     buffers: Mapping[str, Buffer]
     extents: Mapping[str, int]
-    passing: frozenset[str]
+    thresholds: GpuThresholds
+    inlinable: frozenset[str]
     moving: bool = True
     parts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def all(self, host: tuple[Host, ...]) -> tuple[Host, ...]:
-        """The host program with everything joined that may be."""
-        for join in (self._same_target, self._epilogue, self._inlined):
-            host = self._pass(host, join)
+        """The host program with all launches fused that can be."""
+        for fuse in (self._same_target, self._epilogue, self._inlined):
+            host = self._pass(host, fuse)
         return host
 
     def _same_target(self, one: Kernel, two: Kernel) -> Kernel | None:
-        return joined(one, two, self.buffers, self.extents)
+        return with_addition(one, two, self.buffers, self.extents, self.thresholds)
 
     def _epilogue(self, one: Kernel, two: Kernel) -> Kernel | None:
-        return with_epilogue(one, two, self.buffers, self.extents)
+        return with_epilogue(one, two, self.buffers, self.extents, self.thresholds)
 
     def _inlined(self, one: Kernel, two: Kernel) -> Kernel | None:
         first = one.body[0]
-        if not isinstance(first, Assign) or first.out.buffer not in self.passing or terms_of(two):
+        if not isinstance(first, Assign) or first.out.buffer not in self.inlinable or terms_of(two):
             return None
         name = first.out.buffer
         users = sum(any(name in used_buffers(s) for s in k.body) for k in self.kernels.values())
-        return inlined(one, two, self.buffers) if users == 2 else None
+        return inlined(one, two, self.buffers, self.thresholds) if users == 2 else None
 
-    def _pass(self, host: tuple[Host, ...], join: Join) -> tuple[Host, ...]:
+    def _pass(self, host: tuple[Host, ...], fuse: Fuse) -> tuple[Host, ...]:
         result: list[Host] = []
         for item in host:
             if isinstance(item, HostLoop):
-                result.append(replace(item, body=self._pass(item.body, join)))
-            elif not (isinstance(item, Launch) and self._placed(result, item.kernel, join)):
+                result.append(replace(item, body=self._pass(item.body, fuse)))
+            elif not (isinstance(item, Launch) and self._fused(result, item.kernel, fuse)):
                 result.append(item)
         return tuple(result)
 
-    def _placed(self, before: list[Host], name: str, join: Join) -> bool:
-        """Join a launch with an earlier one, if there is one and the order between allows it."""
+    def _fused(self, before: list[Host], name: str, fuse: Fuse) -> bool:
+        """Fuse a launch into an earlier one, if there is one and launches between them allow it."""
         two = self.kernels[name]
         if isinstance(two.body[0], Loop):
             return False
@@ -96,9 +100,9 @@ class Joiner:
         for place in range(len(before) - 1, -1, -1):
             item = before[place]
             own = uses_of(item, self.kernels)
-            shared = (own.writes | own.adds) & (later.reads | later.adds | later.writes)
-            if isinstance(item, Launch) and shared:
-                made = join(self.kernels[item.kernel], two)
+            common = (own.writes | own.adds) & (later.reads | later.adds | later.writes)
+            if isinstance(item, Launch) and common:
+                made = fuse(self.kernels[item.kernel], two)
                 up = not any(later.meets(u) for u in between)
                 if made is not None and (up or not any(own.meets(u) for u in between)):
                     self._replace(item.kernel, name, made)
@@ -117,7 +121,7 @@ class Joiner:
 
 
 def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
-    """What a host statement does to memory, with all that it encloses."""
+    """Arrays that a host statement uses, with all statements inside it."""
     if isinstance(item, Fetch):
         return _Uses(frozenset(), frozenset((item.buffer,)), frozenset())
     if isinstance(item, HostLoop):
@@ -138,7 +142,7 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
         else:
             writes |= written
             reads_ |= set(_operands(stmt))
-    # What a kernel overwrites before it adds to it, or reads as well, is not only added to.
+    # An array that a kernel also overwrites or reads is not only added to.
     return _Uses(
         frozenset(reads_), frozenset(writes | (adds & reads_)), frozenset(adds - writes - reads_)
     )

@@ -1,8 +1,8 @@
-"""When buffers hold memory after launches were joined and have changed places.
+"""Liveness of buffers after launches were fused and reordered.
 
 Before: lives in the positions of the first module. After: the same lives in those of the new one.
-What a joined kernel uses lives over all of its statements, because its blocks run at once; what
-outlived a loop still does.
+A buffer of a fused kernel lives over all of its statements, because its blocks run at once; a
+buffer that outlived a loop still does.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ Key = tuple[str, int]  # a kernel, or the n-th fetch into a buffer
 
 
 def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...]]) -> Module:
-    """The module after joining, with the lives of its buffers.
+    """The module after fusion, with the lives of its buffers.
 
     Args:
         before: with the lives of its own text.
-        after: with the same buffers; those without a use are left out.
-        parts: for each joined kernel the kernels of ``before`` that it was made of.
+        after: with the same buffers; unused ones are left out.
+        parts: for each fused kernel the kernels of ``before`` that it was made of.
     """
     places = _places(after, parts)
     moved: dict[int, tuple[int, int]] = {}
@@ -37,10 +37,10 @@ def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...
             moved[n] = (start, stop - 1) if whole else (start + n - first,) * 2
     _loops(before, loops)
     uses = positions(before).uses
-    found = positions(after).uses
+    new_uses = positions(after).uses
     buffers = []
     for buffer in after.buffers:
-        if buffer.name in uses and buffer.name not in found and buffer.place != "caller":
+        if buffer.name in uses and buffer.name not in new_uses and buffer.place != "caller":
             continue
         old = uses.get(buffer.name, ())
         alive = set(old)
@@ -57,7 +57,7 @@ def with_lives(before: Module, after: Module, parts: Mapping[str, tuple[str, ...
 
 
 def most_held(module: Module, extents: Mapping[str, int]) -> int:
-    """Bytes of the arena's buffers that live at one position, at most."""
+    """Largest number of bytes of arena buffers that are live at one position."""
     held = [(b.live, buffer_bytes(b, extents)) for b in module.buffers if b.place == "arena"]
     moments = {first for (first, _), _ in held}
     return max((sum(n for (a, b), n in held if a <= m <= b) for m in moments), default=0)
@@ -88,14 +88,15 @@ def _spans(module: Module) -> Iterator[tuple[Key, tuple[int, int]]]:
 
 
 def _places(after: Module, parts: Mapping[str, tuple[str, ...]]) -> dict[Key, tuple[int, int]]:
-    found: dict[Key, tuple[int, int]] = {}
+    """Positions of each kernel and fetch of the first module in the text of the new one."""
+    places: dict[Key, tuple[int, int]] = {}
     for (name, number), span in _spans(after):
         for part in parts.get(name, (name,)) if number < 0 else (name,):
-            found[part, number] = span
-    return found
+            places[part, number] = span
+    return places
 
 
-def _loops(module: Module, found: list[tuple[int, int]]) -> None:
+def _loops(module: Module, loops: list[tuple[int, int]]) -> None:
     """Positions of every loop, of the host or in a kernel."""
     bodies: dict[str, Kernel] = {k.name: k for k in module.kernels}
     position = 0
@@ -107,7 +108,7 @@ def _loops(module: Module, found: list[tuple[int, int]]) -> None:
                 case HostLoop(_, body) | Loop(_, body):
                     first = position
                     walk(body)
-                    found.append((first, position))
+                    loops.append((first, position))
                 case Launch(name):
                     walk(bodies[name].body)
                 case _:
@@ -117,15 +118,15 @@ def _loops(module: Module, found: list[tuple[int, int]]) -> None:
     walk(module.host_volatile)
 
 
-def in_tiles(module: Module) -> Module:
-    """The module with the targets of tiles that nothing but their epilogue reads in no memory."""
+def without_tile_targets(module: Module) -> Module:
+    """The module in which a tile's target has no memory if only the tile's epilogue reads it."""
     users: Counter[str] = Counter()
     for kernel in module.kernels:
         users.update({n for s in kernel.body for n in used_buffers(s)})
     targets = {
         first.out.buffer
         for k in module.kernels
-        if isinstance(k.share, Tiles) and len(k.body) > len(k.share.terms)
+        if isinstance(k.mapping, Tiles) and len(k.body) > len(k.mapping.terms)
         for first in k.body[:1]
         if isinstance(first, Assign) and not first.accumulate
     }

@@ -1,4 +1,4 @@
-"""A statement with the names of another one, so that both speak of the same elements."""
+"""A statement renamed so that it uses the loop variables of another statement."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from dataclasses import replace
 
 from ...ir.expr import Access, Equal, Expr, Subscript, leaves, map_leaves
 from ...ir.loops import Assign, BandVar
-from ..names import unique
+from ..names import renamed_access, unique
 
 
 def renamed(
     stmt: Assign, access: Access, wanted: Access, band: tuple[BandVar, ...]
 ) -> Assign | None:
-    """``stmt`` with other names of its band, by which its ``access`` reads ``wanted``.
+    """``stmt`` with its band renamed so that ``access`` becomes ``wanted``.
 
     Args:
-        stmt: outside loops of its own kernel.
+        stmt: outside of loops.
         access: its target or one of its operands.
-        wanted: the same buffer under the names of ``band``.
-        band: variables of the other statement; those that ``wanted`` lacks are not met.
+        wanted: an access to the same buffer by the variables of ``band``.
+        band: variables of the other statement; new names differ from those that ``wanted`` lacks.
 
     Returns:
-        None where the two walk the buffer in different ways.
+        None if no renaming makes the two accesses equal.
     """
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         return None
@@ -45,30 +45,28 @@ def renamed(
             names[name] = name if name not in mine else unique(name, taken)
             taken.add(names[name])
     result = _with_names(stmt, names)
-    found = [a for a in (result.out, *accesses_of(result.expr)) if a.buffer == wanted.buffer]
-    return result if wanted in found else None
+    return result if wanted in (result.out, *accesses_of(result.expr)) else None
 
 
 def _with_names(stmt: Assign, names: dict[str, str]) -> Assign:
-    """A statement whose variables are named anew; variables of host loops keep their names."""
+    """A statement with other names of its band; variables of host loops stay."""
 
     def subscript(s: Subscript) -> Subscript:
         return replace(s, variable=names.get(s.variable or "", s.variable))
 
-    def access(a: Access) -> Access:
-        return Access(a.buffer, tuple(map(subscript, a.subscripts)))
-
     def leaf(node: object) -> Expr:
         match node:
             case Access():
-                return access(node)
+                return renamed_access(node, names)
             case Equal(left, right):
                 return Equal(subscript(left), subscript(right))
             case _:
                 raise AssertionError(f"{node} is a leaf of an earlier level")
 
     band = tuple(replace(v, name=names[v.name]) for v in stmt.band)
-    return replace(stmt, out=access(stmt.out), expr=map_leaves(stmt.expr, leaf), band=band)
+    return replace(
+        stmt, out=renamed_access(stmt.out, names), expr=map_leaves(stmt.expr, leaf), band=band
+    )
 
 
 def accesses_of(expr: Expr) -> tuple[Access, ...]:

@@ -1,6 +1,6 @@
-"""Which share of work suits a statement on a GPU: elements, sums, or tiles of a product.
+"""The thread mapping of a statement on a GPU: elements, sums, a transposition, or tiles.
 
-Chosen under the planning extents; every share is right for all extents.
+It is chosen under the planning extents, and is right for all extents.
 """
 
 from __future__ import annotations
@@ -8,39 +8,47 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Zero
-from ...ir.tensor import BYTES_OF
-from ...ir.thread_mapping import Points, Share, Sums, Turned
+from ...ir.thread_mapping import Points, Sums, ThreadMapping, Turned
+from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, unit_stride
 from .fuse_launches import tile_of
 
-THREADS = 256
-SIDE = 32  # elements on each side of a tile that is turned
-BLOCKS = 264  # two for each multiprocessor of a large GPU
-LONG_SUM = 64  # points of a sum from which its threads share it, where elements are few
-FEW = 2**14  # elements that leave a GPU idle with one thread for each
+_THREADS = 256  # of a block
+_SIDE = 32  # elements on each side of a transposed tile
+_POINTS_EACH = 4  # of a sum, which each thread of a block adds up at least
 
 
-def share_of(kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Kernel:
-    """A kernel of statements outside loops with its share, its bands in the order it wants."""
+def mapping_of(
+    kernel: Kernel,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> Kernel:
+    """A kernel of statements outside of loops with its thread mapping."""
     (first, *more) = kernel.body
     if isinstance(first, Zero):
-        return replace(kernel, share=Points(THREADS))
-    tiles = tile_of(kernel, buffers, extents)
+        return replace(kernel, mapping=Points(_THREADS))
+    tiles = tile_of(kernel, buffers, extents, thresholds)
     if tiles is not None:
-        return replace(kernel, share=tiles)
+        return replace(kernel, mapping=tiles)
     (stmt,) = (s for s in (first, *more) if isinstance(s, Assign))
-    turned = _turned(stmt, buffers, extents)
-    return replace(kernel, share=turned or _simple(stmt, extents))
+    transposed = _transposed(stmt, buffers, extents, thresholds)
+    return replace(kernel, mapping=transposed or _simple(stmt, extents, thresholds))
 
 
-def _turned(
-    stmt: Assign, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+def _transposed(
+    stmt: Assign,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
 ) -> Turned | None:
-    """Tiles through shared memory, where a source runs along another variable than the target.
+    """Tiles through shared memory if a source has another unit-stride variable than the target.
 
-    Of several such sources it is the one of most bytes: the others are read across.
+    Of several such sources the one with the most bytes is transposed; the others are read with
+    strides.
     """
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
@@ -50,36 +58,39 @@ def _turned(
         or stmt.orbit
         or any(v.below or v.name not in held for v in stmt.band)
         or _reads_itself(stmt)
-        or elements(stmt.band, extents) < FEW
+        or elements(stmt.band, extents) < thresholds.few_elements
     ):
         return None
     best, most = None, 0
     for source in leaves(stmt.expr):
-        # Threads that walk the column read one element of what does not hold it.
+        # A source without the column is the same element for neighbouring threads.
         if not isinstance(source, Access) or column not in source.variables:
             continue
         buffer = buffers[source.buffer]
         row = unit_stride(source, buffer)
         if row is None or row == column or row not in band:
             continue
-        if min(elements((band[name],), extents) for name in (row, column)) < SIDE // 4:
+        if min(elements((band[name],), extents) for name in (row, column)) < _SIDE // 4:
             continue
-        walked = tuple(v for v in stmt.band if v.name in source.variables)
-        moved = BYTES_OF[buffer.dtype] * elements(walked, extents)
+        own = tuple(v for v in stmt.band if v.name in source.variables)
+        moved = BY_NAME[buffer.dtype].itemsize * elements(own, extents)
         if moved > most:
-            best, most = Turned(source, row, column, SIDE, THREADS), moved
+            best, most = Turned(source, row, column, _SIDE, _THREADS), moved
     return best
 
 
-def _simple(stmt: Assign, extents: Mapping[str, int]) -> Share:
+def _simple(stmt: Assign, extents: Mapping[str, int], thresholds: GpuThresholds) -> ThreadMapping:
+    """A thread for each element, or thread blocks if elements are few and sums are long."""
     held = stmt.out.variables
-    kept: tuple[BandVar, ...] = tuple(v for v in stmt.band if v.name in held)
+    free: tuple[BandVar, ...] = tuple(v for v in stmt.band if v.name in held)
     summed = tuple(v for v in stmt.band if v.name not in held)
-    many, long = elements(kept, extents), elements(summed, extents)
-    if not summed or long < LONG_SUM or many >= FEW or _reads_itself(stmt):
-        return Points(THREADS)
-    each = -(-long // (4 * THREADS))  # blocks that have at least four points for each thread
-    return Sums(THREADS, max(1, min(-(-BLOCKS // max(many, 1)), each)))
+    many, long = elements(free, extents), elements(summed, extents)
+    few = many < thresholds.few_elements
+    if not summed or long < thresholds.long_sum or not few or _reads_itself(stmt):
+        return Points(_THREADS)
+    most = -(-long // (_POINTS_EACH * _THREADS))
+    blocks = 2 * thresholds.multiprocessors
+    return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)))
 
 
 def _reads_itself(stmt: Assign) -> bool:

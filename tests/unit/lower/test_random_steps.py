@@ -110,12 +110,17 @@ def test_random_nests(plan: FusionPlan, dtype: str) -> None:
     check_plan_values(plan, dtype)
 
 
-@cases(60, 1500)
-@given(nests(), st.sampled_from(["float64", "complex128"]), st.sampled_from(EXTREMES))
+@cases(100, 1500)
+@given(
+    nests(),
+    st.sampled_from(["float64", "complex128"]),
+    st.sampled_from(["cpu", "cuda"]),
+    st.sampled_from(EXTREMES),
+)
 def test_random_nests_at_the_ends_of_thresholds(
-    plan: FusionPlan, dtype: str, thresholds: Thresholds
+    plan: FusionPlan, dtype: str, target: str, thresholds: Thresholds
 ) -> None:
-    check_plan_values(plan, dtype, thresholds=thresholds)
+    check_plan_values(plan, dtype, target, thresholds)
 
 
 @cases(60, 1500)
