@@ -71,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     marks = config.getoption("markexpr", "")
     slow = "slow" in marks and "not slow" not in marks
     if slow or config.getoption("--compile-cuda") == "all":
-        from cuda_device import Compiling
+        from support.cuda_device import Compiling
 
         Compiling.one_in = 1
 
@@ -116,7 +116,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="session")
 def hand_plans() -> ModuleType:
     """The module of hand-written fusion plans; ``hand_plans.LEGAL`` holds its functions."""
-    import hand_plans as plans
+    from support import hand_plans as plans
 
     return plans
 

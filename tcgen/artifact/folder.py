@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ArtifactError, UnavailableError
-from .manifest import Manifest, decode, encode
+from .codec import from_tree, to_tree
+from .manifest import Manifest
 
-SCHEMA = 4
+SCHEMA = 5
 MANIFEST = "manifest.json"
 
 
@@ -61,7 +62,7 @@ class Artifact:
         body = {
             "schema": SCHEMA,
             "files": {path: _digest(text) for path, text in self.files},
-            "manifest": encode(self.manifest),
+            "manifest": to_tree(self.manifest),
         }
         return json.dumps({"tcgen": _digest(_canonical(body)), **body}, indent=1) + "\n"
 
@@ -144,8 +145,8 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
     if seal != _digest(_canonical(data)):
         raise _corrupted(path, "its checksum differs")
     try:
-        manifest = decode(Manifest, data["manifest"], "manifest")
-        digests = decode(
+        manifest = from_tree(Manifest, data["manifest"], "manifest")
+        digests = from_tree(
             tuple[tuple[str, str], ...], list(map(list, data["files"].items())), "files"
         )
     except (KeyError, TypeError, AttributeError) as error:

@@ -5,11 +5,10 @@ The compiler writes it and the runtime reads it. It imports no level of the comp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .grid import GridEntry
 
@@ -72,7 +71,7 @@ class TensorEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Axes of the caller's array: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +95,31 @@ class BufferEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
+
+
+class _PackedPair(Protocol):
+    """A :class:`PackingEntry`, or the compiler's own record of a packed pair."""
+
+    @property
+    def first(self) -> int: ...
+
+
+_Pair = TypeVar("_Pair", bound=_PackedPair)
 
 
 @cache
-def _stored(
-    order: tuple[int, ...], packed: tuple[PackingEntry, ...]
-) -> tuple[tuple[int, PackingEntry | None], ...]:
+def stored_axes(
+    order: tuple[int, ...], packed: tuple[_Pair, ...]
+) -> tuple[tuple[int, _Pair | None], ...]:
+    """Physical axes, slowest first: a logical axis, or the row axis of a packed pair.
+
+    Example:
+        >>> stored_axes((2, 0, 1), (PackingEntry(0, False),))
+        ((2, None), (0, PackingEntry(first=0, antisymmetric=False)))
+    """
     pairs = {p.first: p for p in packed} | {p.first + 1: p for p in packed}
-    axes: list[tuple[int, PackingEntry | None]] = []
+    axes: list[tuple[int, _Pair | None]] = []
     for axis in order:
         pair = pairs.get(axis)
         if pair is None or all(p is not pair for _, p in axes):
@@ -149,7 +164,7 @@ class KernelEntry:
 class LoopEntry:
     """A loop on the host over elements or tiles; with ``below`` up to that variable's value."""
 
-    kind: str
+    kind: Literal["loop"]
     variable: str
     space: str
     tile: int | None
@@ -161,7 +176,7 @@ class LoopEntry:
 class LaunchEntry:
     """Run a kernel."""
 
-    kind: str
+    kind: Literal["launch"]
     kernel: str
 
 
@@ -169,13 +184,12 @@ class LaunchEntry:
 class FetchEntry:
     """Ask for a tile of a generated input; for each axis its first element's variable, or None."""
 
-    kind: str
+    kind: Literal["fetch"]
     buffer: str
     ranges: tuple[str | None, ...]
 
 
 HostEntry: TypeAlias = LoopEntry | LaunchEntry | FetchEntry
-_KINDS = {"loop": LoopEntry, "launch": LaunchEntry, "fetch": FetchEntry}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,45 +248,3 @@ class Manifest:
     def extent(self, space: str, extents: Mapping[str, int]) -> int:
         """Extent of a base or joined space."""
         return sum(extents[base] for base in self.bases_of(space))
-
-
-def encode(value: Any) -> Any:
-    """An entry as plain data: dictionaries, lists and what JSON has."""
-    if is_dataclass(value):
-        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple):
-        return [encode(v) for v in value]
-    return value
-
-
-def decode(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as the annotated type ``kind``, exactly: no missing, no extra, no other type."""
-    if get_origin(kind) is UnionType:
-        options = get_args(kind)
-        if value is None and NoneType in options:
-            return None
-        if LoopEntry in options:
-            chosen = _KINDS.get(value["kind"])
-            if chosen is None:
-                raise TypeError(f"{where}: unknown kind {value['kind']!r}")
-            return decode(chosen, value, where)
-        return decode(next(o for o in options if o is not NoneType), value, where)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise TypeError(f"{where}: a list is expected")
-        inner = get_args(kind)
-        kinds = (inner[0],) * len(value) if inner[1:] == (...,) else inner
-        if len(kinds) != len(value):
-            raise TypeError(f"{where}: {len(kinds)} items are expected")
-        return tuple(
-            decode(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
-        )
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        if not isinstance(value, dict) or set(value) != set(hints):
-            raise TypeError(f"{where}: the fields {', '.join(hints)} are expected")
-        make: Callable[..., Any] = kind
-        return make(**{n: decode(h, value[n], f"{where}.{n}") for n, h in hints.items()})
-    if type(value) is not kind:
-        raise TypeError(f"{where}: {kind.__name__} is expected")
-    return value

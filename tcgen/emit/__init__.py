@@ -5,6 +5,7 @@ from __future__ import annotations
 from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.kernel_abi import ROUND_EACH
+from ..artifact.manifest import SOURCES
 from ..errors import ArgumentError, VerifyError
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Module
@@ -13,9 +14,7 @@ from .c.kernels import c_source
 from .manifest import make_manifest
 from .package import package_text, runtime_files
 
-__all__ = ["SOURCES", "emit_artifact", "make_manifest"]
-
-SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
+__all__ = ["emit_artifact", "make_manifest"]
 
 
 def emit_artifact(

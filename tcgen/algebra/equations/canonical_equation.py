@@ -12,9 +12,9 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, Permutation, Term
 from ...ir.tensor import Index, Ref
+from ...ir.term_rewriting import resolve_deltas
 from ..permutation_groups import Group
 from .atoms import atom_of
 from .canonical_product import FREE, canonical_product, free_group

@@ -7,10 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
-from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Ref, Role
-from ...ir.term_rewriting import replace_refs, without_perms
+from ...ir.term_rewriting import replace_refs, resolve_deltas, without_perms
 from .atoms import atom_of
 from .canonical_equation import vector_of
 from .canonical_product import FREE, canonical_product

@@ -6,9 +6,9 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, Term
 from ...ir.tensor import Index, Ref, Space
+from ...ir.term_rewriting import resolve_deltas
 from .atoms import atom_of
 from .canonical_equation import Placed, placed_term
 from .canonical_product import Colour, canonical_product

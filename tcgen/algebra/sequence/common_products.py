@@ -13,11 +13,11 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.deltas import resolve_deltas
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
 from ...ir.program import Add, Contract, Map, Operation, Produce
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
+from ...ir.term_rewriting import resolve_deltas
 from ..equations.atoms import atom_of
 from ..equations.canonical_product import FREE, canonical_product, free_group
 from ..equations.proven_symmetry import generators

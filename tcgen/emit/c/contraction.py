@@ -6,9 +6,9 @@ from ...artifact import kernel_abi as packing
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, Scheme
 from ...resources import fill
+from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
-from .expressions import address, bounds, extent, literal, product, stored_lengths
-from .loops import indented
+from .expressions import address, bounds
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _HEAD = (

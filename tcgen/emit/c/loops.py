@@ -9,34 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
+from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces, stored_axes
-from .expressions import (
-    C_TYPES,
-    PROD,
-    bounds,
-    element,
-    expression,
-    is_complex,
-    length,
-    literal,
-    packed_pair,
-    product,
-)
+from .expressions import bounds, element, expression, length, packed_pair
 from .joined_loops import joined
 
 BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
 LINE = 8  # of them, where more would leave threads without a block
 PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
-INDENT = "    "
 START = "tc_from_"  # prefix of where a block of a variable begins
 TOTAL = "tc_total_"  # prefix of what is added up in double
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
-    return [f"{INDENT}{line}" if line else line for line in lines]
 
 
 def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -212,7 +197,7 @@ def _row_and_sign(
 
 def _sum_type(stmt: Assign, scope: Scope) -> str:
     """Single precision is added up in double: 2e7 equal floats in one float are 9 % off."""
-    return C_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
+    return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).c_type
 
 
 def _total(coeff: Fraction, dtype: str) -> str:
