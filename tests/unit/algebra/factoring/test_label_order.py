@@ -7,9 +7,10 @@ import sys
 from itertools import combinations, permutations, product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.inline import keep_needed
@@ -25,6 +26,7 @@ from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, rewritten, split_starts
 from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = ROOT / "tests" / "data" / "eqs"
 LARGE = {"o": 20, "v": 100}
@@ -33,7 +35,7 @@ LISTS = ("ccd_so.sym", "ccsd_so", "ccsd_so.sym", "rccd_sa.sym", "rccsd_sa", "rcc
 
 def sums(system: System) -> list[object]:
     """The numbered sums that the search starts from, in their order."""
-    lifted = lift(derive_symmetries(keep_needed(system)), False)
+    lifted = lift(derive_symmetries(keep_needed(system)), False, AlgebraThresholds())
     return [(t.frame, list(t.terms.items())) for t in lifted.targets.values()]
 
 
@@ -98,7 +100,7 @@ def test_tensors_in_a_ring_are_all_alike() -> None:
     assert sums(one) != sums(crossed)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(40, 400)
 @given(system=systems(), seed=st.integers(0, 1000), data=st.data())
 def test_rewritten_systems_have_the_same_values(
     system: System, seed: int, data: st.DataObject

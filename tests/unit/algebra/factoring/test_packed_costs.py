@@ -11,9 +11,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
 from tcgen.algebra.cost_model import CostModel
@@ -30,6 +31,7 @@ from tcgen.ir.tensor import symmetry_group
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = ROOT / "tests" / "data" / "eqs"
 LARGE = {"o": 20, "v": 100}
@@ -99,13 +101,15 @@ def test_counts_values_and_symmetries(name: str, most: float, extents: dict[str,
         assert check.value(contractions, LARGE) == program.packed_flops().value(LARGE) / 2
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(40, 400)
 @given(system=systems(), data=st.data())
 def test_systems_factored_for_packed_cost_have_the_same_values(
     system: System, data: st.DataObject
 ) -> None:
     extents = data.draw(extents_for(system))
-    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, PACKED)
+    found = factored(
+        derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds(), PACKED
+    )
     assert found is not None
     found.verify()
     same_values(system, found, extents)
@@ -198,7 +202,9 @@ THC = (
 def test_other_products_pass_through(text: str, model: CostModel) -> None:
     system = derive_symmetries(keep_needed(read_spec(THC + text)))
     extents = {"o": 3, "v": 4, "x": 5, "q": 2}
-    found = factored(system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, model)
+    found = factored(
+        system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, AlgebraThresholds(), model
+    )
     assert found is not None
     same_values(system, found, extents)
 
@@ -208,7 +214,7 @@ def test_weights_lead_the_search() -> None:
     cheap = form_sequence(system, Options(extents=tuple(LARGE.items())))
     dear = form_sequence(system, Options(extents=tuple(LARGE.items()), byte_weight=50.0))
     weighed = CostModel.of(Options(byte_weight=50.0))
-    assert weighed.price(dear, LARGE) <= weighed.price(cheap, LARGE)
+    assert weighed.cost(dear, LARGE) <= weighed.cost(cheap, LARGE)
     same_values(system, dear, {"o": 3, "v": 4})
 
 
