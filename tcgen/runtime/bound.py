@@ -11,21 +11,19 @@ from typing import Any
 import numpy.typing as npt
 
 from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
-from ..artifact.sizes import array_bytes, stored_shape
+from ..artifact.sizes import array_bytes
 from .arguments import (
     Source,
-    check_here,
     check_names,
     find_extents,
     read_inputs,
     refuse_positional,
     shape_of,
 )
-from .call.phase import ConstantState, run_phase
+from .call.phase import ConstantState, compute_state
 from .execution import Execution
 from .fork_safe_lock import Lock
 from .host_program import launches
-from .memory.ledger import Ledger
 from .memory.usage import check_limit
 
 Array = npt.NDArray[Any]
@@ -47,6 +45,7 @@ class BoundProgram:
         self._on_device = execution.on_device(constants)
         self._lock = Lock()
         self._state: ConstantState | None = None
+        self._state_extents: tuple[int, ...] = ()  # those of self._needed
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
         self._needed = _needed(execution.manifest)
         shapes = {name: shape_of(array) for name, array in constants.items()}
@@ -99,15 +98,13 @@ class BoundProgram:
 
     def _state_at(self, extents: Mapping[str, int]) -> ConstantState:
         """The state that the constant phase leaves at these extents, computed if it is missing."""
-        needed = tuple([(base, extents[base]) for base in self._needed])
+        needed = tuple([extents[base] for base in self._needed])
         with self._lock:
-            if self._state is None or self._state.extents != needed:
-                self._state = self._compute(extents, needed)
+            if self._state is None or self._state_extents != needed:
+                self._state, self._state_extents = self._compute(extents), needed
             return self._state
 
-    def _compute(
-        self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
-    ) -> ConstantState:
+    def _compute(self, extents: Mapping[str, int]) -> ConstantState:
         execution, manifest = self._execution, self._execution.manifest
         complete = {b: extents.get(b, 0) for b in manifest.bases}
         results = _results(manifest)
@@ -116,19 +113,9 @@ class BoundProgram:
         other += sum(array_bytes(t, manifest, complete) for t in results)
         layout = execution.layout_within_limit(layout, other)
         check_limit(manifest, complete, layout.use.arenas + other)
-        device = execution.device
-        for name, array in self._constants.items():
-            if device.holds(array):
-                check_here(name, array, device)
-        ledger = Ledger(device, self._copied_bytes)
-        outputs = {
-            t.name: ledger.array(stored_shape(t, manifest, complete), t.dtype) for t in results
-        }
-        memory = ledger.arena(layout.use.lasting)
-        arrays = {**self._constants, **outputs}
-        run_phase(execution.backend, layout, 0, self._constants, arrays, memory, ledger)
-        device.wait()  # later calls may be on other streams
-        return ConstantState(needed_extents, memory, outputs, self._copied_bytes)
+        return compute_state(
+            execution.backend, layout, self._constants, results, self._copied_bytes
+        )
 
 
 def _kernels(manifest: Manifest) -> tuple[KernelEntry, ...]:

@@ -18,7 +18,7 @@ from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest, TensorEntry
 from .arguments import Source, check_here, find_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
-from .call.phase import Backend, ConstantState, run_phase
+from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
 from .call.strided import gap_extents
 from .cpu.backend import CpuBackend
@@ -200,7 +200,7 @@ class Execution:
             MemoryLimitError: the call needs more than the program's limit.
             ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
         """
-        backend, device, manifest = self.backend, self.device, self.manifest
+        device, manifest = self.device, self.manifest
         layout = self.layout(extents)
         arrays: dict[str, Any] = {}
         copied: list[str] = []
@@ -224,16 +224,7 @@ class Execution:
         for name in copied:
             arrays[name] = ledger.copy(arrays[name])
         arrays |= results.working
-        if state is None:
-            lasting = ledger.arena(layout.use.lasting)
-            run_phase(backend, layout, 0, sources, arrays, lasting, ledger)
-        else:
-            lasting = state.memory
-            check_here("the state of the bound constants", lasting, device)
-            ledger.add(layout.use.lasting.total)
-            for name, array in state.outputs.items():
-                arrays[name][...] = array
-        run_phase(backend, layout, 1, sources, arrays, lasting, ledger)
+        run_phases(self.backend, layout, sources, arrays, state, ledger)
         self.allocated_bytes = ledger.peak
         if note is not None:
             note(sum(arrays[n].nbytes for n in copied) + results.copied_bytes)

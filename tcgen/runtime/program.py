@@ -82,7 +82,11 @@ class Program:
         self._execution.backend.build()
 
     def extents_for(self, /, **arrays: object) -> dict[str, int]:
-        """Extents of the base spaces that a call with some or all arrays would have."""
+        """Extents of the base spaces in a call with these arrays; not all inputs are needed.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
+        """
         wanted = tuple(t for t in self._execution.inputs if t.name in arrays)
         check_names(self.manifest.name, wanted, arrays)
         sources = read_inputs(HostDevice(), wanted, arrays)
@@ -108,7 +112,11 @@ class Program:
         chosen = {**dict(self.manifest.planning_extents), **given}
         missing = [b for b in self.manifest.bases if b not in chosen]
         if missing:
-            raise ExtentError(f"give the extents of {', '.join(missing)}")
+            keywords = ", ".join(f'"{b}": 10' for b in missing)
+            raise ExtentError(
+                f"{self.manifest.name} was compiled without extents of {', '.join(missing)}: "
+                f"pass extents={{{keywords}}}"
+            )
         layout = self._execution.layout(chosen)
         return self._execution.layout_within_limit(layout, layout.use.outputs).use.peak
 

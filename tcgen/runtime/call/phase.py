@@ -1,4 +1,4 @@
-"""One phase of one call of a program, on any backend.
+"""The phases of a call of a program, on any backend.
 
 The constant phase (0) computes what depends on constant inputs alone; the volatile phase (1)
 computes the rest. A bound program runs phase 0 once and keeps its :class:`ConstantState`.
@@ -13,9 +13,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from ...artifact.manifest import FetchEntry
+from ...artifact.manifest import FetchEntry, TensorEntry
+from ...artifact.sizes import stored_shape
 from ...errors import ArgumentError
-from ..arguments import Source
+from ..arguments import Source, check_here
 from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
 from ..memory.ledger import Ledger
@@ -66,13 +67,11 @@ class ConstantState:
     """The state that the constant phase of a bound program leaves for its calls, on the device.
 
     Attributes:
-        extents: of the base spaces that it depends on.
         memory: of the arena that outlives the phase.
         outputs: results that depend on constants alone, by name.
         copied_bytes: of the constants that had to be copied.
     """
 
-    extents: tuple[tuple[str, int], ...]
     memory: Any
     outputs: Mapping[str, Any]
     copied_bytes: int
@@ -84,7 +83,74 @@ class ConstantState:
         return self.copied_bytes + results
 
 
-def run_phase(
+def run_phases(
+    backend: Backend,
+    layout: CallLayout,
+    sources: Mapping[str, Source],
+    arrays: Mapping[str, Any],
+    state: ConstantState | None,
+    ledger: Ledger,
+) -> None:
+    """Run the volatile phase of a call, after the constant one unless its state is given.
+
+    Args:
+        backend: runs the kernels.
+        layout: of the call.
+        sources: inputs by name, as the caller passed them.
+        arrays: arrays on the device that kernels read and write, by tensor name.
+        state: left by the constant phase, or None.
+        ledger: counts what is allocated.
+
+    Raises:
+        ArgumentError: the state is on another GPU than the current one.
+    """
+    if state is None:
+        lasting = ledger.arena(layout.use.lasting)
+        _run(backend, layout, 0, sources, arrays, lasting, ledger)
+    else:
+        lasting = state.memory
+        check_here("the state of the bound constants", lasting, backend.device)
+        ledger.add(layout.use.lasting.total)
+        for name, array in state.outputs.items():
+            arrays[name][...] = array
+    _run(backend, layout, 1, sources, arrays, lasting, ledger)
+
+
+def compute_state(
+    backend: Backend,
+    layout: CallLayout,
+    constants: Mapping[str, Source],
+    results: tuple[TensorEntry, ...],
+    copied_bytes: int,
+) -> ConstantState:
+    """Run the constant phase of a bound program.
+
+    Args:
+        backend: runs the kernels.
+        layout: of calls at the extents that the phase needs; other extents may be 0.
+        constants: all constant inputs, where kernels read them.
+        results: outputs that the phase computes.
+        copied_bytes: of the constants that had to be copied.
+
+    Raises:
+        ArgumentError: a constant is on another GPU than the current one.
+    """
+    device = backend.device
+    for name, array in constants.items():
+        if device.holds(array):
+            check_here(name, array, device)
+    ledger = Ledger(device, copied_bytes)
+    outputs = {
+        t.name: ledger.array(stored_shape(t, layout.manifest, layout.extents), t.dtype)
+        for t in results
+    }
+    lasting = ledger.arena(layout.use.lasting)
+    _run(backend, layout, 0, constants, {**constants, **outputs}, lasting, ledger)
+    device.wait()  # later calls may be on other streams
+    return ConstantState(lasting, outputs, copied_bytes)
+
+
+def _run(
     backend: Backend,
     layout: CallLayout,
     number: int,
@@ -93,17 +159,7 @@ def run_phase(
     lasting: Any,
     ledger: Ledger,
 ) -> None:
-    """Run the constant phase (0) or the volatile one (1).
-
-    Args:
-        backend: runs the kernels.
-        layout: of the call.
-        number: of the phase.
-        sources: inputs by name, as the caller passed them.
-        arrays: arrays on the device that kernels read and write, by tensor name.
-        lasting: memory of the arena that outlives both phases.
-        ledger: counts what is allocated.
-    """
+    """Run the constant phase (0) or the volatile one (1) in the arena ``lasting`` and its own."""
     phase = layout.phases[number]
     if not phase.host:
         return

@@ -110,7 +110,7 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     )
     script.chmod(0o755)
     monkeypatch.setenv("TCGEN_CC", str(script))
-    with pytest.warns(RuntimeWarning, match=mentions("OpenMP one thread")):
+    with pytest.warns(RuntimeWarning, match=mentions("OpenMP one thread gcc TCGEN_CC")):
         old = compiler.probe_compiler()
     assert not old.openmp
     assert "-ffp-contract=fast" in old.flags
