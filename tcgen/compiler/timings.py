@@ -27,7 +27,7 @@ from ..emit import emit_artifact
 from ..environment import cache_dir, openmp_threads
 from ..lower.cpu.product_benchmark import Alone
 from ..runtime.cpu.blas import blas_library
-from ..runtime.cpu.threads import wanted_threads
+from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
 from ..runtime.memory.ledger import Ledger, new_array
 from ..runtime.program import Program
@@ -146,7 +146,7 @@ def _key(artifact: Artifact) -> str:
     """What times depend on."""
     compiler = probe_compiler()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = (wanted_threads(), openmp_threads(), cores)
+    threads = (get_threads(), openmp_threads(), cores)
     machine = (processor(), compiler.version, compiler.command, compiler.flags, blas_library())
     sources = [(path, text) for path, text in artifact.files if path.endswith(".c")]
     parts = (machine, threads, artifact.manifest.planning_extents, sources)

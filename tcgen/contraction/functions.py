@@ -7,7 +7,6 @@ tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Number
 from operator import index
@@ -155,7 +154,7 @@ def contract(
 
 
 def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
-    """``numpy.tensordot``; with ``transpose`` and ``einsum`` it makes tcgen an opt_einsum backend.
+    """``numpy.tensordot``, run by generated code.
 
     Args:
         a: first operand.
@@ -191,19 +190,6 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
     )
     product = run_einsum(expression, arrays, None, None, None, "C", "safe", None)
     return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
-
-
-def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """``numpy.transpose``: a view with the axes in another order.
-
-    Raises:
-        ShapeError: ``axes`` does not name each axis once.
-    """
-    array = np.asarray(a)
-    try:
-        return np.transpose(array, axes)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
 
 
 def _exact(alpha: Any) -> tuple[int, int] | None:

@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ...errors import ArgumentError, PathError, PathNameError
+from ...errors import ArgumentError, ContractionPathError, PathNameError
 
 Path = tuple[tuple[int, ...], ...]
 
@@ -19,7 +19,7 @@ def _path(optimize: Any, count: int) -> Path | None:
     Raises:
         ArgumentError: it is of a kind that NumPy does not know (a TypeError).
         PathNameError: a name that NumPy does not know (a KeyError).
-        PathError: a path that does not fit.
+        ContractionPathError: a path that does not fit.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
         if optimize or count < 3:
@@ -60,7 +60,7 @@ def check_path(path: Path, count: int) -> None:
         count: number of operands.
 
     Raises:
-        PathError: a step names what is not there, or more than one array is left.
+        ContractionPathError: a step names what is not there, or more than one array is left.
 
     Example:
         >>> check_path(((0, 1), (0, 1)), 3)
@@ -68,7 +68,11 @@ def check_path(path: Path, count: int) -> None:
     left = count
     for step in path:
         if not step or not all(0 <= p < left for p in step):
-            raise PathError(f"step {step} of the path does not fit: there are {left} arrays then")
+            raise ContractionPathError(
+                f"step {step} of the path does not fit: there are {left} arrays then"
+            )
         left += 1 - len(set(step))
     if left != 1 or not path:
-        raise PathError(f"the path {list(path)} leaves {left} arrays of {count}: it must end at 1")
+        raise ContractionPathError(
+            f"the path {list(path)} leaves {left} arrays of {count}: it must end at 1"
+        )

@@ -38,8 +38,15 @@ def set_threads(count: SupportsIndex | None) -> None:
     _Wish.count = None if count is None else index(count)
 
 
-def wanted_threads() -> int | None:
-    """What :func:`set_threads` asked for."""
+def get_threads() -> int | None:
+    """The number of threads that :func:`set_threads` set; None for as many as OpenMP offers.
+
+    Example:
+        >>> set_threads(2)
+        >>> get_threads()
+        2
+        >>> set_threads(None)
+    """
     return _Wish.count
 
 
