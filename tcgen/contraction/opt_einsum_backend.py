@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ShapeError
-from .functions import Array, einsum, tensordot
+from .functions import einsum, tensordot
+from .routes import Array
 
 __all__ = ["einsum", "tensordot", "transpose"]
 

@@ -11,9 +11,9 @@ import tcgen
 from support.messages import mentions
 from tcgen.errors import (
     ArgumentError,
+    ContractionPathError,
     DtypeError,
     EinsumError,
-    ContractionPathError,
     PathNameError,
     ShapeError,
     TcgenError,
