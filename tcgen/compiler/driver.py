@@ -31,10 +31,10 @@ from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
 from ..ir.pretty.program import pretty_step
 from ..ir.program import Program
-from ..ir.serialize import decode, encode
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..options import Machine, Options
+from .serialize import decode, encode
 
 if TYPE_CHECKING:  # loaded where it is asked for
     from .autotune import Choice

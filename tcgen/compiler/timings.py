@@ -29,7 +29,7 @@ from ..lower.cpu.product_benchmark import Alone
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
-from ..runtime.memory.ledger import Ledger, new_array
+from ..runtime.host_device import HostDevice, new_array
 from ..runtime.program import Program
 
 Array = npt.NDArray[Any]
@@ -131,7 +131,7 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
     for tensor in manifest.tensors:
         shape = stored_shape(tensor, manifest, extents)
         if tensor.role == "output":
-            out[tensor.name] = Ledger(reuse=True).array(shape, tensor.dtype)
+            out[tensor.name] = HostDevice(reuse=True).empty(shape, tensor.dtype)
             out[tensor.name][...] = 0
             continue
         inputs[tensor.name] = new_array(shape, tensor.dtype)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .._version import __version__
 from ..artifact.folder import Artifact
+from ..artifact.kernel_abi import ROUND_EACH
 from ..artifact.manifest import SOURCES
-from ..artifact.rounding import ROUND_EACH
 from ..errors import ArgumentError, VerifyError
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Module

@@ -76,6 +76,29 @@ def rename_term(term: Term, names: Mapping[Index, Index]) -> Term:
     )
 
 
+def rename_left(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Term:
+    """The term with the left indices ``old`` replaced by ``new``; summed indices give way to them.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from tcgen.ir.tensor import Role, Space, Tensor
+        >>> o = Space("o")
+        >>> i, j, x = Index("i", o), Index("j", o), Tensor("x", (o, o), Role.INPUT)
+        >>> term = Term(Fraction(1), (Ref(x, (j, i)),), (i,))
+        >>> [str(f) for f in rename_left(term, (j,), (i,)).factors]
+        ['x[i,i1]']
+    """
+    if old == new:
+        return term
+    names = dict(zip(old, new, strict=True))
+    taken = {i.name for i in (*new, *term.indices)}
+    for index in term.sums:
+        if index.name in {i.name for i in new}:
+            names[index] = fresh_index(index, taken)
+            taken.add(names[index].name)
+    return rename_term(term, names)
+
+
 def rename_equation(equation: Equation, names: Mapping[Index, Index]) -> Equation:
     """The equation with indices replaced, all at once, those of the left side included."""
     return replace(

@@ -42,7 +42,7 @@ def test_prepared_programs_are_checked(
     def emulated(path: Path) -> Any:
         """The package, with the emulator in the place of CuPy."""
         package = original(path)
-        runtime = sys.modules[f"{path.name}._tcgen.runtime.gpu"]
+        runtime = sys.modules[f"{path.name}._tcgen.runtime.gpu.backend"]
         monkeypatch.setattr(runtime, "open_device", EmulatedDevice)
         return package
 

@@ -15,8 +15,8 @@ import tcgen
 from support.messages import mentions
 from tcgen.compiler.driver import read_plan, read_system
 from tcgen.errors import MemoryLimitError
+from tcgen.runtime import host_device as allocation
 from tcgen.runtime.cpu import backend as cpu
-from tcgen.runtime.memory import ledger as allocation
 from tcgen.testing import random_arrays, split_starts
 
 SPECS = tuple(sorted(p.stem for p in tcgen.spec_path("mp2_df").parent.glob("*.spec")))
@@ -45,7 +45,7 @@ class Held:
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     counter = Held()
     monkeypatch.setattr(allocation, "new_array", counter)
-    monkeypatch.setattr(allocation, "_POOLED", sys.maxsize)  # a call does not hold the pool
+    monkeypatch.setattr(allocation, "MIN_POOLED_BYTES", sys.maxsize)  # no pool
     yield counter
     assert counter.now == 0, "a call has left memory behind"
 

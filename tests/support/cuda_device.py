@@ -59,6 +59,9 @@ class EmulatedDevice:
     """
 
     compiles = True
+    on_cpu = False
+    array_kind = "NumPy or CuPy array"
+    direct_kind = "as CuPy arrays in C order"
 
     def __init__(self, arch: int = 90) -> None:
         self.arch = arch
@@ -91,6 +94,9 @@ class EmulatedDevice:
         array = np.empty(shape, dtype).view(DeviceArray)
         array.view(np.ndarray)[...] = 255 if dtype == "uint8" else np.nan
         return array
+
+    def arena(self, layout: Any) -> Any:
+        return self.empty((layout.total,), "uint8")
 
     def put(self, array: Any) -> Any:
         self.put_bytes += array.nbytes

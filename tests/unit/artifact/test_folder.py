@@ -154,10 +154,11 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
-    from tcgen.artifact.manifest import Manifest, decode, encode
+    from tcgen.artifact.codec import from_tree, to_tree
+    from tcgen.artifact.manifest import Manifest
 
-    good = encode(artifact("generated").manifest)
-    assert decode(Manifest, good, "manifest") == artifact("generated").manifest
+    good = to_tree(artifact("generated").manifest)
+    assert from_tree(Manifest, good, "manifest") == artifact("generated").manifest
     for change, message in (
         ({"name": 3}, "manifest.name str"),
         ({"extra": 1}, "manifest fields name"),
@@ -166,7 +167,7 @@ def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
         ({"host_volatile": [{"kind": "jump"}]}, "kind 'jump'"),
     ):
         with pytest.raises(TypeError, match=mentions(message)):
-            decode(Manifest, {**good, **change}, "manifest")
+            from_tree(Manifest, {**good, **change}, "manifest")
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])

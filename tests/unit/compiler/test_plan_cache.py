@@ -90,7 +90,7 @@ def test_the_sequence_serves_other_plans(tmp_path: Path) -> None:
     assert sorted(p.name.split("-")[0] for p in plans_kept()) == ["plan", "plan", "program"]
 
 
-@pytest.mark.parametrize("damage", ["", "{", '{"schema": 1, "nodes": [], "root": 7}', "[]"])
+@pytest.mark.parametrize("damage", ["", "{", '{"schema": 2, "nodes": [], "root": 7}', "[]"])
 def test_damaged_files_are_found_anew(damage: str, tmp_path: Path) -> None:
     first = files(tmp_path)
     sound = {p: p.read_text() for p in plans_kept()}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import random_programs as programs
 from support.tree_prefixes import least_by_prefixes
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.legality import path_inequalities, variables
+from tcgen.fusion.linear import path_inequalities, variables
 from tcgen.fusion.sharing.graph import FusionGraph, fusion_graph
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Index, Ref, Space, Tensor

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from support import random_programs as programs
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.legality import path_inequalities, variables
-from tcgen.fusion.linear import savings, solve_linear
-from tcgen.fusion.placement.generated_tiles import BUDGET
+from tcgen.fusion.linear import path_inequalities, savings, solve_linear, variables
 from tcgen.fusion.placement.memory import static_elements
 from tcgen.fusion.placement.nest import place_nodes
 from tcgen.fusion.placement.plan import build_plan, fused_axes
@@ -21,6 +19,7 @@ from tcgen.ir.plan import Solve
 from tcgen.ir.program import Add, Contract, Produce
 from tcgen.ir.tensor import Role
 from tcgen.options import Options
+from tcgen.thresholds.fusion import FusionThresholds
 
 seeds = st.integers(0, 2**32)
 extents = st.tuples(st.integers(1, 12), st.integers(1, 60)).map(
@@ -64,7 +63,7 @@ def check_small_tree(seed: int, leaves: int, sizes) -> None:
             if legal:
                 values.append(sum(weights[v] for v in fused))
         best += max(values)
-    found = solve_linear(graph, dict(sizes), 1)
+    found = solve_linear(graph, dict(sizes), 2.0)
     assert found.value == found.bound == best
 
 
@@ -108,14 +107,14 @@ def test_every_legal_choice_becomes_a_plan_that_passes_the_checker(seed, leaves,
         if all(r.holds(fused) for r in rules):
             sizes = (("o", 3), ("v", 4))
             placed, axes = place_nodes(graph, fused), fused_axes(graph, fused)
-            build_plan(graph, placed, axes, sizes, "float64", Solve()).verify()
+            build_plan(graph, placed, axes, sizes, "float64", Solve(), 2**24).verify()
 
 
 def test_savings_beyond_int64_are_solved_with_a_bound():
     sizes = (("o", 3_000_000), ("v", 10_000_000))
     for seed in range(6):
         graph = fusion_graph(programs.random_tree(seed, 5))
-        found = solve_linear(graph, dict(sizes), 1)
+        found = solve_linear(graph, dict(sizes), 2.0)
         weights = {v: w for p in graph.parts for v, w in savings(graph, p, dict(sizes)).items()}
         assert found.value == sum(weights[v] for v in found.fused)
         assert found.value <= found.bound <= sum(weights.values())
@@ -125,15 +124,16 @@ def test_savings_beyond_int64_are_solved_with_a_bound():
 def test_a_large_generated_input_is_tiled_below_the_budget(hand_plans):
     program = hand_plans.generated_tile().program
     sizes = (("j", 3000), ("l", 5), ("p", 3000))
+    budget = FusionThresholds().generated_tile_bytes
     plan = plan_fusion(program, Options(extents=sizes))
     plan.verify()
     tile = next(a for a in plan.arrays if a.tensor.role is Role.GENERATED)
-    assert BUDGET // 2 < tile.bytes <= BUDGET
+    assert budget // 2 < tile.bytes <= budget
     plan = plan_fusion(program, Options(extents=(("j", 3_000_000), ("l", 5), ("p", 3000))))
     plan.verify()
     tile = next(a for a in plan.arrays if a.tensor.role is Role.GENERATED)
     assert len(tile.contracted) == 2
-    assert tile.bytes <= BUDGET
+    assert tile.bytes <= budget
 
 
 def test_long_programs_are_solved_to_optimality_within_the_default_work():

@@ -14,8 +14,8 @@ import pytest
 import tcgen
 from tcgen.contraction import programs as einsum_kernels
 from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.runtime import host_device as allocation
 from tcgen.runtime.fork_safe_lock import Lock
-from tcgen.runtime.memory import ledger as allocation
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.artifact.rounding import rounds_each
+from tcgen.artifact.kernel_abi import rounds_each
 from tcgen.compiler.driver import compile_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.options import Options

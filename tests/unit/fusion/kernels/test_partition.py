@@ -199,11 +199,12 @@ def test_equal_structure_is_searched_once() -> None:
 
 def test_work_runs_out_and_says_so() -> None:
     wide = tuple(Operation(str(n), (view("x", 0, 4),), (view(f"y{n}", 0, 4),)) for n in range(20))
-    found = partition(wide)
+    found = partition(wide, most_blocks=30_000)
     assert (found.status, found.cost, found.bound) == ("OPTIMAL", 84, 84)  # one block, the bound
     split = tuple(replace(o, space=n % 2) for n, o in enumerate(wide))
-    assert partition(split).status == "FEASIBLE"
-    assert partition(split).bound <= partition(split).cost == 88
+    stopped = partition(split, most_blocks=30_000)
+    assert stopped.status == "FEASIBLE"
+    assert stopped.bound <= stopped.cost == 88
 
 
 def test_unknown_names_are_refused() -> None:

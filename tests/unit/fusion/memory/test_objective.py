@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import tcgen
 import tcgen.fusion.memory.exact as exact
 import tcgen.fusion.memory.large_programs as grow
-import tcgen.fusion.memory.objective as search
 import tcgen.fusion.sharing.dependences as dependences
 import tcgen.fusion.solver.loop_constraints as rules
 import tcgen.fusion.solver.memory_model as model
@@ -37,6 +36,8 @@ from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
 from tcgen.options import Options
 from tcgen.runtime.program import Program as Compiled
+from tcgen.thresholds import PlannerThresholds, Thresholds
+from tcgen.thresholds.fusion import DescentThresholds, FusionThresholds, MemoryThresholds
 
 seeds = st.integers(0, 2**32)
 
@@ -45,8 +46,9 @@ def few(count: int):
     return settings(derandomize=True, deadline=None, max_examples=count)
 
 
-def planned(program: Program, extents, objective: str):
-    plan = plan_fusion(program, Options(extents=extents, objective=objective))
+def planned(program: Program, extents, objective: str, thresholds=FusionThresholds()):
+    wanted = Thresholds(planner=PlannerThresholds(fusion=thresholds))
+    plan = plan_fusion(program, Options(extents=extents, objective=objective, thresholds=wanted))
     plan.verify()
     assert plan.solve.objective == objective
     return plan
@@ -98,11 +100,10 @@ def test_optimum_is_that_of_all_loop_programs(seed, statements):
 @pytest.mark.parametrize("close", [0.0, 0.2])
 def test_searches_over_some_arrays_bound_the_optimum(close, monkeypatch):
     """A few arrays give a bound that holds for all, and arrays join until the peak is proven."""
-    monkeypatch.setattr(search, "_DIRECT", -1)
-    monkeypatch.setattr(search, "_LARGEST", 10**9 if close == 0 else -1)
-    monkeypatch.setattr(grow, "_CLOSE", close)
-    monkeypatch.setattr(grow, "_TRIES", 0)  # the descent alone would nearly always do
-    monkeypatch.setattr(grow, "_TRIES_EACH", 0)
+    # The descent alone would nearly always do: it has no trials here.
+    memory = MemoryThresholds(direct_constraints=-1, close=close, first_trials=0, part_trials=0)
+    constraints = 200_000 if close == 0 else -1
+    thresholds = FusionThresholds(memory=memory, solver_constraints=constraints)
     of_part, searches = grow.solve_part, []
 
     def counted(*given, **more):
@@ -116,7 +117,10 @@ def test_searches_over_some_arrays_bound_the_optimum(close, monkeypatch):
         if brute.count(program, 2000) >= 2000:
             continue
         searches.clear()
-        solve, (_, peak) = planned(program, extents, "peak").solve, brute.least(program, extents)
+        solve, (_, peak) = (
+            planned(program, extents, "peak", thresholds).solve,
+            brute.least(program, extents),
+        )
         total += len(searches)
         assert all(s.bound <= peak for s in searches), seed
         assert solve.bound <= peak <= solve.value, seed
@@ -133,10 +137,11 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
         return
     graph = fusion_graph(program)
     found = sharing(graph)
-    descent = Descent(found, dict.fromkeys(range(len(found.instances)), 8), dict(extents))
+    weights = dict.fromkeys(range(len(found.instances)), 8)
+    descent = Descent(found, weights, dict(extents), DescentThresholds())
     best = descent.improve(descent.nested(()), 200)
     placed = place_arrangement(found, best.arrangement)
-    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve())
+    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve(), 2**24)
     plan.verify()
     assert least_value(plan, "float64", peak=True) == best.peak
     assert best.peak >= brute.least(program, extents)[1]
@@ -145,7 +150,7 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     assert again.peak == best.peak
     less = descent.shrink(descent.nested(()))
     placed = place_arrangement(found, less.arrangement)
-    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve())
+    plan = build_plan(graph, placed, shared_axes(found, placed), extents, "float64", Solve(), 2**24)
     plan.verify()
     assert 8 * least_value(plan, "float64", peak=False) == less.static
     assert less.static >= 8 * brute.least(program, extents)[0]
@@ -301,14 +306,13 @@ def test_a_statement_that_only_stands_between_two_members_may_be_in_their_loop(h
     assert [planned(program, extents, o).solve.value for o in ("memory", "peak")] == [1, 8]
 
 
-def test_memory_of_large_programs_is_bounded_by_the_peak(monkeypatch):
+def test_memory_of_large_programs_is_bounded_by_the_peak():
+    by_parts = FusionThresholds(memory=MemoryThresholds(static_constraints=-1))
     extents = (("o", 20), ("v", 30))
     for seed in range(12):
         program = brute.small_dag(seed, 5, 0.8, 0.3)
         least = planned(program, extents, "memory").solve.value
-        with monkeypatch.context() as patch:
-            patch.setattr(search, "_LARGEST_STATIC", -1)
-            solve = planned(program, extents, "memory").solve
+        solve = planned(program, extents, "memory", by_parts).solve
         assert solve.bound <= least <= solve.value, seed
 
 
@@ -356,14 +360,14 @@ def test_offsets_reach_the_peak_where_first_fit_does_not():
         for _ in range(14):
             first = rng.randint(0, 10)
             rows.append(Interval(8 * rng.randint(1, 60), first, rng.randint(first, 12)))
-        found = pack(tuple(rows))
+        found = pack(tuple(rows), 1.0)
         for n, (a, at) in enumerate(zip(rows, found.offsets, strict=True)):
             assert at + a.bytes <= found.total
             for b, to in zip(rows[:n], found.offsets[:n], strict=True):
                 assert not a.meets(b) or at + a.bytes <= to or to + b.bytes <= at
         peak = max(sum(a.bytes for a in rows if a.first <= t <= a.last) for t in range(13))
         assert found.total == peak
-    assert pack(()).total == 0
+    assert pack((), 1.0).total == 0
 
 
 @pytest.mark.slow

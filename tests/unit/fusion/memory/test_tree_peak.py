@@ -8,18 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tcgen.fusion.memory.tree_peak as tree_peak
 from support import brute_force as brute
 from support import random_programs as programs
 from tcgen.fusion.memory.exact import solve_exact
 from tcgen.fusion.memory.objective import least_value
-from tcgen.fusion.memory.profiles import end_of, merged, no_worse, peak_of, profile_of
+from tcgen.fusion.memory.tree_fusions import end_of, merged, no_worse, peak_of, profile_of
+from tcgen.fusion.memory.tree_peak import least_tree_peak
 from tcgen.fusion.placement.nest import place_arrangement
-from tcgen.fusion.placement.plan import build_plan, shared_axes
+from tcgen.fusion.placement.plan import build_launches, shared_axes
 from tcgen.fusion.sharing.candidates import Arrangement, sharing
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Program
+from tcgen.thresholds.fusion import TreeThresholds
 
 EXTENTS = (("o", 3), ("v", 50))
 rows = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=4)
@@ -32,17 +33,18 @@ def some_trees(leaves: int, generated: float):
             yield seed, program
 
 
-def searched(program: Program, effort: int = 8):
-    found = sharing(fusion_graph(program))
+def searched(program: Program, effort: int = 8, **thresholds):
+    found, thresholds = sharing(fusion_graph(program)), TreeThresholds(**thresholds)
     weights = dict.fromkeys(range(len(found.instances)), 8)
     start = Arrangement((), ())
-    return found, weights, tree_peak.least_tree_peak(found, weights, dict(EXTENTS), start, effort)
+    best = least_tree_peak(found, weights, dict(EXTENTS), start, effort, thresholds)
+    return found, weights, best
 
 
 def value_of(found, arrangement: Arrangement) -> int:
     placed, graph = place_arrangement(found, arrangement), found.graph
     axes = shared_axes(found, placed)
-    plan = build_plan(graph, placed, axes, EXTENTS, "float64", Solve(), by_launch=True)
+    plan = build_launches(graph, placed, axes, EXTENTS, "float64", Solve())
     plan.verify()
     return least_value(plan, "float64", peak=True)
 
@@ -131,13 +133,10 @@ def test_the_peak_of_trees_with_generated_inputs_is_that_of_the_solver():
 
 
 @pytest.mark.parametrize("work", [0, 1500])
-def test_a_search_that_is_cut_short_states_a_bound(work, monkeypatch):
-    monkeypatch.setattr(tree_peak, "_WORK", work)
+def test_a_search_that_is_cut_short_states_a_bound(work):
     for seed, program in islice(some_trees(9, 1.0), 8):
-        found, _, best = searched(program, 1)
-        with monkeypatch.context() as patch:
-            patch.setattr(tree_peak, "_WORK", 10**7)
-            _, _, last = searched(program, 1)
+        found, _, best = searched(program, 1, steps=work)
+        _, _, last = searched(program, 1, steps=10**7)
         if best.arrangement is None:
             continue
         assert last.proven, seed

@@ -50,7 +50,7 @@ def test_a_summand_becomes_symmetric_and_is_read_in_place():
     large = [t for t in program.tensors if t.role is Role.TEMP]
     last = program.steps[-1]
     chains = set()
-    for found in orbit_sums(last, large):
+    for found in orbit_sums(last, large, 4):
         chains.add(tuple(str(i) for i in found.chain))
         changed = replace(program, steps=(*program.steps[:-1], found.step))
         changed.verify()
@@ -71,7 +71,7 @@ def test_nests_over_orbits_give_the_values(text, tile):
     system = read_spec(text)
     program, options = sequence(text, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]
-    nests = list(orbit_nests(program, large))
+    nests = list(orbit_nests(program, large, 4))
     assert {nest.chain[0].space.name for nest in nests} >= {"v"}
     for nest in nests:
         plan = nest.plan(tile, options.extents, "float64")
@@ -167,7 +167,7 @@ def test_products_are_added_in_one_pass_and_like_ones_collected():
 def test_triples_are_contracted_into_one_array():
     program, _ = sequence(TRIPLES, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]
-    for nest in orbit_nests(program, large):
+    for nest in orbit_nests(program, large, 4):
         nest.program.verify()
         assert {t.name for t in nest.program.intermediates} == {"w", "y"}
         kinds = [type(s.op).__name__ for s in nest.program.steps]
@@ -182,4 +182,4 @@ def test_other_sums_have_no_orbits():
     ):
         program, _ = sequence(text, o=3, v=5)
         large = [t for t in program.tensors if t.role is not Role.INPUT and t.rank == 4]
-        assert not list(orbit_nests(program, large)), text
+        assert not list(orbit_nests(program, large, 4)), text

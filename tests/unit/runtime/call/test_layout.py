@@ -17,7 +17,7 @@ from support.messages import mentions
 from tcgen.errors import ArgumentError, DtypeError, ExtentError, ReadOnlyError, ShapeError
 from tcgen.runtime import execution
 from tcgen.runtime.cpu import backend as cpu
-from tcgen.runtime.memory.ledger import address
+from tcgen.runtime.host_device import address
 from tcgen.runtime.program import Program
 
 SPEC = """
@@ -126,7 +126,7 @@ def test_what_calls_share_is_worked_out_once_and_bounded(
 
     def setting(o: int, v: int) -> Any:
         sources = {"x": np.ones((o, v)), "y": np.ones((v, o))}
-        return run.setting(run.extents(sources))
+        return run.layout(run.extents(sources))
 
     first = setting(2, 3)
     assert setting(2, 3) is first
@@ -134,7 +134,7 @@ def test_what_calls_share_is_worked_out_once_and_bounded(
     for n in range(1, 7):
         setting(n, n)
     assert setting(2, 3) is not first
-    assert run._settings.cache_info().currsize == run._extents.cache_info().currsize == 4
+    assert run._layouts.cache_info().currsize == run._extents.cache_info().currsize == 4
     with pytest.raises(TypeError):
         first.extents["o"] = 5
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -148,9 +148,9 @@ def test_threads_are_asked_for_at_each_call(monkeypatch: pytest.MonkeyPatch) -> 
     used: list[int] = []
     run = cpu.CpuBackend.run
 
-    def noted(self: cpu.CpuBackend, store: Any, fetch: Any) -> None:
-        used.append(store.setting.threads)
-        run(self, store, fetch)
+    def noted(self: cpu.CpuBackend, buffers: Any, fetch: Any) -> None:
+        used.append(buffers.layout.threads)
+        run(self, buffers, fetch)
 
     monkeypatch.setattr(cpu.CpuBackend, "run", noted)
     for count in (1, 3, 2, 3, 1):

@@ -47,9 +47,9 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.append(f"operand {array.shape}")
         return copy(own, array)
 
-    def finished(own: Results, out: Any) -> Any:
+    def finished(own: Results, out: Any, **place: Any) -> Any:
         found.extend(own.copied)
-        return finish(own, out)
+        return finish(own, out, **place)
 
     monkeypatch.setattr(Ledger, "copy", noted)
     monkeypatch.setattr(Results, "finish", finished)
