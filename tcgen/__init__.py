@@ -27,9 +27,11 @@ _HOME = {  # the module of each public name
     "EinsumReport": "contraction.programs",
     "ExtentError": "errors",
     "LazyArray": "lazy_arrays.array",
+    "Machine": "options",
     "MemoryLimitError": "errors",
     "PathNameError": "errors",
     "PlanError": "errors",
+    "Planning": "options",
     "Program": "runtime.program",
     "ReadOnlyError": "errors",
     "Report": "runtime.report",
@@ -75,9 +77,11 @@ __all__ = [
     "EinsumReport",
     "ExtentError",
     "LazyArray",
+    "Machine",
     "MemoryLimitError",
     "PathNameError",
     "PlanError",
+    "Planning",
     "Program",
     "ReadOnlyError",
     "Report",
@@ -143,6 +147,7 @@ if TYPE_CHECKING:
     from .interp import evaluate_system
     from .ir.system import System
     from .lazy_arrays.array import LazyArray, compute, lazy
+    from .options import Machine, Planning
     from .resources import spec_path
     from .runtime.bound import BoundProgram
     from .runtime.cpu.threads import get_threads, set_threads
