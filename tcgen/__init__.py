@@ -24,7 +24,7 @@ _HOME = {  # the module of each public name
     "ContractionPathError": "errors",
     "DtypeError": "errors",
     "EinsumError": "errors",
-    "EinsumReport": "contraction.programs",
+    "EinsumReport": "contraction.report",
     "ExtentError": "errors",
     "LazyArray": "lazy_arrays.array",
     "Machine": "options",
@@ -46,7 +46,7 @@ _HOME = {  # the module of each public name
     "contract": "contraction.functions",
     "derivative": "algebra.derivatives.equations",
     "einsum": "contraction.functions",
-    "einsum_report": "contraction.programs",
+    "einsum_report": "contraction.report",
     "evaluate_system": "interp",
     "from_pdaggerq": "frontend.importers.pdaggerq",
     "from_sympy": "frontend.importers.sympy_indexed",
@@ -118,7 +118,7 @@ if TYPE_CHECKING:
     from .algebra.derivatives.equations import derivative, jvp
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
-    from .contraction.programs import EinsumReport, einsum_report
+    from .contraction.report import EinsumReport, einsum_report
     from .errors import (
         ArgumentError,
         ArtifactError,

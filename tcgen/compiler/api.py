@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from dataclasses import fields, replace
+from functools import partial
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Any, SupportsIndex
@@ -70,7 +71,7 @@ def compile(
     plan = _planning(planning, shorthand)
     options = Options(
         extents=parse_extents(extents),
-        target=target or ("cpu" if plan.tune else default_target(warn=True)),
+        target=target or ("cpu" if plan.tune else default_target(_warn)),
         dtype=dtype,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{option.name: getattr(plan, option.name) for option in fields(Planning)},
@@ -83,6 +84,9 @@ def compile(
     for message in result.warnings if typed else ():
         warnings.warn(message, stacklevel=2)
     return Program(result.artifact)
+
+
+_warn = partial(warnings.warn, stacklevel=3)  # in the line that calls compile
 
 
 def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:

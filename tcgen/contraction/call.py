@@ -15,21 +15,20 @@ import numpy.typing as npt
 # Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
 from numpy import einsum as numpy_einsum
 
+from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum.equation import Update, extents_of
 from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import Expression, express
 from ..options import parse_bytes
-from ..runtime.fork_safe_lock import Lock
 from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 
 _PLAIN_KINDS = "biufc"
 _UNKNOWN: Any = object()
-_REMEMBERED = 4096  # prepared calls: a few kilobytes each
+PREPARED_CALLS = 4096  # calls whose checks and route are kept; a few kilobytes each
 
-_lock = Lock()
-_prepared: dict[tuple[Any, ...], Prepared | None] = {}
+_prepared: LeastRecentlyUsed[Prepared | None] = LeastRecentlyUsed(lambda: PREPARED_CALLS)
 
 
 def run_einsum(
@@ -105,10 +104,7 @@ def run_einsum(
                 update=update,
             )
         )
-        with _lock:
-            _prepared[key] = prepared
-            while len(_prepared) > _REMEMBERED:
-                del _prepared[next(iter(_prepared))]
+        _prepared.add(key, prepared)
     return NotImplemented if prepared is None else prepared.run(arrays, out)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.path import _path
+from ..frontend.einsum.path import contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
 from .call import check_out, run_einsum
 from .routes import Array
@@ -79,7 +79,7 @@ def einsum(
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
     arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
-    path = None if optimize is True else _path(optimize, len(arrays))
+    path = None if optimize is True else contraction_path(optimize, len(arrays))
     return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
 
 
@@ -131,7 +131,7 @@ def contract(
     computed = np.result_type(*types)
     same = np.result_type(*types, alpha) == computed == (computed if out is None else out.dtype)
     if exact is not None and beta in (0, 1) and same:
-        path = None if optimize is True else _path(optimize, 2)
+        path = None if optimize is True else contraction_path(optimize, 2)
         update = (*exact, bool(beta == 1))
         made = run_einsum(subscripts, arrays, out, path, None, "K", "safe", None, update)
         if made is not NotImplemented:

@@ -20,7 +20,8 @@ from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
-from .programs import Request, count_call, kernel_program, request, written
+from .programs import Request, kernel_program, request, written
+from .report import count_call
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]

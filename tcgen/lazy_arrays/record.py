@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ArgumentError, AxisError, EinsumError, PathNameError, ShapeError
+from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
 from ..frontend.einsum.equation import extents_of
+from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
 from ..options import DTYPES
 from .evaluate import settle
@@ -283,14 +284,10 @@ def _is_free_order(optimize: Any, count: int) -> bool:
     Raises:
         PathNameError: the name of an order that there is not.
     """
-    if not isinstance(optimize, str):
-        return optimize is None or isinstance(optimize, bool | np.bool_)
-    if optimize in ("greedy", "optimal") or count < 3:  # two operands have one order
+    if isinstance(optimize, str):
+        check_order_name(optimize, count)
         return True
-    raise PathNameError(
-        f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
-        "'optimal'; True takes the order with the fewest flops"
-    )
+    return optimize is None or isinstance(optimize, bool | np.bool_)
 
 
 def _matmul(a: Any, b: Any) -> Noted | None:

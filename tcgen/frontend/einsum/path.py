@@ -13,7 +13,7 @@ from ...errors import ArgumentError, ContractionPathError, PathNameError
 Path = tuple[tuple[int, ...], ...]
 
 
-def _path(optimize: Any, count: int) -> Path | None:
+def contraction_path(optimize: Any, count: int) -> Path | None:
     """The order asked for: None for the cheapest.
 
     Raises:
@@ -40,16 +40,25 @@ def _path(optimize: Any, count: int) -> Path | None:
     ):
         optimize = optimize[0]  # (name, elements of the largest intermediate)
     if isinstance(optimize, str):
-        if optimize in ("greedy", "optimal") or count < 3:  # NumPy asks for no order of two
-            return None
-        raise PathNameError(
-            f"optimize={optimize!r} names no order of contraction: the names are 'greedy' and "
-            "'optimal'; True takes the order with the fewest flops"
-        )
+        check_order_name(optimize, count)
+        return None
     raise ArgumentError(
         f"optimize={optimize!r} is none of True, False, 'greedy', 'optimal' or a path such as "
         f"['einsum_path', (0, 1), (0, 1)]"
     )
+
+
+def check_order_name(name: str, count: int) -> None:
+    """Check the name of an order of contraction; the planner takes the cheapest for any of them.
+
+    Raises:
+        PathNameError: NumPy does not know the name. It ignores the names for two operands.
+    """
+    if name not in ("greedy", "optimal") and count > 2:
+        raise PathNameError(
+            f"optimize={name!r} names no order of contraction: the names are 'greedy' and "
+            "'optimal'; True takes the order with the fewest flops"
+        )
 
 
 def check_path(path: Path, count: int) -> None:
