@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # loaded where it is asked for
 
 Level: TypeAlias = System | Program | FusionPlan | Module
 L = TypeVar("L", System, Program, FusionPlan, Module)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -59,9 +60,14 @@ class Tracer:
 
     def run(self, stage: str, make: Callable[[], L]) -> L:
         """The level that ``make`` builds, verified and dumped."""
+        return self.run_for(stage, make, lambda level: level)
+
+    def run_for(self, stage: str, make: Callable[[], T], level_of: Callable[[T], Level]) -> T:
+        """What ``make`` builds; its level is verified and dumped."""
         self.progress(stage)
         start = time.perf_counter()
-        level = make()
+        made = make()
+        level = level_of(made)
         if environment.verify_level() >= 1:
             verify(level)
         if environment.verify_level() >= 2 and self.check_values is not None:
@@ -70,7 +76,7 @@ class Tracer:
         wanted = environment.dump_stages()
         if "all" in wanted or stage in wanted:
             self._dump(stage, pretty(level))
-        return level
+        return made
 
     def _dump(self, stage: str, text: str) -> None:
         folder = environment.dump_dir()
@@ -173,11 +179,14 @@ def compile_system(
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
     refuse_excess(program, plan, module, options)
-    choices: list[Choice] = []
+    choices: tuple[Choice, ...] = ()
     if options.tune:
         from .autotune import tune  # noqa: PLC0415
 
-        module = tracer.run("tuned", lambda: tune(module, options, choices, tracer.progress))
+        tuned = tracer.run_for(
+            "tuned", lambda: tune(module, options, tracer.progress), lambda made: made.module
+        )
+        module, choices = tuned.module, tuned.choices
     tracer.progress("emit")
     start = time.perf_counter()
     artifact = emit_artifact(
@@ -186,6 +195,7 @@ def compile_system(
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
         round_each=options.round_each,
+        thresholds=options.thresholds.cpu,
     )
     points: list[dict[str, Any]] = []
     if options.pareto:
@@ -197,7 +207,7 @@ def compile_system(
         artifact = _with_documents(artifact, system, plan, points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
-    return Compilation(system, program, plan, module, artifact, seconds, tuple(choices))
+    return Compilation(system, program, plan, module, artifact, seconds, choices)
 
 
 def _check_sliced(plan: FusionPlan, options: Options) -> None:

@@ -34,7 +34,7 @@ class Device(Protocol):
         """True for an array in the memory of the device."""
 
     def elsewhere(self, array: Any) -> str | None:
-        """Words for the other device that holds an array, and the current one; None if it is here."""
+        """Names of the device that holds an array and of this one; None if they are the same."""
 
     def direct(self, array: Any) -> bool:
         """True if kernels can take an array of the device: in C order, aligned to its elements."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import replace
 from types import ModuleType
@@ -15,9 +14,9 @@ import tcgen
 from support import cuda_compile
 from support import hand_modules as hand
 from support.cuda_device import DEVICES, Compiling, device_named
+from support.golden import check_golden, head_and_kernels, not_of_templates
 from support.gpu_programs import compare, on_gpu
 from support.messages import mentions
-from support.paths import GOLDEN
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
@@ -383,11 +382,8 @@ def test_shares_are_checked() -> None:
 
 @pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])
 def test_golden_text(name: str) -> None:
-    """UPDATE_GOLDEN=1 writes the files; explain each changed line in the commit."""
     module = permuted() if name == "permuted" else hand.ALL[name]()
     bound = bind_gpu(module, {"o": 10, "v": 30})
-    text = emit_artifact(bound, target="cuda").text("kernels.cu")
-    path = GOLDEN / "emit" / f"{name}.cu"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()
+    head, kernels = head_and_kernels(emit_artifact(bound, target="cuda").text("kernels.cu"))
+    assert not_of_templates(head, "cuda") == []
+    check_golden(f"emit/{name}.cu", kernels)

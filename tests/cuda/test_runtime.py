@@ -232,10 +232,9 @@ def test_arrays_of_another_gpu_are_refused(device: Any) -> None:
     arrays = arrays_of({"o": 3, "v": 4})
     t, r = device.put(arrays["t"]), device.empty((3, 4), "float64")
     t.place = r.place = "GPU 1, but the current one is GPU 0"
-    message = r"is on GPU 1, but the current one is GPU 0: call the program where its arrays are"
-    with pytest.raises(ArgumentError, match=f"^t {message}"):
+    with pytest.raises(ArgumentError, match=mentions("t GPU 1 0")):
         program(**{**arrays, "t": t})
-    with pytest.raises(ArgumentError, match=rf'^out\["r"\] {message}'):
+    with pytest.raises(ArgumentError, match=mentions('out["r"] GPU 1 0')):
         program(**arrays, out={"r": r})
 
 

@@ -14,11 +14,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
 from support import cuda_compile
+from support.campaigns import cases
 from support.cuda_device import DEVICES, Compiling, EmulatedDevice, device_named
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
@@ -191,19 +192,13 @@ def test_tiles_of_products_leave_registers_for_a_second_block(subscripts: str) -
 # ---- random systems ------------------------------------------------------------------------------
 
 
-def cases(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
+def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
     system = draw(systems())
     return system, draw(extents_for(system))
 
 
-CASES = st.composite(cases)()
+CASES = st.composite(drawn)()
 ELEMENT_TYPES = st.sampled_from(["float64", "float64", "float32", "complex128"])
-QUIET = {
-    "deadline": None,
-    "derandomize": True,
-    "suppress_health_check": list(HealthCheck),
-    "print_blob": False,
-}
 
 
 def check_random(
@@ -221,24 +216,12 @@ def check_random(
     check(system, compile_system(system, options).artifact, extents, dtype)
 
 
-@settings(max_examples=100, **QUIET)
-@given(
-    case=CASES,
-    dtype=ELEMENT_TYPES,
-    objective=st.sampled_from(["none", "linear"]),
-    planned=st.sampled_from([None, 60]),
-)
-def test_random_systems_equal_the_interpreter(case, dtype, objective, planned, device) -> None:
-    check_random(case, dtype, objective, planned)
-
-
-@pytest.mark.slow
-@settings(max_examples=1000, **QUIET)
+@cases(30, 1000)
 @given(
     case=CASES,
     dtype=ELEMENT_TYPES,
     objective=st.sampled_from(["none", "linear", "memory"]),
-    planned=st.sampled_from([None, 20, 200]),
+    planned=st.sampled_from([None, 20, 60, 200]),
 )
-def test_many_random_systems_equal_the_interpreter(case, dtype, objective, planned, device) -> None:
+def test_random_systems_equal_the_interpreter(case, dtype, objective, planned, device) -> None:
     check_random(case, dtype, objective, planned)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from tcgen.compiler.driver import compile_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
@@ -44,39 +45,33 @@ def _forbidden(*_: object, **__: object) -> None:
     raise AssertionError("the plan must run, not einsum")
 
 
-def cases(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
+def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
     system = draw(systems())
     return system, draw(extents_for(system))
 
 
-CASES = st.composite(cases)()
-QUIET = {
-    "deadline": None,
-    "derandomize": True,
-    "suppress_health_check": list(HealthCheck),
-    "print_blob": False,
-}
+CASES = st.composite(drawn)()
 
 
-@settings(max_examples=300, **QUIET)
+@cases(40, 2000)
 @given(case=CASES)
 def test_generated_c_equals_the_interpreter(case, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="cpu")
 
 
-@settings(max_examples=25, **QUIET)
+@cases(12, 1000)
 @given(case=CASES, dtype=st.sampled_from(["float32", "complex128"]))
 def test_other_element_types(case, dtype: str, monkeypatch) -> None:
     check(*case, dtype, monkeypatch, target="cpu")
 
 
-@settings(max_examples=60, **QUIET)
+@cases(20, 1000)
 @given(case=CASES)
 def test_fused_plans_equal_the_interpreter(case, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="cpu", objective="linear")
 
 
-@settings(max_examples=100, **QUIET)
+@cases(60, 1000)
 @given(
     case=CASES,
     optimize=st.booleans(),
@@ -84,14 +79,3 @@ def test_fused_plans_equal_the_interpreter(case, monkeypatch) -> None:
 )
 def test_numpy_target_equals_the_interpreter(case, optimize, objective, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="numpy", optimize=optimize, objective=objective)
-
-
-@pytest.mark.slow
-@settings(max_examples=3000, **QUIET)
-@given(
-    case=CASES,
-    dtype=st.sampled_from(list(TOLERANCE)),
-    objective=st.sampled_from(["none", "linear"]),
-)
-def test_many_more(case, dtype: str, objective: str, monkeypatch) -> None:
-    check(*case, dtype, monkeypatch, target="cpu", objective=objective)

@@ -124,7 +124,7 @@ def _outer(expr: Pow | Call) -> Expr:
             return Sum((_ONE, Prod((_MINUS, Pow(expr, 2)))))
         case Call(function, _):
             raise ArgumentError(
-                f"{function} cannot be differentiated: write the derivative as equations of your own"
+                f"{function} cannot be differentiated: write the derivative as equations"
             )
         case _:
             assert_never(expr)

@@ -16,10 +16,10 @@ import tcgen.emit
 from support import hand_modules as hand
 from support.command_line import invoke
 from support.messages import mentions, says
-from tcgen.compiler import timings as way_times
-from tcgen.compiler.autotune import Choice, tune
+from tcgen.compiler import timings
+from tcgen.compiler.autotune import tune
 from tcgen.compiler.driver import Compilation, compile_system
-from tcgen.compiler.timings import fastest_way, time_ways, times_kept
+from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
 from tcgen.errors import ArgumentError, BuildError
 from tcgen.frontend.einsum.equation import Kernel, einsum_system
 from tcgen.frontend.spec.reader import read_spec
@@ -29,11 +29,12 @@ from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
 from tcgen.ir.pretty.loops import format_way
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
-from tcgen.lower.cpu.product_benchmark import alone
-from tcgen.lower.cpu.product_variants import ways_of
+from tcgen.lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
+from tcgen.lower.cpu.product_variants import variants_of
 from tcgen.options import Options
 from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
+from tcgen.thresholds import CpuThresholds
 
 LABELS = {
     "lies right": "ab,bc->ac",
@@ -48,7 +49,7 @@ LABELS = {
 @pytest.fixture(autouse=True)
 def _times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds the times that another one has measured."""
-    monkeypatch.setattr(way_times, "_folder", lambda: tmp_path / "times")
+    monkeypatch.setattr(timings, "_folder", lambda: tmp_path / "times")
 
 
 def system_of(labels: str) -> tuple[System, list[str]]:
@@ -76,6 +77,18 @@ def buffers_of(module: Module) -> dict[str, Any]:
     return {b.name: b for b in module.buffers}
 
 
+def variants(module: Module, extents: dict[str, int]) -> tuple[Gemm, ...]:
+    """Every variant of the only product of a module."""
+    return variants_of(product_of(module), buffers_of(module), extents, CpuThresholds())
+
+
+def benchmark(
+    variants: tuple[Gemm, ...], module: Module, extents: dict[str, int]
+) -> ProductBenchmark:
+    """The program that measures variants of a product of a module."""
+    return product_benchmark(variants, buffers_of(module), extents, CpuThresholds())
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
 def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
@@ -83,7 +96,7 @@ def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
     extents = {c: 5 + n for n, c in enumerate(sorted(set(labels) - set(",->")))}
     made = compiled(labels, extents, dtype=dtype)
     product = product_of(made.module)
-    ways = ways_of(product, buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
     assert ways[0] == product
     assert len(ways) >= (2 if dtype == "complex128" else 5)
     assert (None in [w.scheme for w in ways]) == (labels == "ab,bc->ac")
@@ -153,7 +166,7 @@ def hand_zero(name: str) -> Any:
 def test_a_product_alone_is_walked_with_the_strides_that_it_has_inside_loops() -> None:
     module, product = fused_product()
     extents = {"o": 5, "v": 7}
-    made = alone((product,), buffers_of(module), extents)
+    made = benchmark((product,), module, extents)
     one = made.module
     one.verify()
     sizes = dict(made.extents)
@@ -188,8 +201,8 @@ def test_equal_products_of_two_programs_are_equal_modules() -> None:
     texts = set()
     for labels, names in (("ab,bc->ac", "abc"), ("pq,qr->pr", "pqr")):
         made = compiled(labels, {c: 40 + n for n, c in enumerate(names)})
-        ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
-        found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+        ways = variants(made.module, dict(made.plan.extents))
+        found = benchmark(ways, made.module, dict(made.plan.extents))
         texts.add((found.module.pretty(), found.extents))
     assert len(texts) == 1
 
@@ -197,8 +210,8 @@ def test_equal_products_of_two_programs_are_equal_modules() -> None:
 def test_what_is_too_large_to_be_timed_is_made_shorter_where_runs_stay_as_they_are() -> None:
     extents = dict(zip("abcdefg", (24, 16, 16, 24, 16, 16, 240), strict=True))
     made = compiled("aged,cbfg->fedcba", extents)
-    ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
-    found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
+    found = benchmark(ways, made.module, dict(made.plan.extents))
     found.module.verify()
     sizes = sorted(n for name, n in found.extents if name.startswith("s"))
     assert np.prod(sizes, dtype=float) * 2 <= 4e9
@@ -206,7 +219,7 @@ def test_what_is_too_large_to_be_timed_is_made_shorter_where_runs_stay_as_they_a
     assert 240 in sizes or 120 in sizes
 
 
-def fake_clock(fast: Callable[[str], bool], calls: list[str]) -> way_times.Timer:
+def fake_clock(fast: Callable[[str], bool], calls: list[str]) -> timings.Timer:
     """A clock by which some ways take half as long as the others."""
 
     def clock(call: Callable[[], object], way: str) -> float:
@@ -225,36 +238,38 @@ def by_blas(way: str) -> bool:
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ways in the order of calls, timed by a clock for which the BLAS is twice as fast."""
     calls: list[str] = []
-    monkeypatch.setattr(way_times, "_clocked", fake_clock(by_blas, calls))
+    monkeypatch.setattr(timings, "_clocked", fake_clock(by_blas, calls))
     return calls
 
 
 def test_ways_take_turns_and_slow_ones_drop_out() -> None:
     made = compiled("ab,bc->ac", {"a": 40, "b": 30, "c": 50})
-    ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
     assert ways[0].scheme is None
-    found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+    found = benchmark(ways, made.module, dict(made.plan.extents))
     calls: list[str] = []
     both = ("rows of left, packs left, right", "rows of right, packs right, left")
-    rounds = time_ways(found, fake_clock(lambda way: way in both, calls))
+    rounds = time_variants(found, fake_clock(lambda way: way in both, calls))
     full = [len(r) == 9 for r in rounds]
-    fast = [way in both for way in found.ways]
+    fast = [way in both for way in found.variants]
     assert sum(fast) == 2
     assert full == [n == 0 or quick for n, quick in enumerate(fast)]
     assert rounds[0] == [1.0] * 9
-    assert fastest_way(rounds) == fast.index(True)
+    assert fastest_variant(rounds) == fast.index(True)
     # Two calls of each first; then the others only once those that are left have had their turn.
     turns = calls[2 * len(ways) :]
     assert len(turns) == 9 * sum(full)
     assert all(turns[n] != turns[n + 1] for n in range(len(turns) - 1))
-    again = time_ways(found, fake_clock(by_blas, []))
+    again = time_variants(found, fake_clock(by_blas, []))
     assert again == rounds  # kept: nothing is measured
     for path in times_kept():
         path.write_text('{"the BLAS": [1.0]}')
-    assert fastest_way(time_ways(found, fake_clock(by_blas, []))) == 0  # damaged: measured anew
+    assert (
+        fastest_variant(time_variants(found, fake_clock(by_blas, []))) == 0
+    )  # damaged: measured anew
     try:
         set_threads(1)
-        time_ways(found, fake_clock(by_blas, []))
+        time_variants(found, fake_clock(by_blas, []))
     finally:
         set_threads(None)
     assert len(times_kept()) == 2  # one for each number of threads
@@ -262,10 +277,10 @@ def test_ways_take_turns_and_slow_ones_drop_out() -> None:
 
 def test_another_way_must_be_clearly_faster() -> None:
     given = [1.0, 4.0, 1.0, 2.0]
-    assert fastest_way([given, [0.96, 3.84, 0.96, 1.9]]) == 0
-    assert fastest_way([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
-    assert fastest_way([given, [0.9, 3.6, 0.9, 1.8], [0.8, 3.0, 0.8, 1.6]]) == 2
-    assert fastest_way([given, [0.1, 0.1]]) == 0  # dropped out
+    assert fastest_variant([given, [0.96, 3.84, 0.96, 1.9]]) == 0
+    assert fastest_variant([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
+    assert fastest_variant([given, [0.9, 3.6, 0.9, 1.8], [0.8, 3.0, 0.8, 1.6]]) == 2
+    assert fastest_variant([given, [0.1, 0.1]]) == 0  # dropped out
 
 
 def test_tuning_takes_what_is_faster_and_says_so(measured: list[str], tmp_path: Path) -> None:
@@ -328,7 +343,7 @@ y[i,j] = x[i,k]*x[k,j]
 
 def test_ways_to_square_an_array_have_names_of_their_own() -> None:
     module = compile_system(read_spec(SQUARE), Options()).module
-    ways = ways_of(product_of(module), buffers_of(module), {"o": 9})
+    ways = variants(module, {"o": 9})
     assert len(ways) > 5
     assert len({format_way(way) for way in ways}) == len(ways)
 
@@ -344,13 +359,13 @@ def test_equations_with_several_products(measured: list[str]) -> None:
 
 def test_products_inside_tiles_are_tuned_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     module, _ = fused_product()
-    monkeypatch.setattr(way_times, "_clocked", fake_clock(lambda way: "staged" in way, []))
-    choices: list[Choice] = []
+    monkeypatch.setattr(timings, "_clocked", fake_clock(lambda way: "staged" in way, []))
     options = Options(extents=(("o", 5), ("v", 7)))
-    tuned = tune(module, options, choices)
+    made = tune(module, options)
+    tuned = made.module
     tuned.verify()
-    assert [c.product for c in choices] == ["s[i,k,x,a] += v[j,i,k,x,c+N_o] * t[c+N_o,a]"]
-    assert choices[0].taken == "rows of v, packs v staged"
+    assert [c.product for c in made.choices] == ["s[i,k,x,a] += v[j,i,k,x,c+N_o] * t[c+N_o,a]"]
+    assert made.choices[0].taken == "rows of v, packs v staged"
     random = np.random.default_rng(0)
     inputs = {"v": random.random((5, 15, 7, 12)), "t": random.random((12, 5))}
     expected = run_module(module, inputs, {"o": 5, "v": 7})["s"]

@@ -160,7 +160,7 @@ def test_arrays_of_a_gpu_are_refused() -> None:
         def __init__(self) -> None:
             self.__cuda_array_interface__: dict[str, Any] = {}
 
-    with pytest.raises(ArgumentError, match=r"operand 1 is a .*OnGpu in GPU memory"):
+    with pytest.raises(ArgumentError, match=mentions("operand 1 GPU memory")):
         tcgen.einsum("ij,jk", A, OnGpu())
 
 

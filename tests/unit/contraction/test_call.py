@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
 import tcgen.compiler.api
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import call as einsum_call
@@ -83,7 +84,7 @@ def test_calls_that_differ_in_one_thing(target: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
     texts = EXPRESSIONS if target == "numpy" else EXPRESSIONS[:3]
 
-    @settings(max_examples=150, derandomize=True, deadline=None, database=None)
+    @cases(150)
     @given(data=st.data())
     def compare(data: Any) -> None:
         draw = data.draw

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import opt_einsum
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
 import tcgen.compiler.api
+from support.campaigns import cases
 from support.messages import mentions, says
 from tcgen.compiler.target import default_kernel_target
 from tcgen.errors import (
@@ -375,7 +376,7 @@ def test_contract_refuses() -> None:
 # ---- opt_einsum's functions
 
 
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@cases(60)
 @given(st.data())
 def test_tensordot(data: st.DataObject) -> None:
     summed = data.draw(st.lists(st.integers(1, 3), max_size=3))

@@ -217,5 +217,5 @@ def test_templates_are_filled_exactly() -> None:
         fill("c/phase.c", phase="x")
     with pytest.raises(VerifyError, match=mentions("body more phase")):
         fill("c/phase.c", phase="x", body="y", more="z")
-    with pytest.raises(UnavailableError, match=r"neither at .*tcgen/templates/no nor at .*/no:"):
+    with pytest.raises(UnavailableError, match=r"tcgen/templates/no\b"):
         template_text("no")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations, permutations, product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import random_programs as programs
+from support.campaigns import cases
 from support.tree_prefixes import least_by_prefixes
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.linear import path_inequalities, variables
@@ -18,7 +19,6 @@ from tcgen.ir.tensor import Index, Ref, Space, Tensor
 from tcgen.options import Options
 
 seeds = st.integers(0, 2**32)
-few = settings(derandomize=True, deadline=None, max_examples=30)
 
 
 def fused_on(fused, edge: int) -> frozenset[int]:
@@ -77,7 +77,7 @@ def common_prefixes(graph: FusionGraph, part, fused) -> bool:
     return fits(graph.edges[part[-1]].consumer, ())
 
 
-@few
+@cases(30, 600)
 @given(seeds, st.integers(2, 4))
 def test_inequalities_order_bits_and_prefixes_agree(seed, leaves):
     graph = fusion_graph(programs.random_tree(seed, leaves))
@@ -92,7 +92,7 @@ def test_inequalities_order_bits_and_prefixes_agree(seed, leaves):
             assert legal == order_bits(graph, part, fused) == common_prefixes(graph, part, fused)
 
 
-@few
+@cases(30, 600)
 @given(seeds, st.integers(2, 7), st.integers(2, 3000), st.integers(2, 3000))
 def test_least_memory_of_trees_is_that_of_the_dynamic_program(seed, leaves, o, v):
     program = programs.random_tree(seed, leaves, generated=0.7)
@@ -136,7 +136,7 @@ def batched(program: Program, count: int) -> Program:
     )
 
 
-@few
+@cases(30, 600)
 @given(seeds, st.integers(2, 4), st.integers(2, 3), st.integers(2, 60))
 def test_batch_indices_stand_for_one_another(seed, leaves, count, b):
     tree = programs.random_tree(seed, leaves, generated=0.7, loops=programs.FIVE[:3], rank=3)

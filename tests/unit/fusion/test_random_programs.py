@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import product
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import random_programs as programs
+from support.campaigns import cases
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.linear import path_inequalities, savings, solve_linear, variables
 from tcgen.fusion.placement.memory import static_elements
@@ -25,10 +25,6 @@ seeds = st.integers(0, 2**32)
 extents = st.tuples(st.integers(1, 12), st.integers(1, 60)).map(
     lambda e: (("o", e[0]), ("v", e[1]))
 )
-
-
-def few(count: int):
-    return settings(derandomize=True, deadline=None, max_examples=count)
 
 
 def laminar(graph, fused) -> bool:
@@ -78,25 +74,25 @@ def check_legal_plans(program, sizes) -> None:
             assert plan.solve.value == static_elements(plan)
 
 
-@few(40)
+@cases(40, 600)
 @given(seeds, st.integers(2, 4), extents)
 def test_inequalities_are_theorem_1_and_the_optimum_is_exact(seed, leaves, sizes):
     check_small_tree(seed, leaves, sizes)
 
 
-@few(40)
+@cases(40, 600)
 @given(seeds, st.integers(2, 6), extents)
 def test_plans_of_trees_pass_the_checker(seed, leaves, sizes):
     check_legal_plans(programs.random_tree(seed, leaves), sizes)
 
 
-@few(60)
+@cases(60, 600)
 @given(seeds, st.integers(1, 8), extents)
 def test_plans_of_dags_pass_the_checker(seed, length, sizes):
     check_legal_plans(programs.random_dag(seed, length), sizes)
 
 
-@few(15)
+@cases(15, 200)
 @given(seeds, st.integers(2, 4), st.data())
 def test_every_legal_choice_becomes_a_plan_that_passes_the_checker(seed, leaves, data):
     graph = fusion_graph(programs.random_tree(seed, leaves, generated=0.3))
@@ -181,18 +177,3 @@ def test_a_generated_input_read_by_two_steps_is_produced_for_each(hand_plans):
         plan.verify()
         assert [v.step for v in plan.visits] == [0, 1, 0, 2]
         assert plan.solve.model == "tree"
-
-
-@pytest.mark.slow
-@few(600)
-@given(seeds, st.integers(2, 5), extents)
-def test_inequalities_are_theorem_1_many(seed, leaves, sizes):
-    check_small_tree(seed, leaves, sizes)
-
-
-@pytest.mark.slow
-@few(600)
-@given(seeds, st.integers(1, 14), extents)
-def test_plans_pass_the_checker_many(seed, length, sizes):
-    check_legal_plans(programs.random_tree(seed, length + 1), sizes)
-    check_legal_plans(programs.random_dag(seed, length), sizes)

@@ -11,19 +11,16 @@ import itertools
 from collections.abc import Mapping
 
 import numpy as np
-import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from tcgen.ir.system import Apply, Equation, System
 from tcgen.ir.tensor import Index, Ref, Space, Tensor
 from tcgen.testing import assert_same_values, extents_for, random_arrays, split_starts, systems
 
-QUICK = settings(
-    derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
-)
 Place = dict[Index, int]
 
 
@@ -154,14 +151,7 @@ def compare(data: st.DataObject) -> None:
         assert_same_values({tensor.name: np.reshape(back, shape)}, {tensor.name: dense})
 
 
-@QUICK
+@cases(60, 600)
 @given(st.data())
 def test_random_systems_equal_loops(data: st.DataObject) -> None:
-    compare(data)
-
-
-@pytest.mark.slow
-@settings(QUICK, max_examples=600)
-@given(st.data())
-def test_many_random_systems_equal_loops(data: st.DataObject) -> None:
     compare(data)

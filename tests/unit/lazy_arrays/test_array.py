@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as delayed_run
@@ -374,7 +375,7 @@ def run_work(steps: list[tuple[Any, ...]], arrays: list[Any]) -> Any:
     return values[-1]
 
 
-@settings(max_examples=40, deadline=None)
+@cases(40, 400)
 @given(random_work(), st.sampled_from([1, 3]))
 def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int) -> None:
     arrays = [drawn(n, n), drawn(n, 1, seed=1), drawn(1, n, seed=2)]

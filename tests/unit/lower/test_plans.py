@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import ModuleType
@@ -10,7 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from support.paths import GOLDEN
+from support.golden import check_golden
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Module
@@ -19,7 +18,6 @@ from tcgen.ir.program import Add, Contract, Map, Program
 from tcgen.lower import lower_plan
 from tcgen.options import Options
 
-GOLDEN_TEXTS = GOLDEN / "lower"
 NAMES = (
     "shared_producer",
     "accumulation",
@@ -57,10 +55,7 @@ def test_golden_text(hand_plans: ModuleType, name: str) -> None:
     module.verify()
     text = module.pretty()
     assert lower_plan(make(), Options()).pretty() == text
-    path = GOLDEN_TEXTS / f"{name}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert path.read_text() == text, f"{path} differs; after a look, run with UPDATE_GOLDEN=1"
+    check_golden(f"lower/{name}.txt", text)
 
 
 @pytest.mark.parametrize("tile", [None, 2, 3, 4, 5])

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest import mock
 
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.flat_programs import (
     LETTERS,
     P,
@@ -30,7 +29,11 @@ from tcgen.ir.tensor import (
     Tensor,
     distinct,
 )
-from tcgen.lower import layout
+from tcgen.thresholds import Thresholds, largest, smallest
+from tcgen.thresholds.cpu import CpuThresholds
+
+FREE_CALLS = Thresholds(cpu=CpuThresholds(gemm_call=0))
+EXTREMES = (smallest(Thresholds()), largest(Thresholds()))
 
 
 @st.composite
@@ -101,42 +104,27 @@ def nests(draw: st.DrawFn) -> FusionPlan:
     return fused
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests(plan: FusionPlan, dtype: str) -> None:
     check_plan_values(plan, dtype)
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
+@given(nests(), st.sampled_from(["float64", "complex128"]), st.sampled_from(EXTREMES))
+def test_random_nests_at_the_ends_of_thresholds(
+    plan: FusionPlan, dtype: str, thresholds: Thresholds
+) -> None:
+    check_plan_values(plan, dtype, thresholds=thresholds)
+
+
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, dtype)
+    check_plan_values(plan, dtype, thresholds=FREE_CALLS)
 
 
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(nests(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_nests(plan: FusionPlan, dtype: str) -> None:
-    check_plan_values(plan, dtype)
-
-
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 1500)
 @given(chains(), st.sampled_from(["float64", "complex128"]))
 def test_random_chains(program: Program, dtype: str) -> None:
-    check(program, dtype)
-
-
-@pytest.mark.slow
-@settings(max_examples=1500, derandomize=True, deadline=None)
-@given(chains(), st.sampled_from(["float64", "complex128"]))
-def test_many_random_chains(program: Program, dtype: str) -> None:
     check(program, dtype)

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.messages import says
 from support.paths import ROOT
 from tcgen.artifact.sizes import array_bytes
@@ -254,7 +255,7 @@ def test_every_hand_written_plan_has_a_page(hand_plans: ModuleType) -> None:
         assert after_fusion(plan, "float64").peak(plan.extent_of) >= 0
 
 
-@settings(max_examples=50, derandomize=True, deadline=None)
+@cases(50)
 @given(st.lists(st.tuples(st.fractions(), st.lists(st.sampled_from("ovx"))), max_size=4), st.data())
 def test_polynomials_survive_as_data(terms: list[Any], data: st.DataObject) -> None:
     poly = Poly()

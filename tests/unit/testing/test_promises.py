@@ -9,9 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError, ExtentError, UnavailableError
 from tcgen.interp import evaluate_system
@@ -187,12 +188,6 @@ def test_comparison_names_array_deviation_and_place() -> None:
         assert_same_values({"r": x}, {"r": y})
 
 
-QUICK = settings(
-    derandomize=True, deadline=None, max_examples=60, suppress_health_check=list(HealthCheck)
-)
-MANY = settings(QUICK, max_examples=1500)
-
-
 def slices_agree(data: st.DataObject) -> None:
     """A drawn system is valid, finite, and evaluates alike whole, in slices and in pieces."""
     system = data.draw(systems())
@@ -215,20 +210,13 @@ def slices_agree(data: st.DataObject) -> None:
     assert_same_values(sliced, whole)
 
 
-@QUICK
+@cases(60, 1500)
 @given(st.data())
 def test_random_systems_are_valid_and_slices_agree(data: st.DataObject) -> None:
     slices_agree(data)
 
 
-@pytest.mark.slow
-@MANY
-@given(st.data())
-def test_many_random_systems_are_valid_and_slices_agree(data: st.DataObject) -> None:
-    slices_agree(data)
-
-
-@QUICK
+@cases(60)
 @given(st.data())
 def test_elementwise_slices_of_small_systems_agree(data: st.DataObject) -> None:
     system = data.draw(systems(max_equations=2, max_terms=2, max_rank=2, max_indices=3))
@@ -275,7 +263,7 @@ def features(system: System) -> set[str]:
 def test_random_systems_show_every_feature() -> None:
     found: set[str] = set()
 
-    @settings(QUICK, max_examples=250)
+    @cases(250)
     @given(systems())
     def collect(system: System) -> None:
         found.update(features(system))
@@ -293,7 +281,7 @@ def test_random_systems_show_every_feature() -> None:
 def test_options_leave_features_out() -> None:
     found: set[str] = set()
 
-    @QUICK
+    @cases(60)
     @given(systems(functions=False, joined=False, generated=False, accumulate=False))
     def collect(system: System) -> None:
         found.update(features(system))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError
 from tcgen.frontend import read_spec, read_spec_file, spec_text
@@ -74,16 +75,9 @@ def check(system: System, wrt: tuple[str, ...], extents: dict[str, int]) -> None
         assert_same_values(np.asarray(total), got[f"d_{output.name}"], rtol=1e-9, atol=1e-9)
 
 
-@settings(max_examples=40, derandomize=True, deadline=None)
+@cases(40, 800)
 @given(st.data())
 def test_random_systems(data: st.DataObject) -> None:
-    check_random(data)
-
-
-@pytest.mark.slow
-@settings(max_examples=800, derandomize=True, deadline=None)
-@given(st.data())
-def test_many_random_systems(data: st.DataObject) -> None:
     check_random(data)
 
 

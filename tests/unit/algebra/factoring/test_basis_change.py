@@ -6,9 +6,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import DATA
 from tcgen.algebra import form_sequence
 from tcgen.algebra.factoring.factor import factored
@@ -60,7 +61,7 @@ def vectors(width: int) -> st.SearchStrategy[Vector]:
     return st.lists(WHOLE, min_size=width, max_size=width).map(tuple)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@cases(60)
 @given(st.data(), st.integers(1, 3), st.integers(1, 4), st.integers(1, 5))
 def test_decomposition_gives_the_matrices_back(
     data: st.DataObject, rows: int, columns: int, count: int
@@ -78,7 +79,7 @@ def test_decomposition_gives_the_matrices_back(
         )
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@cases(40)
 @given(st.data(), st.integers(1, 2))
 def test_two_by_two_tensors_of_known_rank_are_found(data: st.DataObject, rank: int) -> None:
     """Sums of ``rank`` outer products of three independent vectors have that rank."""
@@ -106,7 +107,7 @@ def test_matrices_without_enough_of_rank_one_are_covered_by_elements() -> None:
     assert len(pairs) == 4
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@cases(60)
 @given(st.lists(vectors(4), min_size=1, max_size=4), vectors(4))
 def test_kernel_and_remainder(rows: list[Vector], extra: Vector) -> None:
     basis = reduced(rows)
@@ -166,7 +167,7 @@ def test_dependent_rows_take_as_many_products_as_their_rank() -> None:
     same_values(system, program, {"o": 3, "v": 4})
 
 
-@settings(max_examples=12, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(12, 200)
 @given(st.lists(st.integers(-3, 3), min_size=8, max_size=8), st.booleans())
 def test_any_coefficients_keep_the_values(numbers: list[int], cubic: bool) -> None:
     places = list(product(RING, range(2), range(2)))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.paths import DATA
 from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.inline import keep_needed
@@ -82,7 +83,7 @@ def test_counts_of_triples() -> None:
     same_values(system, program, {"o": 5, "v": 6})
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(40, 400)
 @given(system=systems(), data=st.data())
 def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
     extents = data.draw(extents_for(system))

@@ -7,9 +7,10 @@ import sys
 from itertools import combinations, permutations, product
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence
 from tcgen.algebra.equations.inline import keep_needed
@@ -99,7 +100,7 @@ def test_tensors_in_a_ring_are_all_alike() -> None:
     assert sums(one) != sums(crossed)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(40, 400)
 @given(system=systems(), seed=st.integers(0, 1000), data=st.data())
 def test_rewritten_systems_have_the_same_values(
     system: System, seed: int, data: st.DataObject

@@ -11,9 +11,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
 from tcgen.algebra.cost_model import CostModel
@@ -100,7 +101,7 @@ def test_counts_values_and_symmetries(name: str, most: float, extents: dict[str,
         assert check.value(contractions, LARGE) == program.packed_flops().value(LARGE) / 2
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@cases(40, 400)
 @given(system=systems(), data=st.data())
 def test_systems_factored_for_packed_cost_have_the_same_values(
     system: System, data: st.DataObject

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.messages import mentions
 from support.paths import DATA, ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
@@ -187,14 +188,7 @@ def check_random(data: st.DataObject) -> None:
     assert_same_values(found, evaluate_system(system, inputs, extents, starts))
 
 
-@settings(derandomize=True, deadline=None, max_examples=60, suppress_health_check=[*HealthCheck])
+@cases(60, 2000)
 @given(st.data())
 def test_random_systems(data: st.DataObject) -> None:
-    check_random(data)
-
-
-@pytest.mark.slow
-@settings(derandomize=True, deadline=None, max_examples=2000, suppress_health_check=[*HealthCheck])
-@given(st.data())
-def test_many_random_systems(data: st.DataObject) -> None:
     check_random(data)

@@ -106,9 +106,9 @@ def test_an_element_that_must_vanish_is_called_so() -> None:
         check_symmetry("x", x, [((1, 0), -1, False)])
     z = np.zeros((3, 3), complex)
     z[1, 1] = 0.5j
-    with pytest.raises(CheckError, match=r"element \[1, 1\] should be real, but is 0.000e\+00\+5"):
+    with pytest.raises(CheckError, match=mentions("element [1, 1] real")):
         check_symmetry("z", z, [((1, 0), 1, True)])
-    with pytest.raises(CheckError, match=r"element \[1, 1\] should be imaginary, but is 1.000e\+"):
+    with pytest.raises(CheckError, match=mentions("element [1, 1] imaginary")):
         check_symmetry("z", z / 0.5j, [((1, 0), -1, True)])
 
 

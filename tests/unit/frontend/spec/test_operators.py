@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.messages import says
 from support.spec_texts import EXTENTS, OV, arrays, error, spec, value
 from tcgen.frontend import read_spec
@@ -117,7 +118,7 @@ def test_rule_21_long_names_and_repeated_operators() -> None:
     )
 
 
-@settings(derandomize=True, deadline=None, max_examples=15)
+@cases(15)
 @given(st.lists(st.sampled_from(["P(i,j)", "S(i,j)", "P(i/jk)", "S(j,k)", "P(i,j,k)"]), max_size=3))
 def test_rule_21_any_chain_of_operators_applies_from_right_to_left(chain: list[str]) -> None:
     single = {

@@ -6,9 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.messages import says
 from support.spec_texts import EXTENTS, OV, arrays, error, spec, value
 from tcgen.errors import SpecError
@@ -98,16 +99,9 @@ def multiplied_out(terms: Sums) -> list[list[object]]:
     return found
 
 
-@settings(derandomize=True, deadline=None, max_examples=60)
+@cases(60, 1000)
 @given(sums(2))
 def test_rule_17_brackets_mean_what_they_multiply_out_to(terms: Sums) -> None:
-    check_multiplied_out(terms)
-
-
-@pytest.mark.slow
-@settings(derandomize=True, deadline=None, max_examples=1000)
-@given(sums(2))
-def test_rule_17_many_brackets_mean_what_they_multiply_out_to(terms: Sums) -> None:
     check_multiplied_out(terms)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from support.campaigns import cases
 from support.paths import DATA, ROOT
 from tcgen.frontend import read, read_spec
 from tcgen.frontend.spec.writer import spec_text
@@ -67,7 +68,7 @@ def draw_system(data: st.DataObject) -> System:
     return system
 
 
-@settings(max_examples=60, derandomize=True, deadline=None)
+@cases(60, 2000)
 @given(st.data())
 def test_random_systems_round_trip(data: st.DataObject) -> None:
     system = draw_system(data)
@@ -75,14 +76,4 @@ def test_random_systems_round_trip(data: st.DataObject) -> None:
     text = spec_text(system)
     again = read_spec(text, f"{system.name}.spec")
     again.verify()
-    check_same(system, again, extents)
-
-
-@pytest.mark.slow
-@settings(max_examples=2000, derandomize=True, deadline=None)
-@given(st.data())
-def test_many_random_systems_round_trip(data: st.DataObject) -> None:
-    system = draw_system(data)
-    extents = data.draw(extents_for(system, 3))
-    again = read_spec(spec_text(system), f"{system.name}.spec")
     check_same(system, again, extents)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
@@ -18,6 +18,7 @@ import tcgen.fusion.solver.loop_constraints as rules
 import tcgen.fusion.solver.memory_model as model
 from support import brute_force as brute
 from support import random_programs as programs
+from support.campaigns import cases
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
@@ -40,10 +41,6 @@ from tcgen.thresholds import PlannerThresholds, Thresholds
 from tcgen.thresholds.fusion import DescentThresholds, FusionThresholds, MemoryThresholds
 
 seeds = st.integers(0, 2**32)
-
-
-def few(count: int):
-    return settings(derandomize=True, deadline=None, max_examples=count)
 
 
 def planned(program: Program, extents, objective: str, thresholds=FusionThresholds()):
@@ -91,7 +88,7 @@ def check_values(program: Program, seed: int) -> None:
             np.testing.assert_allclose(found[name], value, rtol=1e-10, err_msg=f"{seed} {name}")
 
 
-@few(60)
+@cases(60, 600)
 @given(seeds, st.integers(2, 4))
 def test_optimum_is_that_of_all_loop_programs(seed, statements):
     check_optimum(seed, statements, 3000)
@@ -129,7 +126,7 @@ def test_searches_over_some_arrays_bound_the_optimum(close, monkeypatch):
     assert total > 5, total
 
 
-@few(40)
+@cases(40, 400)
 @given(seeds, st.integers(2, 4))
 def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, statements):
     program, extents = brute.small_dag(seed, statements, 0.7, 0.3), (("o", 2), ("v", 50))
@@ -156,19 +153,19 @@ def test_descent_is_legal_counts_right_and_is_never_below_the_optimum(seed, stat
     assert less.static >= 8 * brute.least(program, extents)[0]
 
 
-@few(30)
+@cases(30, 300)
 @given(seeds, st.integers(1, 6))
 def test_plans_of_dags_compute_the_program(seed, length):
     check_values(programs.random_dag(seed, length), seed)
 
 
-@few(20)
+@cases(20, 200)
 @given(seeds, st.integers(3, 7))
 def test_plans_of_shared_arrays_compute_the_program(seed, statements):
     check_values(brute.small_dag(seed, statements, 0.8, 0.5), seed)
 
 
-@few(25)
+@cases(25, 250)
 @given(seeds, st.integers(2, 6))
 def test_trees_take_no_more_than_the_linear_plan(seed, leaves):
     program = programs.random_tree(seed, leaves)
@@ -368,13 +365,6 @@ def test_offsets_reach_the_peak_where_first_fit_does_not():
         peak = max(sum(a.bytes for a in rows if a.first <= t <= a.last) for t in range(13))
         assert found.total == peak
     assert pack((), 1.0).total == 0
-
-
-@pytest.mark.slow
-@few(300)
-@given(seeds, st.integers(3, 5))
-def test_optimum_is_that_of_all_loop_programs_many(seed, statements):
-    check_optimum(seed, statements, 40_000)
 
 
 @pytest.mark.parametrize("objective", ["memory", "peak"])

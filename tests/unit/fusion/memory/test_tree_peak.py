@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import count, islice
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support import brute_force as brute
 from support import random_programs as programs
+from support.campaigns import cases
 from tcgen.fusion.memory.exact import solve_exact
 from tcgen.fusion.memory.objective import least_value
 from tcgen.fusion.memory.tree_fusions import end_of, merged, no_worse, peak_of, profile_of
@@ -83,7 +84,7 @@ def peak_of_changes(rows) -> int:
     return top
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@cases(100)
 @given(rows, rows)
 def test_merged_profiles_take_no_more_than_any_order(one, other):
     left, right = curve(one), curve(other)
@@ -93,7 +94,7 @@ def test_merged_profiles_take_no_more_than_any_order(one, other):
     assert end_of(found) == end_of(tuple(left)) + end_of(tuple(right))
 
 
-@settings(derandomize=True, deadline=None, max_examples=100)
+@cases(100)
 @given(rows, rows, rows)
 def test_a_profile_that_is_no_worse_takes_no_more_beside_any_other(one, other, third):
     left, right, beside = (profile_of(curve(steps)) for steps in (one, other, third))

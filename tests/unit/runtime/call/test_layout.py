@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tcgen
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError, DtypeError, ExtentError, ReadOnlyError, ShapeError
 from tcgen.runtime import execution
@@ -77,7 +78,7 @@ def test_calls_of_any_extents_threads_and_layouts(target: str, dtype: str) -> No
     program = compiled(target, dtype)
     bound: dict[tuple[int, int], Any] = {}
 
-    @settings(max_examples=60, derandomize=True, deadline=None, database=None)
+    @cases(60)
     @given(
         o=st.integers(0, 4),
         v=st.integers(0, 4),

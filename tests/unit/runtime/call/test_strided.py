@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tcgen
 import tcgen.compiler.api
+from support.campaigns import cases
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import programs as einsum_kernels
@@ -110,13 +111,7 @@ def compare(text: str, operands: list[np.ndarray], out: np.ndarray) -> None:
 def test_random_parts(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
 
-    @settings(
-        max_examples=60 if target == "cpu" else 200,
-        derandomize=True,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
+    @cases(60 if target == "cpu" else 200)
     @given(parts())
     def check(case: Any) -> None:
         compare(*case)
@@ -315,7 +310,7 @@ def test_zeroes_stay_inside_the_part(target: str) -> None:
 )
 @example([(1, 0, 2), (3, 0, 0)])
 @example([(3, 0, 0), (1, 1, 1)])
-@settings(max_examples=200, derandomize=True, deadline=None, database=None)
+@cases(200)
 def test_what_is_left_out(axes: list[tuple[int, int, int]]) -> None:
     """Strides come back from what is left out, whatever those of single elements say."""
     part = inside(np.zeros([n for n, _, _ in axes]), [(a, b) for _, a, b in axes], 0.0)
