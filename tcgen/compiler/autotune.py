@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from ..ir.loops import Gemm, Kernel, Loop, Module, Stmt
-from ..ir.pretty.loops import format_product, format_way
+from ..ir.pretty.loops import format_product, format_variant
 from ..lower.cpu.product_benchmark import product_benchmark
 from ..lower.cpu.product_variants import variants_of
 from ..options import Options
@@ -95,11 +95,11 @@ def tune(
         )
         taken = variants[fastest_variant(rounds)]
         seconds = tuple(
-            (format_way(variant), median(times))
+            (format_variant(variant), median(times))
             for variant, times in zip(variants, rounds, strict=True)
             if len(times) == len(rounds[0])
         )
-        texts = (format_product(product), format_way(product), format_way(taken))
+        texts = (format_product(product), format_variant(product), format_variant(taken))
         choices.append(Choice(kernel, *texts, seconds))
         module = _with(module, number, taken)
     return Tuned(_with_comments(module, choices), tuple(choices))
