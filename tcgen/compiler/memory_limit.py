@@ -89,35 +89,35 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
         return
     arrays = largest_together(plan)[:4]
     largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
-    kept = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
+    constant = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_advice(program, options, peak)}{_kept_whole(kept)}"
+        f"{_advice(program, options, peak)}{_constant_arrays_advice(constant)}"
     )
 
 
-def _kept_whole(names: list[str]) -> str:
-    """What helps where large arrays depend on constant inputs alone."""
+def _constant_arrays_advice(names: list[str]) -> str:
+    """Advice about large arrays that depend on constant inputs alone; empty without such arrays."""
     if not names:
         return ""
     return (
-        f". Computed once from constant inputs, and whole for all calls: {', '.join(names)}; "
+        f". These arrays are computed once from constant inputs and stay whole: {', '.join(names)}; "
         "declare one of those inputs volatile to have tiles of them made in each call"
     )
 
 
 def _advice(program: Program, options: Options, peak: int) -> str:
     if options.objective == "time":
-        found = "since no plan that tcgen finds needs less"
+        advice = "because tcgen found no smaller plan"
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415  (loaded if needed)
 
         least = proven_bytes(program, options)
         if least > peak:  # steps were rewritten: the bound is for these steps as they are
-            return found
+            return advice
         if least == peak:
-            return f"{found}: it is proven that shared loops and repeated steps cannot need less"
-        return f"{found}; proven is that shared loops and repeated steps need {least:,} or more"
+            return f"{advice} (it is proven that shared loops and repeated steps need as much)"
+        return f"{advice} (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
     if options.objective != "peak":
         wish = replace(options, objective="peak")
         smallest = plan_fusion(program, wish)
@@ -128,8 +128,8 @@ def _advice(program: Program, options: Options, peak: int) -> str:
                 f"which fuses loops and needs {needed:,} bytes"
             )
     return (
-        "or try the objective time, which plans for the limit and may compute parts anew; "
-        "no fusion alone that tcgen finds needs less"
+        "or try the objective time, which plans for the limit and may compute parts again; "
+        "tcgen found no fusion alone that needs less"
     )
 
 

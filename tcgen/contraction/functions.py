@@ -2,7 +2,7 @@
 
 A call is checked by NumPy's rules, then it runs a kernel that was generated for its expression, or
 goes to NumPy where that is better: element types without kernels, calls that only make a view, and
-tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
+tiny ones. ``tcgen.einsum_report()`` shows the route of each call.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def contract(
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
 
     Raises:
-        ArgumentError: ``beta`` is given and ``out`` is not, or one of both factors is no number.
+        ArgumentError: ``beta`` is given and ``out`` is not, or one of the factors is not a number.
         EinsumError, ShapeError, DtypeError: as :func:`tcgen.einsum`.
 
     Example:
@@ -210,7 +210,7 @@ def _array(number: int, given: Any) -> Array:
     try:
         return np.asarray(given)
     except ValueError as error:  # rows of different lengths, for example
-        raise ShapeError(f"operand {number} is no array: {error}") from None
+        raise ShapeError(f"operand {number} is not an array: {error}") from None
 
 
 def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], list[int]]:

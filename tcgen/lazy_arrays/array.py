@@ -248,7 +248,7 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     try:
         return _there(np.array(array, copy=copy or None))
     except ValueError as error:  # rows of different lengths, for example
-        raise ArgumentError(f"lazy: this is no array: {error}") from None
+        raise ArgumentError(f"lazy: this is not an array: {error}") from None
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
@@ -304,7 +304,7 @@ def _refuse_other_arrays(value: object) -> None:
     kind = type(value)  # with operators that NumPy's arrays leave the work to: SciPy's sparse ones
     if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
         raise ArgumentError(
-            f"a {kind.__name__} is no array to NumPy: pass its elements as one (toarray), or "
+            f"a {kind.__name__} is not an array to NumPy: pass its elements as one (toarray), or "
             f"numpy.asarray of the lazy array"
         )
 
