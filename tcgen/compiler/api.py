@@ -1,4 +1,4 @@
-"""The Python way in: equations to a callable program."""
+"""``tcgen.compile``: from equations to a callable program."""
 
 from __future__ import annotations
 

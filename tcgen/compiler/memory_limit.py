@@ -1,8 +1,9 @@
-"""Programs that keep a memory limit: tiles that leave room for copies, modules with fewer copies.
+"""Plans and lowers again until a program fits its memory limit.
 
-A plan knows the bytes of its arrays; copies and packed blocks of contractions are known only when
-it is lowered, and where they lie among the arrays only by the manifest, by which a call allocates.
-So plans and modules are tried, and judged by what a call would allocate.
+A plan knows the bytes of its arrays. Copies and packed blocks of contractions appear only in the
+lowered module, and their places in the arena only in the manifest. So this module first tries
+smaller tiles, which leave room for operand copies, then modules with fewer copies, and judges each
+by the bytes that a call would allocate.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ..options import Options
 from ..runtime.memory.footprint import MemoryUse
 from ..runtime.memory.usage import memory_use
 
-_TRIES = 8  # of smaller tiles, because copies take a part of the limit
-_SLOWER = 10  # times: room for copies is not worth more
+_TRIES = 8  # number of smaller limits for the tiles, to leave room for copies
+_SLOWER = 10  # factor of predicted time that room for copies may cost at most
 
 
 def plan_within(program: Program, options: Options) -> FusionPlan:
@@ -38,7 +39,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
     from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415  (loaded if needed)
 
     if planned_bytes(plan, options.dtype) > limit:
-        return plan  # none was found that fits, and this is the smallest
+        return plan  # no tiles fit; this plan is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
@@ -98,11 +99,11 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
 
 
 def _constant_arrays_advice(names: list[str]) -> str:
-    """Advice about large arrays that depend on constant inputs alone; empty without such arrays."""
+    """Advice about large arrays that depend on constant inputs alone, if there are any."""
     if not names:
         return ""
     return (
-        f". These arrays are computed once from constant inputs and stay whole: {', '.join(names)}; "
+        f". Arrays computed once from constant inputs stay whole: {', '.join(names)}; "
         "declare one of those inputs volatile to have tiles of them made in each call"
     )
 

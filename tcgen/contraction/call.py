@@ -1,7 +1,7 @@
 """One einsum call: its checks by NumPy's rules.
 
-What a call's subscripts, shapes, strides and element types settle is worked out once and kept: a
-call that comes again finds its checks done, and what is to be done with its arrays.
+What follows from subscripts, shapes, strides and element types is worked out once: a call of a
+known signature needs no checks, and its route is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
+# Imported by name, because a program may replace numpy.einsum by tcgen.einsum.
 from numpy import einsum as numpy_einsum
 
 from ..compiler.program_cache import LeastRecentlyUsed
@@ -56,8 +56,8 @@ def run_einsum(
         update: a factor of the result, and whether it is added to ``out``.
 
     Returns:
-        The result; with an update NotImplemented where NumPy or a cast would come between a kernel
-        and ``out``: then nothing was done.
+        The result. NotImplemented, with nothing done, for an update that a kernel cannot apply to
+        ``out`` in place.
 
     Raises:
         ShapeError, DtypeError, EinsumError, ArgumentError: something does not fit.
@@ -129,7 +129,7 @@ def check_out(out: object) -> None:
         EinsumError: it is read-only.
     """
     if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out must be a NumPy array, found {type(out).__name__}")
+        raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}")
     if not out.flags.writeable:
         raise EinsumError("out is read-only: pass an array to write to")
 

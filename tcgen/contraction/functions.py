@@ -197,9 +197,9 @@ def _exact(alpha: Any) -> tuple[int, int] | None:
     number = np.asarray(alpha)
     if number.dtype.kind not in "iuf" or not np.isfinite(number) or number == 0:
         return None
-    found = Fraction(float(number))
-    small = max(abs(found.numerator), found.denominator) <= _SMALL
-    return (found.numerator, found.denominator) if small else None
+    factor = Fraction(float(number))
+    small = max(abs(factor.numerator), factor.denominator) <= _SMALL
+    return (factor.numerator, factor.denominator) if small else None
 
 
 def _array(number: int, given: Any) -> Array:

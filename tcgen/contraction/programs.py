@@ -2,7 +2,7 @@
 
 A program depends on labels, element type, target and memory limit. Extents stay symbolic, but what
 is fastest depends on them: calls whose extents differ by a factor of four or more are planned
-anew, which takes milliseconds, and share a program where their plans are alike. For three and more
+anew, which takes milliseconds, and share a program if their plans are equal. For three and more
 operands the order of contraction depends on the extents, too.
 """
 
@@ -71,7 +71,7 @@ def kernel_program(wanted: Request, target: str) -> Execution:
     Raises:
         MemoryLimitError: no plan fits the limit.
     """
-    tune = einsum_tunes() and target == "cpu"  # NumPy has one way
+    tune = einsum_tunes() and target == "cpu"  # NumPy's programs have no variants
     limit = wanted.memory_limit
     # What fits, and what measurements choose, holds for these extents alone.
     sizes = wanted.extents if tune or limit is not None else _sizes(wanted.extents)
