@@ -12,8 +12,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._version import __version__
-
 _HOME = {  # the module of each public name
     "ArgumentError": "errors",
     "ArtifactError": "errors",
@@ -41,6 +39,7 @@ _HOME = {  # the module of each public name
     "TcgenError": "errors",
     "UnavailableError": "errors",
     "VerifyError": "errors",
+    "__version__": "_version",
     "compile": "compiler.api",
     "compute": "lazy_arrays.array",
     "contract": "contraction.functions",
@@ -115,6 +114,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from ._version import __version__
     from .algebra.derivatives.equations import derivative, jvp
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
