@@ -6,15 +6,13 @@ order that opt_einsum finds once for the given extents, permutations applied to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import opt_einsum as oe
 
-from tcgen.ir.cost import extent_of
-from tcgen.ir.system import Equation, System, Term
-from tcgen.ir.tensor import Ref
+import tcgen
 
 
 class TermLoop:
@@ -23,20 +21,20 @@ class TermLoop:
     Equations with element-wise factors (denominators) are left out: ``skipped`` names them.
     """
 
-    def __init__(self, system: System, extents: Mapping[str, int]) -> None:
+    def __init__(self, system: tcgen.System, extents: Mapping[str, int]) -> None:
         self.extents = extents
-        plain = [
-            e
-            for e in system.equations
-            if all(isinstance(f, Ref) for t in e.terms for f in t.factors)
-        ]
+        plain = [e for e in system.equations if all(t.factors == t.refs for t in e.terms)]
         self.skipped = tuple(e.lhs.tensor.name for e in system.equations if e not in plain)
         self.steps = [(e, [(t, self._expression(e, t)) for t in e.terms]) for e in plain]
 
-    def _expression(self, equation: Equation, term: Term) -> Any:
+    def _shape(self, indices: Sequence[Any]) -> tuple[int, ...]:
+        """Extents of indices; a joined space is as long as its parts together."""
+        return tuple(sum(self.extents[base.name] for base in i.space.bases) for i in indices)
+
+    def _expression(self, equation: Any, term: Any) -> Any:
         letters = {i: oe.get_symbol(n) for n, i in enumerate((*equation.lhs.indices, *term.sums))}
         subscripts = ",".join("".join(letters[i] for i in ref.indices) for ref in term.refs)
-        shapes = [tuple(extent_of(i.space, self.extents) for i in r.indices) for r in term.refs]
+        shapes = [self._shape(ref.indices) for ref in term.refs]
         left = "".join(letters[i] for i in equation.lhs.indices)
         return oe.contract_expression(f"{subscripts}->{left}", *shapes)
 
@@ -44,8 +42,7 @@ class TermLoop:
         """Inputs by name to all computed tensors by name."""
         values = dict(arrays)
         for equation, terms in self.steps:
-            shape = tuple(extent_of(i.space, self.extents) for i in equation.lhs.indices)
-            total = np.zeros(shape)
+            total = np.zeros(self._shape(equation.lhs.indices))
             for term, contract in terms:
                 value = float(term.coeff) * contract(*(values[r.tensor.name] for r in term.refs))
                 if not term.perms:

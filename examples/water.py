@@ -19,7 +19,6 @@ from diis import denominators, iterate
 from term_loop import TermLoop
 
 import tcgen
-from tcgen.frontend import read
 
 DATA = Path(__file__).resolve().parent / "data" / "water_631g.npz"
 REPEAT = 15
@@ -93,7 +92,7 @@ def compare_times(
     Raises:
         ArithmeticError: the residuals of the two differ.
     """
-    loop = TermLoop(read(spec), extents)
+    loop = TermLoop(tcgen.read_spec_file(spec), extents)
     ours, theirs = step(**amplitudes), loop(**arrays, **amplitudes)
     deviation = max(float(np.abs(ours[n] - theirs[n]).max()) for n in ("e", "r1", "r2"))
     if deviation > 1e-10:

@@ -12,66 +12,92 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ._version import __version__
-
-_HOME = {
-    "compile": "compiler.api",
-    "spec_path": "resources",
-    "from_pdaggerq": "frontend.importers.pdaggerq",
-    "from_wicked": "frontend.importers.wicked",
-    "from_sympy": "frontend.importers.sympy_indexed",
-    "derivative": "algebra.derivatives.equations",
-    "jvp": "algebra.derivatives.equations",
-    "einsum": "contraction.functions",
-    "contract": "contraction.functions",
-    "tensordot": "contraction.functions",
-    "transpose": "contraction.functions",
-    "einsum_report": "contraction.programs",
-    "lazy": "lazy_arrays.array",
-    "evaluate": "lazy_arrays.array",
-    "LazyArray": "lazy_arrays.array",
-    "load": "runtime.program",
-    "get_threads": "runtime.cpu.threads",
-    "set_threads": "runtime.cpu.threads",
-    "Program": "runtime.program",
-    "BoundProgram": "runtime.bound",
-    "TcgenError": "errors",
-    "SpecError": "errors",
-    "ExtentError": "errors",
-    "ShapeError": "errors",
-    "DtypeError": "errors",
+_HOME = {  # the module of each public name
     "ArgumentError": "errors",
-    "PlanError": "errors",
-    "MemoryLimitError": "errors",
-    "BuildError": "errors",
-    "EinsumError": "errors",
-    "PathError": "errors",
     "ArtifactError": "errors",
+    "AxisError": "errors",
+    "BoundProgram": "runtime.bound",
+    "BuildError": "errors",
+    "CheckError": "errors",
+    "ContractionPathError": "errors",
+    "DtypeError": "errors",
+    "EinsumError": "errors",
+    "EinsumReport": "contraction.report",
+    "ExtentError": "errors",
+    "LazyArray": "lazy_arrays.array",
+    "Machine": "options",
+    "MemoryLimitError": "errors",
+    "PathNameError": "errors",
+    "PlanError": "errors",
+    "Planning": "options",
+    "Program": "runtime.program",
+    "ReadOnlyError": "errors",
+    "Report": "runtime.report",
+    "ShapeError": "errors",
+    "SpecError": "errors",
+    "System": "ir.system",
+    "TcgenError": "errors",
+    "UnavailableError": "errors",
+    "VerifyError": "errors",
+    "__version__": "_version",
+    "compile": "compiler.api",
+    "compute": "lazy_arrays.array",
+    "contract": "contraction.functions",
+    "derivative": "algebra.derivatives.equations",
+    "einsum": "contraction.functions",
+    "einsum_report": "contraction.report",
+    "evaluate_system": "interp",
+    "from_pdaggerq": "frontend.importers.pdaggerq",
+    "from_sympy": "frontend.importers.sympy_indexed",
+    "from_wicked": "frontend.importers.wicked",
+    "get_threads": "runtime.cpu.threads",
+    "jvp": "algebra.derivatives.equations",
+    "lazy": "lazy_arrays.array",
+    "load": "runtime.program",
+    "read_spec": "frontend.spec.reader",
+    "read_spec_file": "frontend.spec.reader",
+    "set_threads": "runtime.cpu.threads",
+    "spec_path": "resources",
+    "spec_text": "frontend.spec.writer",
+    "tensordot": "contraction.functions",
 }
+_OPT_EINSUM = {"transpose": "contraction.opt_einsum_backend"}  # what a backend of it has besides
 
 __all__ = [
     "ArgumentError",
     "ArtifactError",
+    "AxisError",
     "BoundProgram",
     "BuildError",
+    "CheckError",
+    "ContractionPathError",
     "DtypeError",
     "EinsumError",
+    "EinsumReport",
     "ExtentError",
     "LazyArray",
+    "Machine",
     "MemoryLimitError",
-    "PathError",
+    "PathNameError",
     "PlanError",
+    "Planning",
     "Program",
+    "ReadOnlyError",
+    "Report",
     "ShapeError",
     "SpecError",
+    "System",
     "TcgenError",
+    "UnavailableError",
+    "VerifyError",
     "__version__",
     "compile",
+    "compute",
     "contract",
     "derivative",
     "einsum",
     "einsum_report",
-    "evaluate",
+    "evaluate_system",
     "from_pdaggerq",
     "from_sympy",
     "from_wicked",
@@ -79,45 +105,63 @@ __all__ = [
     "jvp",
     "lazy",
     "load",
+    "read_spec",
+    "read_spec_file",
     "set_threads",
     "spec_path",
+    "spec_text",
     "tensordot",
-    "transpose",
 ]
 
 if TYPE_CHECKING:
+    from ._version import __version__
     from .algebra.derivatives.equations import derivative, jvp
     from .compiler.api import compile
-    from .contraction.functions import contract, einsum, tensordot, transpose
-    from .contraction.programs import einsum_report
+    from .contraction.functions import contract, einsum, tensordot
+    from .contraction.report import EinsumReport, einsum_report
     from .errors import (
         ArgumentError,
         ArtifactError,
+        AxisError,
         BuildError,
+        CheckError,
+        ContractionPathError,
         DtypeError,
         EinsumError,
         ExtentError,
         MemoryLimitError,
-        PathError,
+        PathNameError,
         PlanError,
+        ReadOnlyError,
         ShapeError,
         SpecError,
         TcgenError,
+        UnavailableError,
+        VerifyError,
     )
     from .frontend.importers.pdaggerq import from_pdaggerq
     from .frontend.importers.sympy_indexed import from_sympy
     from .frontend.importers.wicked import from_wicked
-    from .lazy_arrays.array import LazyArray, evaluate, lazy
+    from .frontend.spec.reader import read_spec, read_spec_file
+    from .frontend.spec.writer import spec_text
+    from .interp import evaluate_system
+    from .ir.system import System
+    from .lazy_arrays.array import LazyArray, compute, lazy
+    from .options import Machine, Planning
     from .resources import spec_path
     from .runtime.bound import BoundProgram
     from .runtime.cpu.threads import get_threads, set_threads
     from .runtime.program import Program, load
+    from .runtime.report import Report
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module 'tcgen' has no attribute {name!r}")
-    value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    home = _HOME.get(name) or _OPT_EINSUM.get(name)
+    if home is None:
+        from .compiler.deprecations import new_name
+
+        return __getattr__(new_name(name))
+    value = getattr(import_module(f".{home}", __name__), name)
     globals()[name] = value
     return value
 

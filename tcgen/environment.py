@@ -84,7 +84,7 @@ def einsum_programs() -> int:
 
 def _whole(name: str, text: str, what: str) -> int:
     if not text.isdecimal():
-        raise ArgumentError(f"{name}={text!r} is no number of {what}, like 1000")
+        raise ArgumentError(f"{name}={text!r} is not a number of {what} such as 1000")
     return int(text)
 
 

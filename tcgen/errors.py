@@ -114,7 +114,7 @@ class EinsumError(TcgenError, ValueError):
     """Subscripts or options of an einsum call that cannot be understood, or do not fit."""
 
 
-class PathError(EinsumError, RuntimeError, IndexError):
+class ContractionPathError(EinsumError, RuntimeError, IndexError):
     """A contraction path that does not fit the operands."""
 
 

@@ -7,12 +7,12 @@ Raises:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields
 from fractions import Fraction
 from math import inf
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from .errors import ArgumentError, ExtentError
 from .thresholds import Thresholds
@@ -60,11 +60,12 @@ class Machine:
     cache: int = 2**20
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value, least = getattr(self, field.name), int(field.name in ("flops", "bandwidth"))
+        for constant in fields(self):
+            name = constant.name
+            value, least = getattr(self, name), int(name in ("flops", "bandwidth"))
             if not isinstance(value, int) or value < least:
                 raise ArgumentError(
-                    f"machine: {field.name}={value!r} is not a whole number of at least {least}"
+                    f"machine: {name}={value!r} is not a whole number of at least {least}"
                 )
 
 
@@ -75,7 +76,7 @@ def parse_machine(text: str) -> Machine:
         >>> parse_machine("flops=2e11,call=5000")
         Machine(flops=200000000000, bandwidth=20000000000, call=5000, generated=1000, cache=1048576)
     """
-    names = [field.name for field in fields(Machine)]
+    names = [constant.name for constant in fields(Machine)]
     given: dict[str, int] = {}
     for part in text.split(","):
         name, _, number = (piece.strip() for piece in part.partition("="))
@@ -93,67 +94,202 @@ def parse_machine(text: str) -> Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to compile; hashable, so that equal requests share one cached program.
+class Described:
+    """What users read of a field of an options record, in every place where they read it.
+
+    The command line, the documentation and the checks of values are made from it.
+
+    Attributes:
+        help: one sentence; for a switch that is on by default, the effect of switching it off.
+        choices: the values, where they are few.
+        metavar: placeholder for the value in the help of the command line.
+        least: smallest legal number.
+        parse: turns what users write into a value; values pass unchanged.
+    """
+
+    help: str
+    choices: tuple[str, ...] = ()
+    metavar: str | None = None
+    least: int | None = None
+    parse: Callable[[Any], Any] | None = None
+
+
+def _text(help: str, **more: Any) -> dict[str, Described]:
+    """The metadata of a field that users set."""
+    return {"described": Described(help, **more)}
+
+
+def described(option: Field[Any]) -> Described | None:
+    """What users read of a field; None where they do not set it."""
+    found: Described | None = option.metadata.get("described")
+    return found
+
+
+def _machine(given: object) -> object:
+    if given is None:
+        return Machine()
+    return parse_machine(given) if isinstance(given, str) else given
+
+
+def _names(given: object) -> object:
+    if isinstance(given, str):
+        return (given,)
+    if isinstance(given, Sequence) and all(isinstance(name, str) for name in given):
+        return tuple(given)
+    raise ArgumentError(f"sliced={given!r}: give the name of an input, or a list of names")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """How equations are factored and their loops fused: ``tcgen.compile(..., planning=...)``.
+
+    Raises:
+        ArgumentError: a value is not legal, or has no effect.
+
+    Example:
+        >>> Planning(objective="time", machine="flops=2e11").machine.flops
+        200000000000
+    """
+
+    objective: str = field(
+        default="none",
+        metadata=_text(
+            "What fusion of loops minimises: linear, the sizes of Allam et al. (Eq. 10); memory, "
+            "elements in all; peak, bytes at one time; time, predicted seconds within the memory "
+            "limit; kernels, bytes that element-wise steps move; none: loops are not fused.",
+            choices=OBJECTIVES,
+        ),
+    )
+    machine: Machine = field(
+        default=Machine(),
+        metadata=_text(
+            "Constants of predicted times, for the objective time and for pareto; for example "
+            "flops=2e11,bandwidth=1e11.",
+            metavar="CONSTANTS",
+            parse=_machine,
+        ),
+    )
+    pareto: bool = field(
+        default=False, metadata=_text("Also plan for a series of memory limits (Pareto front).")
+    )
+    effort: int = field(
+        default=1,
+        metadata=_text("Amount of search, which is deterministic; more takes longer.", least=1),
+    )
+    cost: str = field(
+        default="dense",
+        metadata=_text(
+            "Cost that factoring minimises: all multiply-adds (dense) or symmetry-unique ones "
+            "(packed).",
+            choices=COSTS,
+        ),
+    )
+    add_weight: float = field(
+        default=1.0, metadata=_text("Flops counted for an addition.", least=0)
+    )
+    byte_weight: float = field(
+        default=0.0,
+        metadata=_text("Flops counted for a byte that a step reads or writes.", least=0),
+    )
+    optimize: bool = field(default=True, metadata=_text("Keep the factoring as written."))
+    sliced: tuple[str, ...] = field(
+        default=(),
+        metadata=_text(
+            "Input that a call reads slice by slice, from a file or a memory map; repeatable.",
+            metavar="INPUT",
+            parse=_names,
+        ),
+    )
+    tune: bool = field(
+        default=False,
+        metadata=_text(
+            "Benchmark the variants of each matrix product on this machine (target cpu)."
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        for option in fields(self):
+            info, value = described(option), getattr(self, option.name)
+            if info is None:
+                continue
+            if info.parse is not None:
+                object.__setattr__(self, option.name, info.parse(value))
+            elif info.choices:  # NumPy's types equal their names, and are not strings
+                if not isinstance(value, str) or value not in info.choices:
+                    raise ArgumentError(
+                        f"{option.name} {value!r} is not one of {', '.join(info.choices)}"
+                    )
+            elif isinstance(option.default, bool):
+                if not isinstance(value, bool):
+                    raise ArgumentError(f"{option.name}={value!r} is neither True nor False")
+            elif info.least is not None:
+                _check_number(option.name, value, info.least, type(option.default))
+        if not isinstance(self.machine, Machine):
+            raise ArgumentError(
+                f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
+            )
+        if self.machine != Machine() and self.objective != "time" and not self.pareto:
+            raise ArgumentError(
+                f"constants of a machine have no effect on the objective {self.objective}: choose "
+                f"the objective time, or ask for the Pareto front of time and memory (pareto), or "
+                f"leave machine out"
+            )
+
+
+def _check_number(name: str, value: object, least: int, kind: type) -> None:
+    whole = kind is int
+    legal = int if whole else (int, float)
+    if not isinstance(value, legal) or isinstance(value, bool) or not least <= value < inf:
+        raise ArgumentError(
+            f"{name} {value!r} is not a {'whole ' if whole else ''}number of at least {least}"
+        )
+
+
+def _with_attributes(record: type) -> str:
+    """The docstring of a record with a line for each of its fields."""
+    lines = [f"{record.__doc__ or record.__name__}".rstrip(), "", "    Attributes:"]
+    for option in fields(record):
+        if (info := described(option)) is not None:
+            off = "False: " if option.default is True else ""
+            lines.append(f"        {option.name}: {off}{info.help}")
+    return "\n".join(lines)
+
+
+Planning.__doc__ = _with_attributes(Planning)
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Planning):
+    """A whole request: planning, and what the program has to be. Equal requests hash alike.
 
     Attributes:
         extents: planning extents by space name, sorted by name.
         target: ``cpu`` (C with OpenMP), ``cuda`` (a GPU, through CuPy) or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``; tensors declared ``real`` stay real.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
-        objective: of the fusion plan: ``none``, ``linear`` (Allam et al., Eq. 10), ``memory``
-            (fewest elements in all), ``peak`` (fewest bytes at one time), ``time`` (least
-            predicted time within the memory limit) or ``kernels`` (element-wise steps share
-            kernels so that the fewest bytes pass memory).
-        machine: constants of the predicted time, for the objective ``time`` and for ``pareto``.
-        pareto: also plan for a row of memory limits: the curve of time against memory.
-        optimize: False keeps the user's own factoring.
-        effort: deterministic search effort; 1 is the default amount of work.
-        cost: what the factoring makes small: ``dense`` counts every multiply-add, ``packed`` those
-            that symmetry makes equal only once.
-        add_weight: flops that an addition counts beside contractions.
-        byte_weight: flops that a byte read or written by a step counts.
-        sliced: inputs that are read in slices at run time, from a file or a memory map.
-        tune: measure on this machine how matrix products are computed best (target ``cpu``).
         round_each: loops round a product before it is added, as NumPy does; else a fused operation
             may round both at once. Matrix products always may.
         thresholds: of planning, lowering and printing; tests pass others.
     """
 
     extents: tuple[tuple[str, int], ...] = ()
-    target: str = "cpu"
-    dtype: str = "float64"
-    memory_limit: int | None = None
-    objective: str = "none"
-    optimize: bool = True
-    effort: int = 1
-    cost: str = "dense"
-    add_weight: float = 1.0
-    byte_weight: float = 0.0
-    machine: Machine = Machine()
-    pareto: bool = False
-    sliced: tuple[str, ...] = ()
-    tune: bool = False
+    target: str = field(
+        default="cpu", metadata=_text("Default: cpu if a compiler works.", choices=TARGETS)
+    )
+    dtype: str = field(
+        default="float64", metadata=_text("Element type of the arrays.", choices=DTYPES)
+    )
+    memory_limit: int | None = field(
+        default=None,
+        metadata=_text("Most the program may allocate, for example 8GiB.", metavar="BYTES"),
+    )
     round_each: bool = False
     thresholds: Thresholds = Thresholds()
 
     def __post_init__(self) -> None:
-        for value, name, legal in (
-            (self.target, "target", TARGETS),
-            (self.dtype, "dtype", DTYPES),
-            (self.objective, "objective", OBJECTIVES),
-            (self.cost, "cost", COSTS),
-        ):
-            if not isinstance(value, str) or value not in legal:  # NumPy's types equal their names
-                raise ArgumentError(f"{name} {value!r} is not one of {', '.join(legal)}")
-        for switch, name in (
-            (self.optimize, "optimize"),
-            (self.pareto, "pareto"),
-            (self.tune, "tune"),
-            (self.round_each, "round_each"),
-        ):
-            if not isinstance(switch, bool):
-                raise ArgumentError(f"{name}={switch!r} is neither True nor False")
+        Planning.__post_init__(self)
+        if not isinstance(self.round_each, bool):
+            raise ArgumentError(f"round_each={self.round_each!r} is neither True nor False")
         for space, extent in self.extents:
             if extent <= 0:
                 raise ExtentError(
@@ -168,21 +304,6 @@ class Options:
                 f"is {self.target}: compile for the target cpu (it needs a C compiler), or leave "
                 f"tune out"
             )
-        if not isinstance(self.machine, Machine):
-            raise ArgumentError(
-                f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
-            )
-        if self.machine != Machine() and self.objective != "time" and not self.pareto:
-            raise ArgumentError(
-                f"constants of a machine change nothing for the objective {self.objective}: choose "
-                f"the objective time, or ask for the curve of time against memory (pareto), or "
-                f"leave machine out"
-            )
-        for weight, name in ((self.add_weight, "add_weight"), (self.byte_weight, "byte_weight")):
-            if not isinstance(weight, int | float) or not 0 <= weight < inf:
-                raise ArgumentError(f"{name} {weight!r} is not a number of at least 0")
-        if not isinstance(self.effort, int) or isinstance(self.effort, bool) or self.effort < 1:
-            raise ArgumentError(f"effort {self.effort!r} is not a whole number of at least 1")
 
     @property
     def extent_of(self) -> Mapping[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections import OrderedDict
 from collections.abc import Generator
 from types import ModuleType
 from typing import Any
@@ -144,9 +143,9 @@ def hand_plans() -> ModuleType:
 def generated_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated code for every call of einsum that it can run, from an empty cache and report."""
     import tcgen
-    import tcgen.contraction.programs
+    from tcgen.contraction.programs import PROGRAMS
 
-    monkeypatch.setattr(tcgen.contraction.programs, "_programs", OrderedDict())
+    PROGRAMS.clear()
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
     tcgen.einsum_report(reset=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,13 @@ from ..compiler.driver import (
     read_system,
 )
 from ..compiler.plan_cache import plans_kept
+from ..compiler.target import default_target
 from ..compiler.timings import times_kept
 from ..errors import ExtentError, SpecError, TcgenError
 from ..ir.plan import FusionPlan
 from ..ir.system import System, planning_extents
 from ..options import MOST, parse_bytes
 from ..runtime.cpu.object_cache import cache_clear, cache_info
-from ..runtime.cpu.toolchain import no_compiler
 from ..runtime.program import Program
 from .options import chosen_options, json_option, planning_options, refuse_planning
 from .output import (
@@ -350,15 +351,13 @@ def cache_clear_command() -> None:
     click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
 
 
+def _say(ctx: click.Context) -> Callable[[str], None] | None:
+    """Prints a line on stderr, unless the command is quiet."""
+    return None if ctx.obj["quiet"] else lambda text: click.echo(f"tcgen: {text}", err=True)
+
+
 def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
-    target = planning["target"]
-    if target is None and planning["tune"]:
-        target = "cpu"
-    elif target is None:
-        reason = no_compiler()
-        target = "cpu" if reason is None else "numpy"
-        if reason is not None and not ctx.obj["quiet"]:
-            click.echo(f"tcgen: {reason}, using target numpy", err=True)
+    target = planning["target"] or ("cpu" if planning["tune"] else default_target(_say(ctx)))
     options = chosen_options(planning, target)
     console = Console(stderr=True)
     if ctx.obj["quiet"] or not console.is_terminal:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import Field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from ..options import (
-    COSTS,
-    DTYPES,
-    OBJECTIVES,
-    TARGETS,
-    Machine,
-    Options,
-    parse_bytes,
-    parse_extents,
-    parse_machine,
-)
+from ..options import Options, Planning, described, parse_bytes, parse_extents
 
 F = TypeVar("F", bound=Callable[..., Any])
+_PLANNING = [option.name for option in fields(Planning)]
 
 
 def _parsed_extents(
@@ -52,59 +43,51 @@ def _together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     return apply
 
 
-extents_option = click.option(
-    "-e",
-    "extents",
-    metavar="SPACE=N",
-    multiple=True,
-    callback=_parsed_extents,
-    help="Extent of a space, for example -e o=10.",
-)
+def _made_from(options: Iterable[Field[Any]]) -> Iterator[Callable[[F], F]]:
+    """An option of the command line for each field of a record that users set."""
+    for option in options:
+        info = described(option)
+        if info is None:
+            continue
+        name, default = option.name.replace("_", "-"), option.default
+        more: dict[str, Any] = {"help": info.help}
+        match default:
+            case True:
+                name = f"no-{name}"
+                more |= {"is_flag": True, "callback": _inverted}
+            case False:
+                more["is_flag"] = True
+            case str():
+                more |= {"type": click.Choice(info.choices), "default": default}
+            case int():
+                more |= {"type": click.IntRange(min=info.least), "default": default}
+            case float():
+                more |= {"type": click.FloatRange(min=info.least), "default": default}
+            case _:
+                more |= {"metavar": info.metavar, "multiple": isinstance(default, tuple)}
+        if option.name == "target":
+            del more["default"]  # it depends on this machine
+        yield click.option(f"--{name}", option.name, **more, show_default="default" in more)
+
+
+def _inverted(_ctx: click.Context, _param: click.Parameter, value: bool) -> bool:
+    return not value
+
+
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object to stdout."
 )
-memory_limit_option = click.option(
-    "--memory-limit", metavar="BYTES", help="Most the program may allocate, for example 8GiB."
-)
 planning_options = _together(
-    extents_option,
-    click.option("--target", type=click.Choice(TARGETS), help="Default: cpu if a compiler works."),
-    click.option("--dtype", type=click.Choice(DTYPES), default="float64", show_default=True),
-    memory_limit_option,
-    click.option("--objective", type=click.Choice(OBJECTIVES), default="none", show_default=True),
     click.option(
-        "--machine",
-        metavar="CONSTANTS",
-        help="For time and --pareto, for example flops=2e11,bandwidth=1e11.",
+        "-e",
+        "extents",
+        metavar="SPACE=N",
+        multiple=True,
+        callback=_parsed_extents,
+        help="Extent of a space, for example -e o=10.",
     ),
-    click.option("--pareto", is_flag=True, help="Also plan for a row of memory limits."),
-    click.option("--effort", type=click.IntRange(min=1), default=1, show_default=True),
-    click.option(
-        "--cost",
-        type=click.Choice(COSTS),
-        default="dense",
-        show_default=True,
-        help="What factoring makes small: all multiply-adds, or one of those equal by symmetry.",
-    ),
-    click.option(
-        "--add-weight",
-        type=click.FloatRange(min=0),
-        default=1.0,
-        show_default=True,
-        help="Flops that an addition counts.",
-    ),
-    click.option(
-        "--byte-weight",
-        type=click.FloatRange(min=0),
-        default=0.0,
-        show_default=True,
-        help="Flops that a byte read or written by a step counts.",
-    ),
-    click.option("--no-optimize", is_flag=True, help="Keep the factoring as written."),
-    click.option("--sliced", multiple=True, metavar="INPUT", help="Read this input in slices."),
-    click.option(
-        "--tune", is_flag=True, help="Measure here how each matrix product is computed best."
-    ),
+    *_made_from(option for option in fields(Options) if option.name not in _PLANNING),
+    *_made_from(fields(Planning)),
 )
 
 
@@ -119,7 +102,7 @@ def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
     Raises:
         click.UsageError: naming the options.
     """
-    shaping = [f.name for f in fields(Options) if f.name != "optimize"] + ["no_optimize"]
+    shaping = [option.name for option in fields(Options)]
     refused = [
         param.opts[0]
         for param in ctx.command.params
@@ -141,20 +124,11 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         planning: values of ``planning_options`` by parameter name.
         target: that is used where none was asked for.
     """
-    limit, machine = planning["memory_limit"], planning["machine"]
+    limit = planning["memory_limit"]
     return Options(
         extents=parse_extents(dict(planning["extents"])),
         target=target,
         dtype=planning["dtype"],
         memory_limit=None if limit is None else parse_bytes(limit),
-        objective=planning["objective"],
-        optimize=not planning["no_optimize"],
-        effort=planning["effort"],
-        cost=planning["cost"],
-        add_weight=planning["add_weight"],
-        byte_weight=planning["byte_weight"],
-        pareto=planning["pareto"],
-        machine=Machine() if machine is None else parse_machine(machine),
-        sliced=planning["sliced"],
-        tune=planning["tune"],
+        **{name: planning[name] for name in _PLANNING},
     )

@@ -68,7 +68,7 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
             arrays = {name: file[name] for name in file.files}
     except zipfile.BadZipFile as error:
         raise ArgumentError(
-            f"cannot read inputs from {path}: it is no .npz file, write it with numpy.savez"
+            f"cannot read inputs from {path}: it is not an .npz file: write it with numpy.savez"
         ) from error
     except OSError as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
@@ -76,7 +76,9 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
     other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if other:
-        raise ArgumentError(f"cannot read inputs from {path}: {', '.join(other)} is no array")
+        raise ArgumentError(
+            f"cannot read inputs from {path}: these are not arrays: {', '.join(other)}"
+        )
     extents = dict(given)
     for tensor in (*system.inputs, *system.outputs):
         if tensor.name in arrays and not tensor.storage.packed:

@@ -1,6 +1,9 @@
 """From a user's request to a compiled program.
 
-``api`` reads the arguments of :func:`tcgen.compile`; ``driver`` lists the stages;
-``memory_limit`` retries until a program fits, ``plan_cache`` stores plans on disk in the text of
-``serialize``, ``autotune`` measures product variants by ``timings``.
+``api`` reads the arguments of :func:`tcgen.compile`, and ``target`` chooses the target where none
+is named. ``driver`` calls the stages one after the other: ``plan_cache`` looks up sequences and
+plans on disk, which ``serialize`` writes and reads as text; ``memory_limit`` plans and lowers again
+until a program fits its limit; ``autotune`` replaces variants of products by those that ``timings``
+finds faster. ``program_cache`` holds the programs of einsum calls and lazy arrays in a process.
+``deprecations`` has the public names of the version before.
 """

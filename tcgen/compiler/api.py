@@ -1,17 +1,20 @@
-"""The Python way in: equations to a callable program."""
+"""``tcgen.compile``: from equations to a callable program."""
 
 from __future__ import annotations
 
 import os
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import partial
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 from ..errors import ArgumentError
 from ..ir.system import System
-from ..options import Machine, Options, parse_bytes, parse_extents, parse_machine
+from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
 from .driver import Tracer, compile_system, read_system
 from .target import default_target
@@ -24,16 +27,8 @@ def compile(
     target: str | None = None,
     dtype: str = "float64",
     memory_limit: str | SupportsIndex | None = None,
-    objective: str = "none",
-    optimize: bool = True,
-    effort: int = 1,
-    cost: str = "dense",
-    add_weight: float = 1.0,
-    byte_weight: float = 0.0,
-    machine: str | Machine | None = None,
-    pareto: bool = False,
-    sliced: str | Sequence[str] = (),
-    tune: bool = False,
+    planning: Planning | None = None,
+    **shorthand: Any,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
 
@@ -47,22 +42,9 @@ def compile(
             where a C compiler works.
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
-        objective: fusion plan: "none", "linear" (Allam et al., Eq. 10), "memory" (fewest elements
-            in all), "peak" (fewest bytes at one time), "time" (least predicted time within the
-            memory limit) or "kernels" (element-wise steps share kernels so that the fewest bytes
-            pass memory).
-        optimize: False keeps the factoring as written.
-        effort: deterministic search effort.
-        cost: "dense" counts every multiply-add, "packed" those that symmetry makes equal once.
-        add_weight: flops that an addition counts beside contractions.
-        byte_weight: flops that a byte read or written by a step counts.
-        pareto: also plan for a row of memory limits, for ``program.report.pareto()``.
-        machine: constants of the predicted time, such as ``"flops=2e11,bandwidth=1e11"``; refused
-            where neither the objective "time" nor ``pareto`` reads them.
-        sliced: inputs that may be larger than memory, by name: a call takes an h5py dataset, a
-            memory map or a callable for them and reads it slice by slice.
-        tune: measure on this machine, with its threads, how each matrix product of a cpu program is
-            computed best; what was measured is kept. The program is then this machine's own.
+        planning: how equations are factored and loops fused; see :class:`tcgen.Planning`.
+        shorthand: fields of ``planning``, given as keywords of their own: ``objective="time"`` is
+            short for ``planning=Planning(objective="time")``.
 
     Returns:
         A program: ``program(**arrays) -> {name: array}``.
@@ -86,25 +68,13 @@ def compile(
         >>> program(a=np.eye(3), x=np.arange(3.0))["y"]
         array([0., 1., 2.])
     """
-    names = (sliced,) if isinstance(sliced, str) else sliced
-    if not isinstance(names, Sequence) or not all(isinstance(n, str) for n in names):
-        raise ArgumentError(f"sliced={sliced!r}: give the name of an input, or a list of names")
-    constants = Machine() if machine is None else machine
+    plan = _planning(planning, shorthand)
     options = Options(
         extents=parse_extents(extents),
-        target=target or ("cpu" if tune else default_target(warn=True)),
+        target=target or ("cpu" if plan.tune else default_target(_warn)),
         dtype=dtype,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
-        objective=objective,
-        optimize=optimize,
-        effort=effort,
-        cost=cost,
-        add_weight=add_weight,
-        byte_weight=byte_weight,
-        pareto=pareto,
-        machine=parse_machine(constants) if isinstance(constants, str) else constants,
-        sliced=tuple(names),
-        tune=tune,
+        **{option.name: getattr(plan, option.name) for option in fields(Planning)},
     )
     system = source if isinstance(source, System) else _read(source)
     for message in system.warnings:
@@ -114,6 +84,40 @@ def compile(
     for message in result.warnings if typed else ():
         warnings.warn(message, stacklevel=2)
     return Program(result.artifact)
+
+
+_warn = partial(warnings.warn, stacklevel=3)  # in the line that calls compile
+
+
+def _planning(given: Planning | None, shorthand: Mapping[str, Any]) -> Planning:
+    """The record with the fields that were given as keywords.
+
+    Raises:
+        ArgumentError: a keyword is not the name of a field, or ``given`` is not a record.
+    """
+    if given is not None and not isinstance(given, Planning):
+        raise ArgumentError(f"planning={given!r} is not a tcgen.Planning")
+    names = [option.name for option in fields(Planning)]
+    unknown = [name for name in shorthand if name not in names]
+    if unknown:
+        raise ArgumentError(
+            f"compile has no keyword {unknown[0]!r}; those of planning are {', '.join(names)}"
+        )
+    return replace(given or Planning(), **shorthand)
+
+
+def _signature() -> Signature:
+    """The signature of :func:`compile` with each keyword of planning, for help and completion."""
+    written = signature(compile)
+    own = [p for p in written.parameters.values() if p.kind is not Parameter.VAR_KEYWORD]
+    keywords = [
+        Parameter(option.name, Parameter.KEYWORD_ONLY, default=option.default, annotation=Any)
+        for option in fields(Planning)
+    ]
+    return written.replace(parameters=[*own, *keywords])
+
+
+compile.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 def _read(source: object) -> System:

@@ -1,13 +1,13 @@
-"""Ways to compute matrix products that were measured on this machine, in place of the model's.
+"""Replaces the modelled variant of each matrix product by the one that is fastest on this machine.
 
-Reads and makes a module (level 4). Which ways there are, lowering says; how long they take,
-``way_times``. Each product is measured by itself at the planning extents, with the arrays that it
-finds warm or cold as a call leaves them; what is around it is not.
+Reads and makes a module (level 4). Lowering lists the variants, ``timings`` measures them. Each
+product is benchmarked by itself at the planning extents; its arrays are in the caches or not as the
+preceding product left them, and no other step of the program runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
@@ -18,19 +18,19 @@ from ..lower.cpu.product_benchmark import product_benchmark
 from ..lower.cpu.product_variants import variants_of
 from ..options import Options
 from .memory_limit import planned_use
-from .timings import fastest_way, time_ways
+from .timings import fastest_variant, time_variants
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The way that measurement took for a product.
+    """The variant that was chosen for one product.
 
     Attributes:
-        kernel: in which it is.
-        product: as text.
-        model: the way that the model would have taken.
-        taken: the way that was taken.
-        seconds: medians of every way that was measured to the end.
+        kernel: name of the kernel that holds the product.
+        product: the product as text.
+        model: the variant that the cost model had chosen.
+        taken: the variant that was chosen by measurement.
+        seconds: median time of each variant that was measured in all rounds.
     """
 
     kernel: str
@@ -40,68 +40,73 @@ class Choice:
     seconds: tuple[tuple[str, float], ...]
 
     def row(self, *, times: bool) -> dict[str, Any]:
-        """As plain data; without times it is the same whenever the same way is taken."""
-        found: dict[str, Any] = {
+        """The choice as plain data; without times, equal choices give equal rows."""
+        row: dict[str, Any] = {
             "kernel": self.kernel,
             "product": self.product,
             "model": self.model,
             "taken": self.taken,
         }
-        return {**found, "seconds": dict(self.seconds)} if times else found
+        return {**row, "seconds": dict(self.seconds)} if times else row
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """A module with the fastest variants, and the choice for each product that has several."""
+
+    module: Module
+    choices: tuple[Choice, ...]
 
 
 def tune(
-    module: Module,
-    options: Options,
-    choices: list[Choice],
-    progress: Callable[[str], None] = lambda _: None,
-) -> Module:
-    """The module with the ways to compute its products that are fastest here.
+    module: Module, options: Options, progress: Callable[[str], None] = lambda _: None
+) -> Tuned:
+    """Benchmark the variants of each matrix product, and choose the fastest.
 
-    A way is another than the model's only where it is 5 % faster or more. Where a memory limit or
-    the objective promises memory, ways that would take more are left out.
+    A variant replaces that of the model only if it is at least 5 % faster. Where a memory limit or
+    the objective bounds memory, variants that need more are left out.
 
     Args:
         module: bound to the CPU.
-        options: extents, memory limit and objective are used.
-        choices: what was chosen is put there, for each product that has several ways.
-        progress: is told which product is measured.
+        options: extents, memory limit, objective and thresholds are used.
+        progress: called with a line about each product before it is measured.
 
     Raises:
         BuildError: there is no C compiler, or it failed.
     """
-    promised = options.memory_limit is not None or options.objective in ("memory", "peak")
-    peak = planned_use(module, options).peak if promised else None
-    found = [(k.name, p) for k in module.kernels for p in _products(k.body)]
-    for number, (kernel, product) in enumerate(found):
-        progress(f"measuring product {number + 1} of {len(found)}: {format_product(product)}")
+    bounded = options.memory_limit is not None or options.objective in ("memory", "peak")
+    peak = planned_use(module, options).peak if bounded else None
+    products = [(k.name, p) for k in module.kernels for p in _products(k.body)]
+    choices = []
+    for number, (kernel, product) in enumerate(products):
+        progress(f"measuring product {number + 1} of {len(products)}: {format_product(product)}")
         buffers = {b.name: b for b in module.buffers}
-        ways = [
-            way
-            for way in variants_of(product, buffers, options.extent_of, options.thresholds.cpu)
+        variants = [
+            variant
+            for variant in variants_of(product, buffers, options.extent_of, options.thresholds.cpu)
             if peak is None
-            or way == product
-            or planned_use(_with(module, number, way), options).peak <= peak
+            or variant == product
+            or planned_use(_with(module, number, variant), options).peak <= peak
         ]
-        if len(ways) == 1:
+        if len(variants) == 1:
             continue
-        rounds = time_ways(
-            product_benchmark(ways, buffers, options.extent_of, options.thresholds.cpu)
+        rounds = time_variants(
+            product_benchmark(variants, buffers, options.extent_of, options.thresholds.cpu)
         )
-        taken = ways[fastest_way(rounds)]
+        taken = variants[fastest_variant(rounds)]
         seconds = tuple(
-            (format_variant(w), median(r))
-            for w, r in zip(ways, rounds, strict=True)
-            if len(r) == len(rounds[0])
+            (format_variant(variant), median(times))
+            for variant, times in zip(variants, rounds, strict=True)
+            if len(times) == len(rounds[0])
         )
         texts = (format_product(product), format_variant(product), format_variant(taken))
         choices.append(Choice(kernel, *texts, seconds))
         module = _with(module, number, taken)
-    return _noted(module, choices)
+    return Tuned(_with_comments(module, choices), tuple(choices))
 
 
 def _products(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
-    """Matrix products, in the order of the text."""
+    """The matrix products in program order."""
     for stmt in body:
         if isinstance(stmt, Loop):
             yield from _products(stmt.body)
@@ -109,26 +114,26 @@ def _products(body: tuple[Stmt, ...]) -> Iterator[Gemm]:
             yield stmt
 
 
-def _with(module: Module, number: int, way: Gemm) -> Module:
-    """The module with another way to compute the product of that number."""
+def _with(module: Module, number: int, variant: Gemm) -> Module:
+    """The module with the product of that number replaced."""
     count = -1
 
-    def changed(stmt: Stmt) -> Stmt:
+    def replaced(stmt: Stmt) -> Stmt:
         nonlocal count
         if isinstance(stmt, Loop):
-            return replace(stmt, body=tuple(map(changed, stmt.body)))
+            return replace(stmt, body=tuple(map(replaced, stmt.body)))
         count += isinstance(stmt, Gemm)
-        return way if isinstance(stmt, Gemm) and count == number else stmt
+        return variant if isinstance(stmt, Gemm) and count == number else stmt
 
-    kernels = [replace(k, body=tuple(map(changed, k.body))) for k in module.kernels]
+    kernels = [replace(k, body=tuple(map(replaced, k.body))) for k in module.kernels]
     return replace(module, kernels=tuple(kernels))
 
 
-def _noted(module: Module, choices: list[Choice]) -> Module:
-    """The module whose kernels say, above the generated code, what was measured."""
+def _with_comments(module: Module, choices: Sequence[Choice]) -> Module:
+    """The module whose kernels name the measured variants in a comment of the generated code."""
 
-    def noted(kernel: Kernel) -> Kernel:
+    def commented(kernel: Kernel) -> Kernel:
         lines = [f"measured: {c.product} by {c.taken}" for c in choices if c.kernel == kernel.name]
         return replace(kernel, comment=(*kernel.comment, *lines))
 
-    return replace(module, kernels=tuple(map(noted, module.kernels)))
+    return replace(module, kernels=tuple(map(commented, module.kernels)))

@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # loaded where it is asked for
 
 Level: TypeAlias = System | Program | FusionPlan | Module
 L = TypeVar("L", System, Program, FusionPlan, Module)
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -48,8 +49,8 @@ class Tracer:
     """Times, verifies and dumps the stages of one compilation.
 
     Attributes:
-        progress: called with a stage's name as it starts, and with what a long search has found so
-            far (the command line shows it).
+        progress: called with a stage's name as it starts, and with the state of a long search (the
+            command line shows both).
         seconds: wall time by stage, in order.
     """
 
@@ -59,9 +60,14 @@ class Tracer:
 
     def run(self, stage: str, make: Callable[[], L]) -> L:
         """The level that ``make`` builds, verified and dumped."""
+        return self.run_for(stage, make, lambda level: level)
+
+    def run_for(self, stage: str, make: Callable[[], T], level_of: Callable[[T], Level]) -> T:
+        """What ``make`` builds; its level is verified and dumped."""
         self.progress(stage)
         start = time.perf_counter()
-        level = make()
+        made = make()
+        level = level_of(made)
         if environment.verify_level() >= 1:
             verify(level)
         if environment.verify_level() >= 2 and self.check_values is not None:
@@ -70,7 +76,7 @@ class Tracer:
         wanted = environment.dump_stages()
         if "all" in wanted or stage in wanted:
             self._dump(stage, pretty(level))
-        return level
+        return made
 
     def _dump(self, stage: str, text: str) -> None:
         folder = environment.dump_dir()
@@ -87,7 +93,7 @@ class Tracer:
 class Compilation:
     """Everything that one compilation made; ``seconds`` by stage are for the reader only.
 
-    ``choices`` are what was measured, where that was asked for.
+    ``choices`` are the measured variants, if tuning was asked for.
     """
 
     system: System
@@ -129,14 +135,14 @@ def compile_system(
     from ..emit import emit_artifact  # noqa: PLC0415
     from ..frontend.sliced import read_in_slices  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
-    from .plan_cache import kept  # noqa: PLC0415
+    from .plan_cache import cached  # noqa: PLC0415
 
     tracer = tracer or Tracer()
     # One product in the order given needs no search: looking for its file takes longer.
     plain = options.objective == "none" and not options.optimize and len(system.equations) == 1
 
     def keep(stage: str, given: Level, asked: Options, kind: type[L], make: Callable[[], L]) -> L:
-        return make() if plain else kept(stage, given, asked, kind, make)
+        return make() if plain else cached(stage, given, asked, kind, make)
 
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
@@ -173,11 +179,14 @@ def compile_system(
     _check_sliced(plan, options)
     module = tracer.run("module", lambda: lower_within(plan, options))
     refuse_excess(program, plan, module, options)
-    choices: list[Choice] = []
+    choices: tuple[Choice, ...] = ()
     if options.tune:
         from .autotune import tune  # noqa: PLC0415
 
-        module = tracer.run("tuned", lambda: tune(module, options, choices, tracer.progress))
+        tuned = tracer.run_for(
+            "tuned", lambda: tune(module, options, tracer.progress), lambda made: made.module
+        )
+        module, choices = tuned.module, tuned.choices
     tracer.progress("emit")
     start = time.perf_counter()
     artifact = emit_artifact(
@@ -198,17 +207,17 @@ def compile_system(
         artifact = _with_documents(artifact, system, plan, points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
-    return Compilation(system, program, plan, module, artifact, seconds, tuple(choices))
+    return Compilation(system, program, plan, module, artifact, seconds, choices)
 
 
 def _check_sliced(plan: FusionPlan, options: Options) -> None:
-    """Refuse a plan that holds an input whole which was to be read in slices."""
+    """Refuse a plan that holds a sliced input whole."""
     for array in plan.arrays:
         extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
         if array.tensor.name not in options.sliced or array.contracted or max(extents) == 1:
             continue
         step = plan.program.steps[plan.visits[array.live[1]].step]
-        if options.objective == "time":  # what shares no loop is not cut into tiles there
+        if options.objective == "time":  # there, only arrays of shared loops are cut into tiles
             raise ArgumentError(
                 f"sliced input {array.tensor.name} shares no loop in this plan of the objective "
                 f"time, which would hold it whole: choose another objective, or a smaller "
@@ -247,10 +256,10 @@ def read_plan(artifact: Artifact) -> FusionPlan:
 
 
 def read_asked(artifact: Artifact) -> dict[str, Any]:
-    """What the report of an artifact has beside its plan and manifest: what was asked for.
+    """Entries of an artifact's report that do not follow from its plan and manifest.
 
-    ``pareto``, points of time against memory, and ``tuning``, the ways that measurement chose;
-    whether the artifact is ``reproducible``.
+    ``pareto`` holds the points of the time-memory trade-off, ``tuning`` the measured variants;
+    ``reproducible`` is False after tuning.
     """
     report = json.loads(artifact.text("report.json"))
     return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}

@@ -1,8 +1,9 @@
-"""Programs that keep a memory limit: tiles that leave room for copies, modules with fewer copies.
+"""Plans and lowers again until a program fits its memory limit.
 
-A plan knows the bytes of its arrays; copies and packed blocks of contractions are known only when
-it is lowered, and where they lie among the arrays only by the manifest, by which a call allocates.
-So plans and modules are tried, and judged by what a call would allocate.
+A plan knows the bytes of its arrays. Copies and packed blocks of contractions appear only in the
+lowered module, and their places in the arena only in the manifest. So this module first tries
+smaller tiles, which leave room for operand copies, then modules with fewer copies, and judges each
+by the bytes that a call would allocate.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ..options import Options
 from ..runtime.memory.footprint import MemoryUse
 from ..runtime.memory.usage import memory_use
 
-_TRIES = 8  # of smaller tiles, because copies take a part of the limit
-_SLOWER = 10  # times: room for copies is not worth more
+_TRIES = 8  # number of smaller limits for the tiles, to leave room for copies
+_SLOWER = 10  # factor of predicted time that room for copies may cost at most
 
 
 def plan_within(program: Program, options: Options) -> FusionPlan:
@@ -38,7 +39,7 @@ def plan_within(program: Program, options: Options) -> FusionPlan:
     from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415  (loaded if needed)
 
     if planned_bytes(plan, options.dtype) > limit:
-        return plan  # none was found that fits, and this is the smallest
+        return plan  # no tiles fit; this plan is the smallest
     room, tried = limit, plan
     for _ in range(_TRIES):
         needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
@@ -89,35 +90,35 @@ def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: O
         return
     arrays = largest_together(plan)[:4]
     largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
-    kept = [a.tensor.name for a in arrays if is_persistent(a.tensor, plan.program)]
+    constant = [a.tensor.name for a in arrays if is_persistent(a.tensor, plan.program)]
     raise MemoryLimitError(
         f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
         f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
-        f"{_advice(program, options, peak)}{_kept_whole(kept)}"
+        f"{_advice(program, options, peak)}{_constant_arrays_advice(constant)}"
     )
 
 
-def _kept_whole(names: list[str]) -> str:
-    """What helps where large arrays depend on constant inputs alone."""
+def _constant_arrays_advice(names: list[str]) -> str:
+    """Advice about large arrays that depend on constant inputs alone, if there are any."""
     if not names:
         return ""
     return (
-        f". Computed once from constant inputs, and whole for all calls: {', '.join(names)}; "
+        f". Arrays computed once from constant inputs stay whole: {', '.join(names)}; "
         "declare one of those inputs volatile to have tiles of them made in each call"
     )
 
 
 def _advice(program: Program, options: Options, peak: int) -> str:
     if options.objective == "time":
-        found = "since no plan that tcgen finds needs less"
+        advice = "because tcgen found no smaller plan"
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415  (loaded if needed)
 
         least = proven_bytes(program, options)
         if least > peak:  # steps were rewritten: the bound is for these steps as they are
-            return found
+            return advice
         if least == peak:
-            return f"{found}: it is proven that shared loops and repeated steps cannot need less"
-        return f"{found}; proven is that shared loops and repeated steps need {least:,} or more"
+            return f"{advice} (it is proven that shared loops and repeated steps need as much)"
+        return f"{advice} (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
     if options.objective != "peak":
         wish = replace(options, objective="peak")
         smallest = plan_fusion(program, wish)
@@ -128,8 +129,8 @@ def _advice(program: Program, options: Options, peak: int) -> str:
                 f"which fuses loops and needs {needed:,} bytes"
             )
     return (
-        "or try the objective time, which plans for the limit and may compute parts anew; "
-        "no fusion alone that tcgen finds needs less"
+        "or try the objective time, which plans for the limit and may compute parts again; "
+        "tcgen found no fusion alone that needs less"
     )
 
 

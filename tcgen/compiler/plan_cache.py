@@ -1,9 +1,8 @@
-"""Formula sequences and plans found before, kept on disk.
+"""A cache on disk of formula sequences and fusion plans.
 
-A method's equations are searched for seconds, and a program that is run every day would search them
-every day. What a stage makes depends on what it is given, on the options and on the code of tcgen
-and the solvers alone, so that is the key of its file. Searches stop on deterministic work: what is
-taken from the cache is what would be found again.
+Searches take seconds, and a program that runs every day would repeat them every day. The result of
+a stage depends only on its input, the options, and the code of tcgen and of the solvers; a hash of
+these names its file. Searches stop after deterministic work, so a cached result equals a new one.
 """
 
 from __future__ import annotations
@@ -25,18 +24,18 @@ T = TypeVar("T")
 
 _PACKAGE = Path(__file__).parents[1]
 _SOLVERS = ("opt_einsum", "ortools")
-_WORTH = 0.2  # seconds of a search that are worth a file
+_WORTH = 0.2  # seconds: results of shorter searches are not written to disk
 
 
-def kept(stage: str, given: object, options: Options, kind: type[T], make: Callable[[], T]) -> T:
-    """What ``make`` builds, or what it built before for the same input and options.
+def cached(stage: str, given: object, options: Options, kind: type[T], make: Callable[[], T]) -> T:
+    """The result of ``make``, or the one that it gave before for the same input and options.
 
     Args:
         stage: ``program`` or ``plan``.
         given: the level that the stage reads.
-        options: all of them count as different; reset those that the stage does not read.
+        options: part of the key; reset those that the stage does not read.
         kind: class of the result.
-        make: the search; what it raises is raised and not kept.
+        make: the search; its errors are raised and not cached.
     """
     if not keeps_plans():
         return make()
@@ -44,12 +43,12 @@ def kept(stage: str, given: object, options: Options, kind: type[T], make: Calla
     try:
         return decode(path.read_text(encoding="utf-8"), kind)
     except (OSError, ValueError, TcgenError):
-        pass  # not there, or damaged: found anew, and written over
+        pass  # missing or damaged: searched again and overwritten
     start = time.perf_counter()
-    found = make()
+    result = make()
     if time.perf_counter() - start > _WORTH:
-        keep_text(path, encode(found))
-    return found
+        keep_text(path, encode(result))
+    return result
 
 
 def plans_kept() -> tuple[Path, ...]:

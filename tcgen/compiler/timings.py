@@ -1,8 +1,8 @@
-"""How long each way to compute a matrix product takes on this machine; measured once, kept on disk.
+"""Times of all variants of a matrix product on this machine: measured once, then kept on disk.
 
-All ways are compiled as one program, and take turns, so that they meet the same machine; those that
-are far behind drop out. What was measured is kept in the cache: its key is the C of all ways, the
-extents, and what the time depends on beside them: processor, compiler, BLAS and threads.
+One program holds all variants. It runs them in turn, so that a change of the machine's speed meets
+all of them; variants that are far behind drop out. The cache on disk has a file for each benchmark,
+named by a hash of the generated C, the extents, the processor, the compiler, BLAS and threads.
 """
 
 from __future__ import annotations
@@ -34,51 +34,55 @@ from ..runtime.program import Program
 
 Array = npt.NDArray[Any]
 Timer: TypeAlias = Callable[[Callable[[], object], str], float]
-Rounds: TypeAlias = list[list[float]]  # seconds of one product, by way and round
+Rounds: TypeAlias = list[list[float]]  # seconds, by variant and round
 
-_LEAST = 0.005  # seconds that one time takes at least, by computing the product again and again
-_STAGES = ((3, 1.5), (6, 1.1))  # rounds, for ways that took up to so many times the least before
-_CLEAR = 0.95  # of the given way's time: another one must be clearly faster
+_SHORTEST = 0.005  # seconds: a product is repeated until one measurement takes as long
+_STAGES = ((3, 1.5), (6, 1.1))  # rounds, of variants that took at most this factor of the least
+_CLEARLY_FASTER = 0.95  # of the modelled variant's time: what takes longer does not replace it
 
 
-def time_ways(made: ProductBenchmark, timer: Timer | None = None) -> Rounds:
-    """Seconds of each way by round, kept or measured; ways that are slow have fewer rounds.
+def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Rounds:
+    """Seconds of each variant in each round, from the cache or measured now.
 
     Args:
-        made: the program of all ways.
-        timer: runs a call and returns its seconds; it is told the way. By default a clock.
+        benchmark: the program of all variants.
+        timer: runs a call of a variant, given with its name, and returns the seconds that it took;
+            a clock by default.
+
+    Returns:
+        A list for each variant; those that dropped out have fewer rounds.
 
     Raises:
         BuildError: there is no C compiler, or it failed.
-        MemoryLimitError: this machine has no memory for the arrays.
+        MemoryLimitError: this machine has not enough memory for the arrays.
     """
-    artifact = emit_artifact(made.module, target="cpu", planning_extents=made.extents)
+    artifact = emit_artifact(benchmark.module, target="cpu", planning_extents=benchmark.extents)
     path = _folder() / f"{_key(artifact)}.json"
-    found = _read(path, made.variants)
-    if found is None:
-        found = _measured(artifact, made.variants, timer or _clocked)
-        keep_text(path, json.dumps(dict(zip(made.variants, found, strict=True))) + "\n")
-    return found
+    rounds = _read(path, benchmark.variants)
+    if rounds is None:
+        rounds = _measured(artifact, benchmark.variants, timer or _clocked)
+        keep_text(path, json.dumps(dict(zip(benchmark.variants, rounds, strict=True))) + "\n")
+    return rounds
 
 
-def fastest_way(rounds: Rounds) -> int:
-    """Number of the way to take: the given one, the first, where no other is clearly faster.
+def fastest_variant(rounds: Rounds) -> int:
+    """Number of the fastest variant; 0, that of the model, unless another one is clearly faster.
 
-    Compared are times of the same round: the speed of a machine may change between rounds. Another
-    way must have the better median, and win three rounds out of four.
+    Times of the same round are compared, because the speed of a machine may change between rounds.
+    A variant is clearly faster if its median ratio is below 0.95 and it wins three rounds of four.
 
     Example:
-        >>> fastest_way([[1.0, 2.0, 1.0, 1.0], [0.9, 1.8, 0.7, 0.9], [0.8]])
+        >>> fastest_variant([[1.0, 2.0, 1.0, 1.0], [0.9, 1.8, 0.7, 0.9], [0.8]])
         1
-        >>> fastest_way([[1.0, 2.0, 1.0, 1.0], [0.97, 1.9, 0.99, 0.98], [0.98]])
+        >>> fastest_variant([[1.0, 2.0, 1.0, 1.0], [0.97, 1.9, 0.99, 0.98], [0.98]])
         0
     """
-    given = rounds[0]
-    best, least = 0, _CLEAR
-    for number, way in enumerate(rounds):
-        if len(way) < len(given):
+    modelled = rounds[0]
+    best, least = 0, _CLEARLY_FASTER
+    for number, times in enumerate(rounds):
+        if len(times) < len(modelled):
             continue  # it dropped out
-        ratios = sorted(s / t for s, t in zip(way, given, strict=True))
+        ratios = sorted(s / t for s, t in zip(times, modelled, strict=True))
         if median(ratios) < least and ratios[3 * len(ratios) // 4] < 1:
             best, least = number, median(ratios)
     return best
@@ -95,35 +99,35 @@ def _clocked(call: Callable[[], object], _: str) -> float:
     return time.perf_counter() - start
 
 
-def _measured(artifact: Artifact, ways: Sequence[str], timer: Timer) -> Rounds:
-    program, numbers = Program(artifact), range(len(ways))
+def _measured(artifact: Artifact, variants: Sequence[str], timer: Timer) -> Rounds:
+    program, numbers = Program(artifact), range(len(variants))
     inputs, out = _arguments(artifact)
     program.build()
-    often = [1 for _ in numbers]
+    repeats = [1 for _ in numbers]  # of the product in one measurement
 
-    def once(n: int) -> float:
-        given = {**inputs, f"times{n}": np.zeros(often[n], out["target"].dtype)}
-        return timer(lambda: program(out=out, **given), ways[n]) / often[n]
+    def seconds(n: int) -> float:
+        given = {**inputs, f"times{n}": np.zeros(repeats[n], out["target"].dtype)}
+        return timer(lambda: program(out=out, **given), variants[n]) / repeats[n]
 
     latest = []
     for n in numbers:
-        once(n)  # warms up
-        latest.append(once(n))
-        often[n] = max(1, ceil(_LEAST / max(latest[n], 1e-9)))
+        seconds(n)  # warms up
+        latest.append(seconds(n))
+        repeats[n] = max(1, ceil(_SHORTEST / max(latest[n], 1e-9)))
     rounds: Rounds = [[] for _ in numbers]
-    left = list(numbers)
-    for count, most in _STAGES:
-        least = min(latest[n] for n in left)
-        left = [n for n in left if n == 0 or latest[n] <= most * least]
+    remaining = list(numbers)
+    for count, factor in _STAGES:
+        least = min(latest[n] for n in remaining)
+        remaining = [n for n in remaining if n == 0 or latest[n] <= factor * least]
         for _ in range(count):
-            for n in left:
-                rounds[n].append(once(n))
+            for n in remaining:
+                rounds[n].append(seconds(n))
         latest = [median(r) if r else 0.0 for r in rounds]
     return rounds
 
 
 def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
-    """Inputs with arbitrary numbers, and a result that starts on a cache line."""
+    """Inputs of arbitrary numbers, and a result whose first element starts a cache line."""
     manifest = artifact.manifest
     extents = dict(manifest.planning_extents)
     numbers = np.random.default_rng(0).random(4093) - 0.5
@@ -143,7 +147,7 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
 
 
 def _key(artifact: Artifact) -> str:
-    """What times depend on."""
+    """A hash of everything that the times depend on."""
     compiler = probe_compiler()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     threads = (get_threads(), openmp_threads(), cores)
@@ -157,11 +161,11 @@ def _folder() -> Path:
     return cache_dir() / "times"
 
 
-def _read(path: Path, ways: Sequence[str]) -> Rounds | None:
-    """What was measured; None where nothing was, or where the file is damaged."""
+def _read(path: Path, variants: Sequence[str]) -> Rounds | None:
+    """Times from the cache; None where there are none, or where the file is damaged."""
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
-        rounds = [[float(t) for t in kept[way]] for way in ways]
+        times = json.loads(path.read_text(encoding="utf-8"))
+        rounds = [[float(t) for t in times[variant]] for variant in variants]
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return rounds if rounds[0] and all(t > 0 for times in rounds for t in times) else None
+    return rounds if rounds[0] and all(t > 0 for r in rounds for t in r) else None

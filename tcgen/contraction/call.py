@@ -1,7 +1,7 @@
 """One einsum call: its checks by NumPy's rules.
 
-What a call's subscripts, shapes, strides and element types settle is worked out once and kept: a
-call that comes again finds its checks done, and what is to be done with its arrays.
+What follows from subscripts, shapes, strides and element types is worked out once: a call of a
+known signature needs no checks, and its route is known.
 """
 
 from __future__ import annotations
@@ -12,24 +12,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-# Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
+# Imported by name, because a program may replace numpy.einsum by tcgen.einsum.
 from numpy import einsum as numpy_einsum
 
+from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum.equation import Update, extents_of
 from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import Expression, express
 from ..options import parse_bytes
-from ..runtime.fork_safe_lock import Lock
 from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
 
 _PLAIN_KINDS = "biufc"
 _UNKNOWN: Any = object()
-_REMEMBERED = 4096  # prepared calls: a few kilobytes each
+PREPARED_CALLS = 4096  # calls whose checks and route are kept; a few kilobytes each
 
-_lock = Lock()
-_prepared: dict[tuple[Any, ...], Prepared | None] = {}
+_prepared: LeastRecentlyUsed[Prepared | None] = LeastRecentlyUsed(lambda: PREPARED_CALLS)
 
 
 def run_einsum(
@@ -57,8 +56,8 @@ def run_einsum(
         update: a factor of the result, and whether it is added to ``out``.
 
     Returns:
-        The result; with an update NotImplemented where NumPy or a cast would come between a kernel
-        and ``out``: then nothing was done.
+        The result. NotImplemented, with nothing done, for an update that a kernel cannot apply to
+        ``out`` in place.
 
     Raises:
         ShapeError, DtypeError, EinsumError, ArgumentError: something does not fit.
@@ -105,10 +104,7 @@ def run_einsum(
                 update=update,
             )
         )
-        with _lock:
-            _prepared[key] = prepared
-            while len(_prepared) > _REMEMBERED:
-                del _prepared[next(iter(_prepared))]
+        _prepared.add(key, prepared)
     return NotImplemented if prepared is None else prepared.run(arrays, out)
 
 
@@ -133,7 +129,7 @@ def check_out(out: object) -> None:
         EinsumError: it is read-only.
     """
     if not isinstance(out, np.ndarray):
-        raise ArgumentError(f"out must be a NumPy array, found {type(out).__name__}")
+        raise ArgumentError(f"out must be a NumPy array, not {type(out).__name__}")
     if not out.flags.writeable:
         raise EinsumError("out is read-only: pass an array to write to")
 

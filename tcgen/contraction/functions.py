@@ -2,12 +2,11 @@
 
 A call is checked by NumPy's rules, then it runs a kernel that was generated for its expression, or
 goes to NumPy where that is better: element types without kernels, calls that only make a view, and
-tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
+tiny ones. ``tcgen.einsum_report()`` shows the route of each call.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from numbers import Number
 from operator import index
@@ -17,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
-from ..frontend.einsum.path import read_path
+from ..frontend.einsum.path import contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
 from .call import check_out, run_einsum
 from .routes import Array
@@ -80,7 +79,7 @@ def einsum(
     if not given:
         raise EinsumError(f'einsum("{text}") needs at least one operand')
     arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
-    path = None if optimize is True else read_path(optimize, len(arrays))
+    path = None if optimize is True else contraction_path(optimize, len(arrays))
     return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
 
 
@@ -107,7 +106,7 @@ def contract(
         optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
 
     Raises:
-        ArgumentError: ``beta`` is given and ``out`` is not, or one of both factors is no number.
+        ArgumentError: ``beta`` is given and ``out`` is not, or one of the factors is not a number.
         EinsumError, ShapeError, DtypeError: as :func:`tcgen.einsum`.
 
     Example:
@@ -132,7 +131,7 @@ def contract(
     computed = np.result_type(*types)
     same = np.result_type(*types, alpha) == computed == (computed if out is None else out.dtype)
     if exact is not None and beta in (0, 1) and same:
-        path = None if optimize is True else read_path(optimize, 2)
+        path = None if optimize is True else contraction_path(optimize, 2)
         update = (*exact, bool(beta == 1))
         made = run_einsum(subscripts, arrays, out, path, None, "K", "safe", None, update)
         if made is not NotImplemented:
@@ -155,7 +154,7 @@ def contract(
 
 
 def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
-    """``numpy.tensordot``; with ``transpose`` and ``einsum`` it makes tcgen an opt_einsum backend.
+    """``numpy.tensordot``, run by generated code.
 
     Args:
         a: first operand.
@@ -193,27 +192,14 @@ def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
     return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
 
 
-def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """``numpy.transpose``: a view with the axes in another order.
-
-    Raises:
-        ShapeError: ``axes`` does not name each axis once.
-    """
-    array = np.asarray(a)
-    try:
-        return np.transpose(array, axes)
-    except (TypeError, ValueError) as error:
-        raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
-
-
 def _exact(alpha: Any) -> tuple[int, int] | None:
     """Numerator and denominator of a factor that a kernel may have in its text; None of others."""
     number = np.asarray(alpha)
     if number.dtype.kind not in "iuf" or not np.isfinite(number) or number == 0:
         return None
-    found = Fraction(float(number))
-    small = max(abs(found.numerator), found.denominator) <= _SMALL
-    return (found.numerator, found.denominator) if small else None
+    factor = Fraction(float(number))
+    small = max(abs(factor.numerator), factor.denominator) <= _SMALL
+    return (factor.numerator, factor.denominator) if small else None
 
 
 def _array(number: int, given: Any) -> Array:
@@ -224,7 +210,7 @@ def _array(number: int, given: Any) -> Array:
     try:
         return np.asarray(given)
     except ValueError as error:  # rows of different lengths, for example
-        raise ShapeError(f"operand {number} is no array: {error}") from None
+        raise ShapeError(f"operand {number} is not an array: {error}") from None
 
 
 def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], list[int]]:

@@ -1,4 +1,4 @@
-"""The two ways of an einsum call, to a kernel and to NumPy, settled before its arrays come."""
+"""Routes an einsum call to a generated kernel or to NumPy, once for each signature of calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-# Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
+# Imported by name, because a program may replace numpy.einsum by tcgen.einsum.
 from numpy import einsum as numpy_einsum
 
 from ..compiler.target import kernel_target
@@ -20,13 +20,14 @@ from ..frontend.einsum.path import Path
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
-from .programs import Request, count_call, kernel_program, request, written
+from .programs import Request, kernel_program, request, written
+from .report import count_call
 
 Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]
 Dtype = np.dtype[Any]
 
-_LARGE = 2**17  # elements of an array that is not copied
+_LARGE = 2**17  # elements: slices of at least this size are read in place, smaller ones copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,13 @@ class Call:
 
     @property
     def pairs(self) -> bool:
-        """NumPy's way by pairs of operands, as products of its BLAS, takes less time.
+        """True where NumPy's products of pairs, with its BLAS, are faster than its own loop.
 
-        Its own loop takes one to ten nanoseconds for a flop, the more the shorter its innermost
-        axis. The other way takes 15 microseconds to start and turns operands; it gains where they
-        share a label that is summed. Of 1275 random calls of fewer than 1,000,000 flops, this rule
-        takes the slower way for 9 microseconds on average, and four times as long for five.
+        NumPy's loop takes 1 to 10 nanoseconds for a flop, more for short innermost axes. Products
+        of pairs take 15 microseconds to start and transpose operands; they gain if the operands
+        have a summed label in common. On 1275 random calls of fewer than 1,000,000 flops this rule
+        loses 9 microseconds on average against the better choice; five calls take four times as
+        long.
         """
         if self.flops <= 30_000 + self.touched:
             return False
@@ -158,23 +160,23 @@ class _Delegated:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
-    """How an operand comes to a kernel.
+class _OperandView:
+    """How an operand is passed to a kernel.
 
     Attributes:
-        kept: index that leaves out axes that broadcast; None where there are none.
-        dtype: to cast it to; None where it is of the kernel's.
-        axes: in the order of memory; None where they are in it, or in no order.
+        index: drops axes that broadcast; None if there are none.
+        dtype: to cast to; None if the operand has the kernel's.
+        axes: order of axes in memory; None if they are in C order already, or in no order.
     """
 
-    kept: tuple[Any, ...] | None
+    index: tuple[Any, ...] | None
     dtype: Dtype | None
     axes: tuple[int, ...] | None
 
     def of(self, array: Array) -> Array:
         """The operand as the kernel gets it."""
-        if self.kept is not None:
-            array = array[self.kept]
+        if self.index is not None:
+            array = array[self.index]
         if self.dtype is not None:
             array = array.astype(self.dtype)
         return array if self.axes is None else array.transpose(self.axes)
@@ -187,7 +189,7 @@ class _Generated:
     Attributes:
         row: of the report: expression, element type.
         request: for the program.
-        turns: by name of the operand; None where it comes as it is.
+        layouts: by name of the operand; None if it is passed as it is.
         layout: axes of the result in the order of memory, the slowest first; None where they are.
         back: the axes of what the kernel makes, in the result's order; None likewise.
         direct: the kernel writes to ``out``.
@@ -196,7 +198,7 @@ class _Generated:
 
     row: tuple[str, str]
     request: Request
-    turns: tuple[tuple[str, _Turn | None], ...]
+    layouts: tuple[tuple[str, _OperandView | None], ...]
     layout: tuple[int, ...] | None
     back: tuple[int, ...] | None
     direct: bool
@@ -212,9 +214,9 @@ class _Generated:
         program = kernel_program(self.request, target)
         operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
         copied: list[int] = []  # bytes
-        for (name, turn), array in zip(self.turns, arrays, strict=True):
-            operands[name] = operand = array if turn is None else turn.of(array)
-            if turn is not None and turn.dtype is not None:
+        for (name, layout), array in zip(self.layouts, arrays, strict=True):
+            operands[name] = operand = array if layout is None else layout.of(array)
+            if layout is not None and layout.dtype is not None:
                 copied.append(operand.nbytes)
         if out is not None and self.direct:
             y = out if type(out) is np.ndarray else out.view(np.ndarray)
@@ -241,9 +243,9 @@ Prepared: TypeAlias = _Delegated | _Generated
 
 
 def prepare(call: Call) -> Prepared | None:
-    """What is to be done in a call, and in all that are like it.
+    """The prepared form of a call, for all calls of the same signature.
 
-    None where no kernel writes to ``out`` itself, as an update asks for.
+    None for an update that no kernel can apply to ``out`` in place.
     """
     reason = "a view of the operand" if call.view else _why_numpy(call)
     if call.update is not None:
@@ -260,7 +262,7 @@ def _why_numpy(call: Call) -> str | None:
     dtype = call.dtype or call.arrays[0].dtype
     if call.dtype is None or _name(dtype) not in DTYPES:
         return f"no kernels for {_name(dtype)}"
-    # Starting a program costs more than it saves: NumPy's own way takes less time than that.
+    # Starting a program costs more time than its kernel saves.
     small = call.memory_limit is None and call.flops < call.least * (4 if call.reuses else 1)
     return "tiny" if small and len(call.extents) <= len(LETTERS) else None
 
@@ -300,10 +302,10 @@ def _in_letters(expression: Expression) -> str:
 
 
 def _pays_in_pairs(call: Call) -> bool:
-    """NumPy's way by pairs of operands, with its BLAS, gives the same and pays.
+    """True where NumPy's products of pairs give the same result in less time.
 
-    It drops checks of casts, and computes a pair in the type of these two: it is for calls of one
-    type.
+    They skip checks of casts and compute each pair in the type of its two operands, so they serve
+    only calls whose arrays have one element type.
     """
     if call.dtype is None or call.asked_dtype is not None:
         return False
@@ -315,14 +317,16 @@ def _pays_in_pairs(call: Call) -> bool:
 def _generated(call: Call) -> _Generated:
     assert call.dtype is not None
     pairs = list(zip(call.arrays, call.expression.inputs, strict=True))
-    lying = {n for x, labels in pairs for k, n in enumerate(labels) if _lies(x, k, call.extents[n])}
-    turned = [_turn(x, labels, lying, call.extents, call.dtype) for x, labels in pairs]
+    stored = {
+        n for x, labels in pairs for k, n in enumerate(labels) if _is_stored(x, k, call.extents[n])
+    }
+    operands = [_operand(x, labels, stored, call.extents, call.dtype) for x, labels in pairs]
     layout = _layout(call)
     output = tuple(call.expression.output[k] for k in layout)
     numbers: dict[int, int] = {}
-    inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in turned)
+    inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in operands)
     written_gaps = _gaps(call.out.transpose(layout)) if call.out is not None and call.direct else ()
-    gaps = (*(t[2] for t in turned), written_gaps)
+    gaps = (*(t[2] for t in operands), written_gaps)
     kernel = Kernel(
         inputs,
         tuple(numbers[n] for n in output),
@@ -336,7 +340,7 @@ def _generated(call: Call) -> _Generated:
         request(
             kernel, tuple(call.extents[n] for n in numbers), dtype, call.path, call.memory_limit
         ),
-        tuple((f"x{n}", turn) for n, (turn, _, _) in enumerate(turned)),
+        tuple((f"x{n}", operand) for n, (operand, _, _) in enumerate(operands)),
         None if in_order else layout,
         None if in_order else tuple(int(k) for k in np.argsort(layout)),
         call.direct,
@@ -344,58 +348,58 @@ def _generated(call: Call) -> _Generated:
     )
 
 
-def _lies(array: Array, axis: int, extent: int) -> bool:
-    """The axis is as long as its label and has elements of its own."""
+def _is_stored(array: Array, axis: int, extent: int) -> bool:
+    """True if the axis is as long as its label and its elements are distinct in memory."""
     return array.shape[axis] == extent and (
         extent == 1 or array.strides[axis] != 0 or not array.size
     )
 
 
-def _turn(
+def _operand(
     array: Array,
     labels: tuple[int, ...],
-    lying: set[int],
+    stored: set[int],
     extents: tuple[int, ...],
     dtype: Dtype,
-) -> tuple[_Turn | None, tuple[int, ...], tuple[int, ...]]:
-    """How an operand comes to a kernel, its labels there, and axes that are parts of longer ones.
+) -> tuple[_OperandView | None, tuple[int, ...], tuple[int, ...]]:
+    """How a kernel gets an operand, its labels there, and axes that are parts of longer ones.
 
-    Its axes come in memory order. What cannot be read where it is comes as it is, to be copied. An
-    axis on which the same elements lie at every place broadcasts, if the label is ``lying`` in
-    another operand.
+    Axes are passed in memory order. An operand that a kernel cannot read in place is passed as it
+    is and copied. An axis of repeated elements broadcasts if its label is ``stored`` in another
+    operand.
     """
     wide = [
         k
         for k, n in enumerate(labels)
-        if _lies(array, k, extents[n]) or (array.shape[k] == extents[n] and n not in lying)
+        if _is_stored(array, k, extents[n]) or (array.shape[k] == extents[n] and n not in stored)
     ]
-    kept = None
+    index: tuple[Any, ...] | None = None
     if len(wide) != array.ndim:
-        kept = (..., *(slice(None) if k in wide else 0 for k in range(array.ndim)))
-        array = array[kept]
+        index = (..., *(slice(None) if k in wide else 0 for k in range(array.ndim)))
+        array = array[index]
         labels = tuple(labels[k] for k in wide)
     cast = None if array.dtype == dtype else dtype
     axes: tuple[int, ...] | None = None
     gaps: tuple[int, ...] = ()
     if not array.flags.c_contiguous:
         order = _by_stride(array)
-        turned = array.transpose(order)
-        gaps = _gaps(turned) if cast is None else ()
+        transposed = array.transpose(order)
+        gaps = _gaps(transposed) if cast is None else ()
         # A cast leaves gaps behind and keeps the order.
-        if cast is not None or gaps or turned.flags.c_contiguous:
+        if cast is not None or gaps or transposed.flags.c_contiguous:
             axes = None if order == tuple(range(array.ndim)) else order
             labels = tuple(labels[k] for k in order)
-    as_it_is = kept is None and cast is None and axes is None
-    return None if as_it_is else _Turn(kept, cast, axes), labels, gaps
+    as_it_is = index is None and cast is None and axes is None
+    return None if as_it_is else _OperandView(index, cast, axes), labels, gaps
 
 
 def _gaps(array: Array) -> tuple[int, ...]:
-    """Axes along which a large array is a part of another one, which is not copied.
+    """Axes along which a large array is a slice of a longer one; such arrays are read in place.
 
-    A copy of a small one takes less time than compiling a program for its strides.
+    Copying a small array takes less time than compiling a program for its strides.
     """
-    found = left_out(array) if array.size >= _LARGE else None
-    return tuple(axis for axis, elements in enumerate(found or ()) if elements)
+    skipped = left_out(array) if array.size >= _LARGE else None
+    return tuple(axis for axis, elements in enumerate(skipped or ()) if elements)
 
 
 def _layout(call: Call) -> tuple[int, ...]:
@@ -423,5 +427,5 @@ def _by_stride(array: Array) -> tuple[int, ...]:
 
 @lru_cache(maxsize=256)
 def _name(dtype: Dtype) -> str:
-    """Name of an element type, which NumPy puts together anew each time."""
+    """Name of an element type; NumPy composes it at each request."""
     return str(dtype)

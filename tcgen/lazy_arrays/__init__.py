@@ -1,6 +1,5 @@
-"""Lazy arrays.
+"""Lazy arrays: NumPy code whose operations are fused before they run.
 
-``array`` is what users hold, ``record`` notes NumPy's calls in a ``graph``, ``equations`` makes a
-System of it and
-``evaluate`` runs it.
+``array`` is the class that users hold; ``record`` turns calls of NumPy's functions into nodes of a
+``graph``; ``equations`` writes a graph as a System; ``evaluate`` compiles and runs it.
 """

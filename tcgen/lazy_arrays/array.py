@@ -39,8 +39,8 @@ class LazyArray(NDArrayOperatorsMixin):
     sqrt, exp, log, abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``,
     transposes and new axes, on arrays of one element type out of float64, float32 and complex128.
     Everything else takes the values first and is NumPy's. Values are computed once, when something
-    asks for them: ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing,
-    :func:`tcgen.evaluate`.
+    asks for them: ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing.
+    :func:`tcgen.compute` computes several arrays in one program.
     """
 
     __slots__ = ("__weakref__", "_noted")
@@ -101,6 +101,10 @@ class LazyArray(NDArrayOperatorsMixin):
         if not node.weight:
             return "nothing waits: the values are there\n"
         return program_of(delayed_system([node]), self.dtype.name).explain()
+
+    def compute(self) -> npt.NDArray[Any]:
+        """The values as a read-only NumPy array, computed now if operations wait."""
+        return np.asarray(self)
 
     def _values(self) -> npt.NDArray[Any]:
         settle([self._node], self.dtype.name)
@@ -244,29 +248,31 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
     try:
         return _there(np.array(array, copy=copy or None))
     except ValueError as error:  # rows of different lengths, for example
-        raise ArgumentError(f"lazy: this is no array: {error}") from None
+        raise ArgumentError(f"lazy: this is not an array: {error}") from None
 
 
-def evaluate(*arrays: LazyArray) -> None:
-    """Compute several delayed arrays together, so that what they share is computed once.
+def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
+    """Values of several lazy arrays, computed in one program: what they share is computed once.
+
+    Returns:
+        A read-only NumPy array for each argument.
 
     Raises:
-        ArgumentError: an argument is no delayed array.
+        ArgumentError: an argument is not a lazy array.
 
     Example:
         >>> import numpy as np
-        >>> x = lazy(np.ones(3))
+        >>> x = lazy(np.zeros(2))
         >>> e = np.exp(x)
-        >>> a, b = e + 1, e - 1
-        >>> evaluate(a, b)
-        >>> a.waiting, b.waiting
-        (0, 0)
+        >>> compute(e + 1, e - 1)
+        (array([2., 2.]), array([0., 0.]))
     """
     for array in arrays:
         if not isinstance(array, LazyArray):
-            raise ArgumentError(f"evaluate: a {type(array).__name__} is no lazy array")
+            raise ArgumentError(f"compute: a {type(array).__name__} is not a lazy array")
     for name in dict.fromkeys(a.dtype.name for a in arrays):
         settle([a._node for a in arrays if a.dtype.name == name], name)
+    return tuple(a.compute() for a in arrays)
 
 
 def _there(array: npt.NDArray[Any]) -> LazyArray:
@@ -298,7 +304,7 @@ def _refuse_other_arrays(value: object) -> None:
     kind = type(value)  # with operators that NumPy's arrays leave the work to: SciPy's sparse ones
     if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
         raise ArgumentError(
-            f"a {kind.__name__} is no array to NumPy: pass its elements as one (toarray), or "
+            f"a {kind.__name__} is not an array to NumPy: pass its elements as one (toarray), or "
             f"numpy.asarray of the lazy array"
         )
 

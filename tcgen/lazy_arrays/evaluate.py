@@ -7,18 +7,17 @@ than a kernel's: operation by operation, as it was written.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..artifact.folder import Artifact
 from ..compiler.driver import compile_system
+from ..compiler.program_cache import ProgramCache
 from ..compiler.target import kernel_target
 from ..environment import lazy_min_elements
-from ..ir.system import System
 from ..options import Options
-from ..runtime.fork_safe_lock import Lock
 from ..runtime.program import Program
 from .equations import Delayed, delayed_system
 from .graph import (
@@ -34,9 +33,8 @@ from .graph import (
     snapshot,
 )
 
-_MOST_PROGRAMS = 256  # kept; the ones that were not called for longest go
-_lock = Lock()
-_programs: OrderedDict[tuple[System, str, str], Program] = OrderedDict()
+_MOST_PROGRAMS = 256  # compiled forms of work that a process keeps
+PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -83,26 +81,20 @@ def settle(nodes: Sequence[Node], dtype: str) -> None:
 def program_of(delayed: Delayed, dtype: str) -> Program:
     """The program of a form of work, compiled where it is not kept."""
     key = (delayed.system, dtype, kernel_target())
-    with _lock:
-        program = _programs.get(key)
-        if program is not None:
-            _programs.move_to_end(key)
-            return program
+    return PROGRAMS.program(key, lambda: _compiled(delayed, dtype, key[2]))
+
+
+def _compiled(delayed: Delayed, dtype: str, target: str) -> Artifact:
     # Products stay matrix products; without them intermediates shrink to elements of fused loops.
     products = any(len(t.factors) > 1 for e in delayed.system.equations for t in e.terms)
     options = Options(
         extents=tuple(sorted((name, max(1, n)) for name, n in delayed.extents.items())),
-        target=key[2],
+        target=target,
         dtype=dtype,
         objective="none" if products or len(delayed.system.equations) == 1 else "memory",
         round_each=True,
     )
-    program = Program(compile_system(delayed.system, options).artifact)
-    with _lock:
-        _programs[key] = program
-        while len(_programs) > _MOST_PROGRAMS:
-            _programs.popitem(last=False)
-    return program
+    return compile_system(delayed.system, options).artifact
 
 
 def _by_kernel(delayed: Delayed, dtype: str) -> list[Array]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
 from ..frontend.einsum.equation import extents_of
-from ..frontend.einsum.path import unknown_order
+from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
 from ..options import DTYPES
 from .evaluate import settle
@@ -284,11 +284,10 @@ def _is_free_order(optimize: Any, count: int) -> bool:
     Raises:
         PathNameError: the name of an unknown order.
     """
-    if not isinstance(optimize, str):
-        return optimize is None or isinstance(optimize, bool | np.bool_)
-    if optimize in ("greedy", "optimal") or count < 3:  # two operands have one order
+    if isinstance(optimize, str):
+        check_order_name(optimize, count)
         return True
-    raise unknown_order(optimize)
+    return optimize is None or isinstance(optimize, bool | np.bool_)
 
 
 def _matmul(a: Any, b: Any) -> Noted | None:

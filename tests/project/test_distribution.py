@@ -17,6 +17,8 @@ def test_distribution_ships_templates_and_specs() -> None:
         assert any((ROOT / source).rglob("*.*")), f"{source} is empty"
         assert target == f"tcgen/{source}"
     assert list((ROOT / "specs").glob("*.spec"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["tcgen"]
+    assert (ROOT / "tcgen" / "py.typed").is_file()  # type checkers read the package's annotations
 
 
 def test_readme_has_the_two_commands() -> None:

@@ -8,12 +8,12 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from ...errors import ArgumentError, PathError, PathNameError
+from ...errors import ArgumentError, ContractionPathError, PathNameError
 
 Path = tuple[tuple[int, ...], ...]
 
 
-def read_path(optimize: Any, count: int) -> Path | None:
+def contraction_path(optimize: Any, count: int) -> Path | None:
     """The path that ``optimize`` asks for; None for the cheapest one.
 
     Args:
@@ -23,7 +23,7 @@ def read_path(optimize: Any, count: int) -> Path | None:
     Raises:
         ArgumentError: a type that NumPy does not accept (a TypeError).
         PathNameError: a name that NumPy does not know (a KeyError).
-        PathError: the path does not fit the operands.
+        ContractionPathError: the path does not fit the operands.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
         if optimize or count < 3:
@@ -44,21 +44,25 @@ def read_path(optimize: Any, count: int) -> Path | None:
     ):
         optimize = optimize[0]  # (name, elements of the largest intermediate)
     if isinstance(optimize, str):
-        if optimize in ("greedy", "optimal") or count < 3:  # NumPy ignores the name then
-            return None
-        raise unknown_order(optimize)
+        check_order_name(optimize, count)
+        return None
     raise ArgumentError(
         f"optimize={optimize!r} is not valid: use True, False, 'greedy', 'optimal' or a path such "
         f"as ['einsum_path', (0, 1), (0, 1)]"
     )
 
 
-def unknown_order(name: str) -> PathNameError:
-    """The error for a name of an order of contraction that NumPy does not know."""
-    return PathNameError(
-        f"optimize={name!r} is not an order of contraction: use 'greedy' or 'optimal', or True for "
-        "the order with the fewest flops"
-    )
+def check_order_name(name: str, count: int) -> None:
+    """Check the name of an order of contraction; the planner takes the cheapest for any of them.
+
+    Raises:
+        PathNameError: NumPy does not know the name. It ignores the names for two operands.
+    """
+    if name not in ("greedy", "optimal") and count > 2:
+        raise PathNameError(
+            f"optimize={name!r} is not an order of contraction: use 'greedy' or 'optimal', or True "
+            "for the order with the fewest flops"
+        )
 
 
 def check_path(path: Path, count: int) -> None:
@@ -69,7 +73,8 @@ def check_path(path: Path, count: int) -> None:
         count: number of operands.
 
     Raises:
-        PathError: a step has a position outside the list, or more than one array is left.
+        ContractionPathError: a step has a position outside the list, or more than one array is
+            left.
 
     Example:
         >>> check_path(((0, 1), (0, 1)), 3)
@@ -77,9 +82,11 @@ def check_path(path: Path, count: int) -> None:
     left = count
     for step in path:
         if not step or not all(0 <= p < left for p in step):
-            raise PathError(
+            raise ContractionPathError(
                 f"step {step} of the path does not fit: there are {left} arrays at this step"
             )
         left += 1 - len(set(step))
     if left != 1 or not path:
-        raise PathError(f"the path {list(path)} leaves {left} arrays of {count}: it must leave 1")
+        raise ContractionPathError(
+            f"the path {list(path)} leaves {left} arrays of {count}: it must leave 1"
+        )

@@ -16,10 +16,10 @@ import tcgen.emit
 from support import hand_modules as hand
 from support.command_line import invoke
 from support.messages import mentions, says
-from tcgen.compiler import timings as way_times
-from tcgen.compiler.autotune import Choice, tune
+from tcgen.compiler import timings
+from tcgen.compiler.autotune import tune
 from tcgen.compiler.driver import Compilation, compile_system
-from tcgen.compiler.timings import fastest_way, time_ways, times_kept
+from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
 from tcgen.errors import ArgumentError, BuildError
 from tcgen.frontend.einsum.equation import Kernel, einsum_system
 from tcgen.frontend.spec.reader import read_spec
@@ -49,7 +49,7 @@ LABELS = {
 @pytest.fixture(autouse=True)
 def _times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test finds the times that another one has measured."""
-    monkeypatch.setattr(way_times, "_folder", lambda: tmp_path / "times")
+    monkeypatch.setattr(timings, "_folder", lambda: tmp_path / "times")
 
 
 def system_of(labels: str) -> tuple[System, list[str]]:
@@ -219,7 +219,7 @@ def test_what_is_too_large_to_be_timed_is_made_shorter_where_runs_stay_as_they_a
     assert 240 in sizes or 120 in sizes
 
 
-def fake_clock(fast: Callable[[str], bool], calls: list[str]) -> way_times.Timer:
+def fake_clock(fast: Callable[[str], bool], calls: list[str]) -> timings.Timer:
     """A clock by which some ways take half as long as the others."""
 
     def clock(call: Callable[[], object], way: str) -> float:
@@ -238,7 +238,7 @@ def by_blas(way: str) -> bool:
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ways in the order of calls, timed by a clock for which the BLAS is twice as fast."""
     calls: list[str] = []
-    monkeypatch.setattr(way_times, "_clocked", fake_clock(by_blas, calls))
+    monkeypatch.setattr(timings, "_clocked", fake_clock(by_blas, calls))
     return calls
 
 
@@ -249,25 +249,27 @@ def test_ways_take_turns_and_slow_ones_drop_out() -> None:
     found = benchmark(ways, made.module, dict(made.plan.extents))
     calls: list[str] = []
     both = ("rows of left, packs left, right", "rows of right, packs right, left")
-    rounds = time_ways(found, fake_clock(lambda way: way in both, calls))
+    rounds = time_variants(found, fake_clock(lambda way: way in both, calls))
     full = [len(r) == 9 for r in rounds]
     fast = [way in both for way in found.variants]
     assert sum(fast) == 2
     assert full == [n == 0 or quick for n, quick in enumerate(fast)]
     assert rounds[0] == [1.0] * 9
-    assert fastest_way(rounds) == fast.index(True)
+    assert fastest_variant(rounds) == fast.index(True)
     # Two calls of each first; then the others only once those that are left have had their turn.
     turns = calls[2 * len(ways) :]
     assert len(turns) == 9 * sum(full)
     assert all(turns[n] != turns[n + 1] for n in range(len(turns) - 1))
-    again = time_ways(found, fake_clock(by_blas, []))
+    again = time_variants(found, fake_clock(by_blas, []))
     assert again == rounds  # kept: nothing is measured
     for path in times_kept():
         path.write_text('{"the BLAS": [1.0]}')
-    assert fastest_way(time_ways(found, fake_clock(by_blas, []))) == 0  # damaged: measured anew
+    assert (
+        fastest_variant(time_variants(found, fake_clock(by_blas, []))) == 0
+    )  # damaged: measured anew
     try:
         set_threads(1)
-        time_ways(found, fake_clock(by_blas, []))
+        time_variants(found, fake_clock(by_blas, []))
     finally:
         set_threads(None)
     assert len(times_kept()) == 2  # one for each number of threads
@@ -275,10 +277,10 @@ def test_ways_take_turns_and_slow_ones_drop_out() -> None:
 
 def test_another_way_must_be_clearly_faster() -> None:
     given = [1.0, 4.0, 1.0, 2.0]
-    assert fastest_way([given, [0.96, 3.84, 0.96, 1.9]]) == 0
-    assert fastest_way([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
-    assert fastest_way([given, [0.9, 3.6, 0.9, 1.8], [0.8, 3.0, 0.8, 1.6]]) == 2
-    assert fastest_way([given, [0.1, 0.1]]) == 0  # dropped out
+    assert fastest_variant([given, [0.96, 3.84, 0.96, 1.9]]) == 0
+    assert fastest_variant([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
+    assert fastest_variant([given, [0.9, 3.6, 0.9, 1.8], [0.8, 3.0, 0.8, 1.6]]) == 2
+    assert fastest_variant([given, [0.1, 0.1]]) == 0  # dropped out
 
 
 def test_tuning_takes_what_is_faster_and_says_so(measured: list[str], tmp_path: Path) -> None:
@@ -357,13 +359,13 @@ def test_equations_with_several_products(measured: list[str]) -> None:
 
 def test_products_inside_tiles_are_tuned_where_they_stand(monkeypatch: pytest.MonkeyPatch) -> None:
     module, _ = fused_product()
-    monkeypatch.setattr(way_times, "_clocked", fake_clock(lambda way: "staged" in way, []))
-    choices: list[Choice] = []
+    monkeypatch.setattr(timings, "_clocked", fake_clock(lambda way: "staged" in way, []))
     options = Options(extents=(("o", 5), ("v", 7)))
-    tuned = tune(module, options, choices)
+    made = tune(module, options)
+    tuned = made.module
     tuned.verify()
-    assert [c.product for c in choices] == ["s[i,k,x,a] += v[j,i,k,x,c+N_o] * t[c+N_o,a]"]
-    assert choices[0].taken == "rows of v, packs v staged"
+    assert [c.product for c in made.choices] == ["s[i,k,x,a] += v[j,i,k,x,c+N_o] * t[c+N_o,a]"]
+    assert made.choices[0].taken == "rows of v, packs v staged"
     random = np.random.default_rng(0)
     inputs = {"v": random.random((5, 15, 7, 12)), "t": random.random((12, 5))}
     expected = run_module(module, inputs, {"o": 5, "v": 7})["s"]

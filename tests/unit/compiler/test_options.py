@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 
 import tcgen
 from support.messages import mentions
-from tcgen.options import parse_bytes
+from tcgen.cli.commands import compile_command
+from tcgen.options import Options, parse_bytes
 
 TRACE = "space o\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"
 
@@ -64,3 +67,35 @@ def test_amounts_of_memory() -> None:
     assert parse_bytes("1.5 KiB") == 1536
     assert parse_bytes("8GiB") == 8 * 2**30
     assert parse_bytes(7) == 7
+
+
+def test_every_field_of_planning_is_a_keyword_and_an_option() -> None:
+    """The record is the one place from which signature, command line and documentation come."""
+    keywords = signature(tcgen.compile).parameters
+    options = {p.name: p for p in compile_command.params}
+    for field in fields(tcgen.Planning):
+        assert keywords[field.name].default == field.default
+        assert f"{field.name}: " in str(tcgen.Planning.__doc__)
+        assert options[field.name].help  # type: ignore[attr-defined]  # an argument has none
+
+
+def test_planning_is_taken_as_a_record_and_as_keywords() -> None:
+    given = {"extents": {"o": 3}, "target": "numpy"}
+    planning = tcgen.Planning(objective="peak", machine="flops=2e11", pareto=True)
+    program = tcgen.compile(TRACE, **given, planning=planning)
+    assert program.report["pareto"]
+    assert (
+        "pareto"
+        not in tcgen.compile(TRACE, **given, planning=planning, pareto=False, machine=None).report
+    )
+    with pytest.raises(TypeError, match=mentions("objectiv objective effort")):
+        tcgen.compile(TRACE, **given, objectiv="peak")
+    with pytest.raises(TypeError, match=mentions("planning 'peak' Planning")):
+        tcgen.compile(TRACE, **given, planning="peak")
+
+
+def test_records_of_options_are_values() -> None:
+    assert tcgen.Planning(sliced="ff") == tcgen.Planning(sliced=["ff"])
+    assert hash(Options((("o", 1),))) == hash(Options(extents=(("o", 1),), objective="none"))
+    with pytest.raises(TypeError, match=mentions("round_each=1 True False")):
+        Options(round_each=1)  # type: ignore[arg-type]

@@ -11,9 +11,9 @@ import tcgen
 from support.messages import mentions
 from tcgen.errors import (
     ArgumentError,
+    ContractionPathError,
     DtypeError,
     EinsumError,
-    PathError,
     PathNameError,
     ShapeError,
     TcgenError,
@@ -51,9 +51,9 @@ def test_optimize(optimize: Any) -> None:
         (("greedy", "3"), ArgumentError, "True False"),
         (3, ArgumentError, "optimize=3"),
         ([(0, 1)], ArgumentError, "True"),
-        (["einsum_path", (0, 1)], PathError, "2 3 1"),
-        (["einsum_path"], PathError, "3 arrays"),
-        (["einsum_path", (0, 3)], PathError, "3 arrays"),
+        (["einsum_path", (0, 1)], ContractionPathError, "2 3 1"),
+        (["einsum_path"], ContractionPathError, "3 arrays"),
+        (["einsum_path", (0, 3)], ContractionPathError, "3 arrays"),
     ],
 )
 def test_wrong_optimize(optimize: Any, error: type[Exception], said: str) -> None:

@@ -16,6 +16,7 @@ import tcgen
 import tcgen.compiler.api
 from support.campaigns import cases
 from support.messages import mentions
+from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import call as einsum_call
 from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import ArgumentError, DtypeError, EinsumError, MemoryLimitError, ShapeError
@@ -210,8 +211,7 @@ def test_settings_are_read_at_each_call(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_what_is_kept_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(einsum_call, "_REMEMBERED", 3)
-    monkeypatch.setattr(einsum_call, "_prepared", {})
+    monkeypatch.setattr(einsum_call, "_prepared", LeastRecentlyUsed(lambda: 3))
     for _, n in itertools.product(range(2), range(1, 9)):
         assert (tcgen.einsum("i,i->", np.ones(n), np.ones(n))) == n
         assert len(einsum_call._prepared) <= 3
@@ -230,7 +230,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return np.einsum(*operands, **keywords)
 
     monkeypatch.setattr(einsum_ways, "numpy_einsum", noted)
-    monkeypatch.setattr(einsum_call, "_prepared", {})
+    monkeypatch.setattr(einsum_call, "_prepared", LeastRecentlyUsed(lambda: 100))
     return found
 
 

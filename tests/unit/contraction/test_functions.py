@@ -19,7 +19,7 @@ import tcgen
 import tcgen.compiler.api
 from support.campaigns import cases
 from support.messages import mentions, says
-from tcgen.compiler.target import _default_target
+from tcgen.compiler.target import default_kernel_target
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -46,9 +46,9 @@ def routes() -> list[tuple[str, str]]:
 @pytest.fixture
 def forgotten() -> Iterator[None]:
     """Whether there is a compiler is looked up once."""
-    _default_target.cache_clear()
+    default_kernel_target.cache_clear()
     yield
-    _default_target.cache_clear()
+    default_kernel_target.cache_clear()
 
 
 @pytest.mark.usefixtures("forgotten")

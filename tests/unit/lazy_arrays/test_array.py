@@ -223,12 +223,12 @@ def test_results_asked_for_together_are_one_program() -> None:
     x = tcgen.lazy(drawn(4, 5))
     shared = np.exp(x)
     a, b = shared.sum(0), shared - 1
-    tcgen.evaluate(a, b, a)
+    tcgen.compute(a, b, a)
     assert (a.waiting, b.waiting, shared.waiting) == (0, 0, 1)
     np.testing.assert_allclose(a, np.exp(drawn(4, 5)).sum(0))
     np.testing.assert_allclose(b, np.exp(drawn(4, 5)) - 1)
     with pytest.raises(ArgumentError, match=mentions("int lazy array")):
-        tcgen.evaluate(1)  # type: ignore[arg-type]  # a user's mistake
+        tcgen.compute(1)  # type: ignore[arg-type]  # a user's mistake
 
 
 def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,7 @@ def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPa
     x = tcgen.lazy(grid(4, 5))
     shared = np.exp(-x)
     y = shared * 2 + shared
-    meanwhile = threading.Thread(target=tcgen.evaluate, args=(shared, y))
+    meanwhile = threading.Thread(target=tcgen.compute, args=(shared, y))
 
     def after_the_other(run: Callable[[Any], Any], roots: Any) -> Any:
         if not meanwhile.ident:

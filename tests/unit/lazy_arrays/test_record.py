@@ -52,7 +52,7 @@ WORK: dict[str, Callable[[Any], Any]] = {
     "values": np.asarray,
     "sum": lambda x: float((x * 2).sum()),
     "product": lambda x: np.asarray(x @ x),
-    "evaluate": lambda x: tcgen.evaluate(x + 1, x - 1),
+    "compute": lambda x: tcgen.compute(x + 1, x - 1),
     "explain": lambda x: (x + 1).explain(),
     "einsum": lambda x: tcgen.einsum("ij,jk", x, x),
 }

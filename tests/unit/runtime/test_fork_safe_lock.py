@@ -50,8 +50,8 @@ def _code_in_child(work: Callable[[], Any]) -> int:
 @pytest.mark.parametrize(
     ("lock", "work"),
     [
-        (einsum_kernels._lock, _einsum),
-        (delayed_run._lock, _lazy),
+        (einsum_kernels.PROGRAMS._lock, _einsum),
+        (delayed_run.PROGRAMS._lock, _lazy),
         (allocation._pool._lock, _einsum),
     ],
 )

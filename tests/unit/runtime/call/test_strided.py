@@ -16,6 +16,7 @@ import tcgen
 import tcgen.compiler.api
 from support.campaigns import cases
 from support.messages import mentions
+from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import programs as einsum_kernels
 from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import TcgenError
@@ -34,7 +35,7 @@ OUTSIDE = 777.0  # what lies beside a result
 def every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are, and no call is left to NumPy."""
     monkeypatch.setattr(einsum_ways, "_LARGE", 0)
-    monkeypatch.setattr("tcgen.contraction.call._prepared", {})
+    monkeypatch.setattr("tcgen.contraction.call._prepared", LeastRecentlyUsed(lambda: 100))
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
 
 
@@ -212,8 +213,8 @@ def test_arrays_between_lines_of_elements() -> None:
         np.testing.assert_array_equal(y, x.T)
 
 
-def test_one_program_for_slices_of_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(einsum_kernels, "_programs", einsum_kernels.OrderedDict())
+def test_one_program_for_slices_of_all_sizes() -> None:
+    einsum_kernels.PROGRAMS.clear()
     before = tcgen.einsum_report().programs
     for more in range(4):
         x = np.random.default_rng(more).random((9, 8 + more))
