@@ -69,6 +69,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compile a sample of the CUDA texts that tests generate, or all (-m slow: all)",
     )
     parser.addoption(
+        "--thresholds",
+        choices=("smallest", "largest"),
+        help="compile with all thresholds at one end of their ranges: tests of values pass",
+    )
+    parser.addoption(
         "--campaign",
         type=float,
         metavar="SHARE",
@@ -83,7 +88,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _compile_at_the_end(end: str) -> None:
+    """Make records of thresholds at one end of their ranges the default of all compilations."""
+    from tcgen import options, thresholds
+
+    init = options.Options.__init__
+    chosen = getattr(thresholds, end)(thresholds.Thresholds())
+    init.__defaults__ = tuple(
+        chosen if isinstance(value, thresholds.Thresholds) else value
+        for value in init.__defaults__ or ()
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if end := config.getoption("--thresholds"):
+        _compile_at_the_end(end)
     CAMPAIGN.share, CAMPAIGN.seed = (config.getoption(f"--campaign{x}") for x in ("", "-seed"))
     if CAMPAIGN.share is not None:
         config.option.markexpr = "campaign and not gpu"
