@@ -1,7 +1,6 @@
-"""The manifest of a compiled program as plain data: what to run, on which memory.
+"""The manifest of a compiled program as plain data: its arrays, memory, kernels and host program.
 
-The bridge between compiler and runtime. It knows no level of the compiler and no library, and it
-travels with every artifact.
+The compiler writes it and the runtime reads it. It imports no level of the compiler and no library.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # f
 
 @dataclass(frozen=True, slots=True)
 class SpaceEntry:
-    """A space; ``parts`` names the spaces it joins, which stand before it."""
+    """A space; ``parts`` names the spaces that it joins, which precede it."""
 
     name: str
     extent: int | None
@@ -48,8 +47,8 @@ class TensorEntry:
 
     ``order`` lists the logical axes as the caller's array has them; ``default`` is an exact number
     as text, for scalars that may be left out. The array of a tensor with ``gaps`` may be a part of
-    a larger one: they name for each logical axis the base space of what lies behind its own part
-    there, or None; () for arrays by themselves.
+    a larger one: for each logical axis they name the base space whose extent counts the elements of
+    the larger array between the end of the axis and its next start, or None. () for whole arrays.
     """
 
     name: str
@@ -77,7 +76,7 @@ class TensorEntry:
 
 @dataclass(frozen=True, slots=True)
 class BufferEntry:
-    """Memory; places, lives and ranks as the level of modules defines them.
+    """Memory; the level of modules defines places, live ranges and ranks.
 
     ``lengths`` has None for the whole extent of the axis, else 1 or the tile.
     """
@@ -137,16 +136,16 @@ class KernelEntry:
 
     Attributes:
         name: of the kernel.
-        symbol: of the function in the source.
-        host: host loop variables it takes, in order.
+        symbol: name of the function in the source.
+        host: host loop variables that it takes, in order.
         spaces: base spaces whose extents it needs.
-        reads: buffers it reads, of those that have an address outside the kernel.
-        writes: buffers it writes, likewise.
-        private: buffers of which there is one for each thread.
+        reads: buffers that it reads, of those that have an address outside the kernel.
+        writes: buffers that it writes, of those that have an address outside the kernel.
+        private: buffers of which each thread has one.
         live: first and last position of its statements.
-        contractions: that pack blocks: type; space and tile of rows, columns, summed variables;
-            whether rows are staged.
-        grid: on a GPU; private buffers then belong to a block.
+        contractions: those that pack blocks: element type; space and tile of each variable of m, n
+            and k; whether C is staged while A is read in place.
+        grid: on a GPU, where each block has the private buffers.
     """
 
     name: str
@@ -163,7 +162,7 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class LoopEntry:
-    """A loop on the host: over elements, or over tiles; ``below``: up to that variable."""
+    """A loop on the host over elements or tiles; with ``below`` up to that variable's value."""
 
     kind: Literal["loop"]
     variable: str
@@ -183,7 +182,7 @@ class LaunchEntry:
 
 @dataclass(frozen=True, slots=True)
 class FetchEntry:
-    """Ask for a tile of a generated input: a host variable or None for each axis."""
+    """Ask for a tile of a generated input; for each axis its first element's variable, or None."""
 
     kind: Literal["fetch"]
     buffer: str
@@ -195,22 +194,22 @@ HostEntry: TypeAlias = LoopEntry | LaunchEntry | FetchEntry
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything the runtime has to know.
+    """The description of a program for the runtime.
 
     Attributes:
         name: of the program.
-        tcgen_version: that made it.
+        tcgen_version: version that compiled it.
         target: ``cpu``, ``cuda`` or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
-        planning_extents: extents the plan was made for, by base space.
-        spaces: parts before the spaces that join them.
+        planning_extents: extents for which it was planned, by base space.
+        spaces: parts precede the spaces that join them.
         tensors: arguments, then results, in order.
         buffers: all memory.
         kernels: generated functions.
-        host_constant: what runs once for a bound program.
-        host_volatile: what runs at each call.
-        constant_positions: number of positions, in the lives of buffers, of the constant phase.
+        host_constant: host program of the constant phase, which runs once for a bound program.
+        host_volatile: host program of the volatile phase, which runs at each call.
+        constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
     """
 

@@ -186,6 +186,7 @@ def compile_system(
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
         round_each=options.round_each,
+        thresholds=options.thresholds.cpu,
     )
     points: list[dict[str, Any]] = []
     if options.pareto:

@@ -34,6 +34,7 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Packing, Space
 from ..ir.thread_mapping import Tiles
+from ..thresholds.cpu import CpuThresholds
 from .names import unique
 
 
@@ -52,6 +53,7 @@ class Scope:
         ordered: pairs of variables in the source of which the first is never the smaller one.
         totals: numbers that the printed loops add up apart, those of single precision in double.
         lengths: in the source, of variables that walk several axes at once.
+        thresholds: of blocks and pieces of loops in C.
     """
 
     kernel: Kernel
@@ -64,6 +66,7 @@ class Scope:
     ordered: frozenset[tuple[str, str]] = frozenset()
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
+    thresholds: CpuThresholds = CpuThresholds()
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: triangles have rows at or above columns."""

@@ -14,7 +14,7 @@ from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
-from ..artifact.sizes import ITEM_BYTES
+from ..dtypes import BY_NAME
 from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.pretty import pretty
@@ -212,7 +212,7 @@ def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
 
     def stored(role: Role) -> dict[str, Any]:
         entries = (t for t in manifest.tensors if t.role == role.value)
-        return {"sum": [[stored_product(t, manifest), ITEM_BYTES[t.dtype]] for t in entries]}
+        return {"sum": [[stored_product(t, manifest), BY_NAME[t.dtype].itemsize] for t in entries]}
 
     whole = [
         [whole_product(t), element_bytes(t, dtype)] for t in program.tensors if t.role in counted

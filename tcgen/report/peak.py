@@ -12,7 +12,7 @@ from itertools import pairwise
 from math import inf
 
 from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
-from ..artifact.sizes import ITEM_BYTES
+from ..dtypes import BY_NAME
 from ..ir.cost import ZERO, Poly
 from .counts import stored_polynomial
 
@@ -57,5 +57,5 @@ def _largest_sets(buffers: list[BufferEntry]) -> list[list[BufferEntry]]:
 
 
 def _bytes(entries: list[TensorEntry] | list[BufferEntry], manifest: Manifest) -> Poly:
-    sizes = (stored_polynomial(e, manifest) * Poly.of(ITEM_BYTES[e.dtype]) for e in entries)
+    sizes = (stored_polynomial(e, manifest) * Poly.of(BY_NAME[e.dtype].itemsize) for e in entries)
     return sum(sizes, ZERO)

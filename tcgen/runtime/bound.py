@@ -14,6 +14,7 @@ from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
 from ..artifact.sizes import array_bytes, stored_shape
 from .arguments import (
     Source,
+    check_here,
     check_names,
     find_extents,
     read_inputs,
@@ -31,10 +32,10 @@ Array = npt.NDArray[Any]
 
 
 class BoundProgram:
-    """A program with its constants: ``bound(**volatile)``.
+    """A program whose constant inputs are fixed: ``bound(**volatile)``.
 
-    The constant phase runs at once where the shapes of the constants show all extents that it
-    needs, else at the first call, whose arrays show the others.
+    The constant phase runs at once if the shapes of the constants show all extents that it needs,
+    else at the first call, whose arrays show the others.
 
     Args:
         execution: the program's.
@@ -115,14 +116,18 @@ class BoundProgram:
         other += sum(array_bytes(t, manifest, complete) for t in results)
         layout = execution.layout_within_limit(layout, other)
         check_limit(manifest, complete, layout.use.arenas + other)
-        ledger = Ledger(execution.device, self._copied_bytes)
+        device = execution.device
+        for name, array in self._constants.items():
+            if device.holds(array):
+                check_here(name, array, device)
+        ledger = Ledger(device, self._copied_bytes)
         outputs = {
             t.name: ledger.array(stored_shape(t, manifest, complete), t.dtype) for t in results
         }
         memory = ledger.arena(layout.use.lasting)
         arrays = {**self._constants, **outputs}
         run_phase(execution.backend, layout, 0, self._constants, arrays, memory, ledger)
-        execution.device.wait()  # later calls may be on other streams
+        device.wait()  # later calls may be on other streams
         return ConstantState(needed_extents, memory, outputs, self._copied_bytes)
 
 

@@ -34,10 +34,10 @@ class Device(Protocol):
         """True for an array in the memory of the device."""
 
     def elsewhere(self, array: Any) -> str | None:
-        """Which other device holds an array, and which one is current; None where it is here."""
+        """Names of the device that holds an array and of this one; None if they are the same."""
 
     def direct(self, array: Any) -> bool:
-        """True where kernels can take an array of the device: in C order, on whole elements."""
+        """True if kernels can take an array of the device: in C order, aligned to its elements."""
 
     def contiguous(self, array: Any) -> Any:
         """An array of the device that kernels can take: the same one if ``direct``, else a copy."""
@@ -63,7 +63,7 @@ class Device(Protocol):
         """A copy on the CPU of an array of the device; on the CPU the array itself."""
 
     def overlap(self, one: Any, other: Any) -> bool:
-        """True where two arrays of the device may share memory, judged by their bounds."""
+        """True if the bounds of two arrays of the device overlap in memory."""
 
     def wait(self) -> None:
         """Wait for the work that is queued on the current stream."""

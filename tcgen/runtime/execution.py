@@ -142,14 +142,15 @@ class Execution:
         Args:
             constants: some of the inputs, checked.
         """
-        ledger = Ledger(self.device)
+        device = self.device
+        ledger = Ledger(device)
         held = dict(constants)
         for tensor in self._whole:
             if tensor.name in held:
                 array = held[tensor.name]
-                if not self._is_direct(tensor, array):
+                if not _is_direct(device, tensor.name, array):
                     held[tensor.name] = ledger.copy(array)
-        self.device.wait()
+        device.wait()
         return held, ledger.now
 
     def call(
@@ -205,7 +206,9 @@ class Execution:
         copied: list[str] = []
         for tensor in self._whole:
             arrays[tensor.name] = array = sources[tensor.name]
-            if not self._is_direct(tensor, array) and gap_extents(device, tensor, array) is None:
+            if not _is_direct(device, tensor.name, array) and (
+                gap_extents(device, tensor, array) is None
+            ):
                 copied.append(tensor.name)
         results = Results(device, layout.outputs, sources.values(), out)
         if results.gaps:
@@ -236,13 +239,14 @@ class Execution:
             note(sum(arrays[n].nbytes for n in copied) + results.copied_bytes)
         return results.finish(out, on_device=on_device)
 
-    def _is_direct(self, tensor: TensorEntry, array: Any) -> bool:
-        """True where kernels can read an input as it is: on the current device, in C order."""
-        device = self.device
-        if not device.holds(array):
-            return False
-        check_here(tensor.name, array, device)
-        return device.direct(array)
+
+def _is_direct(device: Device, name: str, array: Any) -> bool:
+    """True where kernels can read an input as it is: on the device, in C order."""
+    if not device.holds(array):
+        return False
+    if not device.on_cpu:
+        check_here(name, array, device)
+    return device.direct(array)
 
 
 def _extents(

@@ -15,8 +15,9 @@ from ..errors import MemoryLimitError
 from .memory.pool import Pool
 
 Array = npt.NDArray[Any]
-# Smallest array, in bytes, that takes pooled memory. The system clears and maps fresh memory page
-# by page; below this size that costs less than the search in the pool.
+_BYTE = np.dtype(np.uint8)
+# Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
+# page, which takes about as long as two writes; for smaller arrays that is little.
 MIN_POOLED_BYTES = 2**20
 
 
@@ -84,7 +85,7 @@ class HostDevice:
 
     def arena(self, layout: Layout) -> Array:
         """From the first address that has the alignment of the layout."""
-        raw = self.empty((layout.total,), np.uint8)
+        raw = self.empty((layout.total,), _BYTE)
         if layout.total == 0:
             return raw
         start = -address(raw) % layout.alignment

@@ -210,6 +210,21 @@ def test_copies_of_bound_constants_count(device: Any) -> None:
         compiled(memory_limit=needed).bind(k=arrays["k"])(t=arrays["t"], g=arrays["g"])
 
 
+def test_only_copies_and_new_results_count_against_the_limit(device: Any) -> None:
+    arrays = arrays_of({"o": 3, "v": 4})
+    there = {n: device.put(a) for n, a in arrays.items()}
+    peak = compiled().peak_bytes()
+    program = compiled(memory_limit=peak)
+    wanted = program(**there)
+    assert program.allocated_bytes == peak
+    with pytest.raises(MemoryLimitError, match="pass k, t as CuPy arrays in C order, so that no"):
+        program(**arrays)
+    out = {"r": device.empty((3, 4), "float64"), "e": device.empty((), "float64")}
+    given = program(**there, out=out)
+    assert program.allocated_bytes == peak - 8 * 13
+    np.testing.assert_array_equal(device.get(given["r"]), device.get(wanted["r"]))
+
+
 def test_arrays_of_another_gpu_are_refused(device: Any) -> None:
     if not hasattr(device, "waits"):
         pytest.skip("needs two devices")

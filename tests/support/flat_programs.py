@@ -22,6 +22,7 @@ from tcgen.ir.tensor import (
 )
 from tcgen.lower import lower_plan
 from tcgen.options import Options
+from tcgen.thresholds import Thresholds
 
 O, V = Space("o"), Space("v")
 P = Space("p", parts=(O, V))
@@ -86,9 +87,11 @@ def check(program: Program, dtype: str = "float64", target: str = "cpu") -> Modu
     return check_plan_values(unfused(program), dtype, target)
 
 
-def check_plan_values(plan: FusionPlan, dtype: str, target: str = "cpu") -> Module:
+def check_plan_values(
+    plan: FusionPlan, dtype: str, target: str = "cpu", thresholds: Thresholds = Thresholds()
+) -> Module:
     program = plan.program
-    module = lower_plan(plan, Options(dtype=dtype, target=target))
+    module = lower_plan(plan, Options(dtype=dtype, target=target, thresholds=thresholds))
     module.verify()
     for extents in (EXTENTS, {"o": 1, "v": 2}, {"o": 0, "v": 2}):
         arrays = {t.name: values(t, extents, dtype) for t in program.inputs}

@@ -72,13 +72,13 @@ def contraction_call() -> str:
     """Declarations that kernels share with the library of contractions."""
     return fill(
         "c/contract_call.c",
-        depth=str(packing.DEPTH),
-        left=str(packing.LEFT),
-        staged=str(packing.STAGED),
-        right=str(packing.RIGHT),
-        rows=str(packing.ROWS),
-        columns=str(packing.COLUMNS),
-        spare=str(packing.SPARE),
+        depth=str(packing.KC),
+        left=str(packing.MC * packing.KC),
+        staged=str(packing.STAGE_ROOM),
+        right=str(packing.NC * packing.KC),
+        rows=str(packing.MOST_M),
+        columns=str(packing.MOST_N),
+        spare=str(packing.EDGE),
     )
 
 

@@ -29,6 +29,7 @@ from ...ir.loops import (
     Zero,
 )
 from ...resources import fill
+from ...thresholds.cpu import CpuThresholds
 from ..kernel_comment import kernel_comment
 from ..names import C_RESERVED, unique
 from ..printing import elements, extent, indented, symbol
@@ -45,7 +46,7 @@ _SIGNATURE = (
 )
 
 
-def c_source(module: Module, version: str) -> str:
+def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
     """The text of ``kernels.c``."""
     body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
     products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
@@ -57,7 +58,7 @@ def c_source(module: Module, version: str) -> str:
         fill("c/processor.c") if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
-        *(_kernel(kernel, module) for kernel in module.kernels),
+        *(_kernel(kernel, module, thresholds) for kernel in module.kernels),
         _phase("constant", module.host_constant, module),
         _phase("volatile", module.host_volatile, module),
     ]
@@ -94,8 +95,8 @@ def has_fetch(host: tuple[Host, ...]) -> bool:
     )
 
 
-def _kernel(kernel: Kernel, module: Module) -> str:
-    scope = make_scope(kernel, module, C_RESERVED)
+def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
+    scope = replace(make_scope(kernel, module, C_RESERVED), thresholds=thresholds)
     table = buffer_table(module)
     written = scope.written()
     lines = [

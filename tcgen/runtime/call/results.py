@@ -51,14 +51,16 @@ class Results:
         self.copied: list[str] = []
         self.needed = 0
         self.gaps: dict[str, int] = {}
+        if self._given:
+            sources = [source for source in sources if device.holds(source)]
         for output in outputs:
             name = output.tensor.name
             if name in self._given:
                 target = self._given[name]
                 _check_target(device, output, target)
-                gaps = gap_extents(device, output.tensor, target)
+                gaps = gap_extents(device, output.tensor, target) if output.tensor.gaps else None
                 # Kernels assume that no array they write to is also an input.
-                writable = _direct(device, target) or gaps is not None
+                writable = gaps is not None or _is_direct(device, target)
                 if writable and not _is_read(device, target, sources):
                     self.gaps |= gaps or {}
                     self.working[name] = target
@@ -109,15 +111,16 @@ class Results:
         return out
 
 
-def _direct(device: Device, array: Any) -> bool:
+def _is_direct(device: Device, array: Any) -> bool:
     """True where kernels can write to an array of the caller."""
     return device.holds(array) and device.direct(array)
 
 
 def _is_read(device: Device, target: Any, sources: Iterable[Any]) -> bool:
-    """True where a result would be written to the memory of an input."""
+    """True where a result would be written to the memory of an input on the device."""
+    overlap = device.overlap
     for source in sources:  # noqa: SIM110  (a generator takes longer than the comparison)
-        if device.holds(source) and device.overlap(target, source):
+        if overlap(target, source):
             return True
     return False
 
@@ -159,7 +162,7 @@ def _check_target(device: Device, output: Output, target: Any) -> None:
         )
     if isinstance(target, np.ma.MaskedArray):
         raise ArgumentError(f'out["{tensor.name}"] is a masked array: pass its .data')
-    if device.holds(target):
+    if not device.on_cpu and device.holds(target):
         check_here(f'out["{tensor.name}"]', target, device)
     check_dtype(tensor, np.dtype(target.dtype), target=True)
     if tuple(target.shape) != shape:
@@ -194,4 +197,4 @@ def _overlap(device: Device, one: Any, other: Any) -> bool:
     """
     if device.on_cpu or not (device.holds(one) or device.holds(other)):
         return np.shares_memory(one, other)
-    return _direct(device, one) and _direct(device, other) and device.overlap(one, other)
+    return _is_direct(device, one) and _is_direct(device, other) and device.overlap(one, other)

@@ -60,7 +60,7 @@ def gap_extents(device: Device, tensor: TensorEntry, array: Any) -> dict[str, in
         tensor: an argument or a result.
         array: the caller's, of the tensor's shape.
     """
-    if not tensor.gaps or not device.on_cpu or not device.holds(array):
+    if not tensor.gaps or not device.on_cpu:
         return None
     gaps = left_out(array)
     if gaps is None:

@@ -1,7 +1,7 @@
-"""Running compiled kernels through ctypes; the interpreter lock is released meanwhile.
+"""Runs compiled kernels through ctypes, which releases the interpreter lock.
 
-A process that was forked after its parent ran threads stays on one thread: OpenMP's threads do not
-survive a fork, and waiting for them would hang.
+A process that was forked after its parent ran threads uses one thread: OpenMP's threads do not
+survive a fork, and waiting for them would never end.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .lazy_link import standing_in
 from .threads import used_threads
+from .toolchain import probe_compiler
 
 
 class _Process:
-    """Whether this process has run threads, and whether it is a fork of one that had."""
+    """Whether this process has run threads, and whether it is a fork of a process that had."""
 
     threaded = False
     single = False
@@ -49,7 +50,8 @@ if hasattr(os, "register_at_fork"):
 
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)  # tc_make of contract_work.c
 _NO_CONTEXT = nullcontext()
-_NONE = (None,) * (len(ROUTINES) + 1)  # without the BLAS, which takes a while to load
+# For programs that do not call the BLAS: SciPy takes a while to load.
+_NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
 
 def _address(function: Any) -> int | None:
@@ -59,12 +61,12 @@ def _address(function: Any) -> int | None:
 def _linked(
     part: str, dtype: str, caller: ctypes.CDLL, made: Mapping[tuple[str, str], ctypes.CDLL]
 ) -> int:
-    """Address of the function of a part of the kernel, which is given the tiles that it calls."""
+    """Address of a part of the kernel, linked to the micro-kernels that it calls."""
     letter = BY_NAME[dtype].letter
-    for way in TILES:
-        tiles = made.get((way, dtype))
+    for operands in TILES:
+        tiles = made.get((operands, dtype))
         if tiles is not None:
-            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{way}_{letter}")
+            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{operands}_{letter}")
             table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{letter}"))
     address = _address(getattr(caller, f"tc_{part}_{letter}"))
     assert address is not None, "a function of a library has an address"
@@ -79,12 +81,12 @@ def _source(artifact: Artifact, part: str, dtype: str, way: int = 0) -> Source:
 
 
 def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple[str, str]]:
-    """Those parts of the kernel that an artifact has for an element type."""
+    """The parts of the kernel that an artifact has for an element type."""
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
 def _fallback(artifact: Artifact, dtype: str) -> int:
-    """Address of the blocks that are called where the buffer of a stage is too small."""
+    """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
     built = build_libraries([_source(artifact, *part) for part in parts])
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
@@ -145,6 +147,7 @@ class _Linked:
 
     Attributes:
         library: kernels and phases.
+        openmp: kernels can use several threads.
         calls_blas: some kernel calls the BLAS.
         table: functions that kernels call, by place; null for those that are not compiled yet.
         later: functions of the table that are compiled when a call needs them, by place.
@@ -158,11 +161,13 @@ class _Linked:
             blocks = artifact.has(library("blocks", dtype))
             parts += _present(artifact, (*CALLERS, *(TILES if blocks else ())), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
+        self.openmp = probe_compiler().openmp
         self.library, *built = build_libraries((Source(text), *sources))
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
-        # The last of these places tells the kernels that the BLAS runs on the calling thread.
-        blas = (*blas_pointers(), blas_threads().controlled or None) if self.calls_blas else _NONE
+        blas = _NO_BLAS
+        if self.calls_blas:  # the last entry tells kernels that the BLAS runs on the calling thread
+            blas = (*blas_pointers(), blas_threads().controlled or None)
         self._stages = [
             _stages(artifact, dtype, caller)
             for (part, dtype), caller in made.items()
@@ -225,9 +230,14 @@ class CpuBackend:
 
     @property
     def threads(self) -> int:
-        """Threads that a call uses: as asked, else as many as OpenMP offers (OMP_NUM_THREADS)."""
-        offered = self._linked.get().library.tcgen_threads()
-        return 1 if _Process.single else used_threads(offered)
+        """Threads of a call: as :func:`set_threads` says, else as many as OpenMP offers.
+
+        One thread where the compiler has no OpenMP, and in a forked process.
+        """
+        linked = self._linked.get()
+        if _Process.single or not linked.openmp:
+            return 1
+        return used_threads(linked.library.tcgen_threads())
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Run one phase of the host program."""

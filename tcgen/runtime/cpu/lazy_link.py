@@ -1,8 +1,8 @@
-"""Functions of the generated kernel that few calls need: compiled when a call first does.
+"""Functions of the contraction kernel that few calls need: compiled when a call first needs them.
 
-Generated code calls through a table of functions. For what is not compiled yet, a call gets a table
-with a stand-in, which compiles the function, lets it do the work, and leaves its address for the
-calls that follow.
+Generated code calls through a table of functions. For a function that is not compiled yet, a call
+gets a table with a stand-in, which compiles the function and calls it. Later calls get the address
+of the function.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ _CONTRACTION = ctypes.CFUNCTYPE(
 
 
 def standing_in(table: Any, later: Mapping[int, Once[int]]) -> AbstractContextManager[Any]:
-    """The table of functions for one call, complete as far as the call needs it.
+    """The table of functions for one call, with stand-ins for functions that are not compiled.
 
     Args:
-        table: addresses, as an array of ctypes; that of each function that has been made is put in.
-        later: functions that may not be there yet, by their place in the table.
+        table: addresses, as an array of ctypes; receives those of functions that were compiled.
+        later: functions that may not be compiled yet, by their place in the table.
 
     Raises:
-        BuildError, UnavailableError: at the end, where the call needed what cannot be compiled; its
-            results are worth nothing then.
+        BuildError, UnavailableError: at the end of the context, if the call needed a function that
+            cannot be compiled; its results are wrong then.
     """
     missing = {}
     for place, function in later.items():
@@ -51,7 +51,7 @@ def _with_stand_ins(table: Any, missing: Mapping[int, Once[int]]) -> Iterator[An
     asking = threading.Lock()
 
     def address_of(function: Once[int]) -> int | None:
-        with asking:  # threads of a loop ask at once: what fails for one is not tried by the others
+        with asking:  # threads of a loop ask at once: after a failure the others do not try again
             if errors:
                 return None
             try:
@@ -72,7 +72,8 @@ def _with_stand_ins(table: Any, missing: Mapping[int, Once[int]]) -> Iterator[An
         return _CONTRACTION(call)
 
     own = type(table)(*table)
-    calls = {place: stand_in(function) for place, function in missing.items()}  # to be kept alive
+    # They must stay alive until the call ends.
+    calls = {place: stand_in(function) for place, function in missing.items()}
     for place, call in calls.items():
         own[place] = ctypes.cast(call, ctypes.c_void_p).value
     yield own

@@ -40,7 +40,7 @@ class GpuBackend:
 
     @property
     def device(self) -> Gpu:
-        """The current GPU when it was first asked for.
+        """CuPy's current GPU.
 
         Raises:
             UnavailableError: no CuPy, no driver or no GPU.
@@ -83,7 +83,7 @@ class _Launch:
         function, finish: the compiled kernel; its second pass, or None.
         grid, extent: they count its blocks; extent of each space.
         blocks: most blocks of a launch, without splits.
-        shared: bytes of dynamic shared memory of a block.
+        shared_bytes: of dynamic shared memory of a block.
         numbers: arguments between the arrays and the host variables.
         arguments: names of the arrays.
         scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
@@ -96,7 +96,7 @@ class _Launch:
     grid: GridEntry
     extent: Callable[[str], int]
     blocks: int
-    shared: int
+    shared_bytes: int
     arguments: tuple[str, ...]
     numbers: tuple[np.int64, ...]
     scratch: str
@@ -118,7 +118,7 @@ class _Launch:
         )
         block = (self.grid.threads,)
         if blocks:
-            self.function((blocks * self.grid.splits,), block, args, shared_mem=self.shared)
+            self.function((blocks * self.grid.splits,), block, args, shared_mem=self.shared_bytes)
         if self.finish is not None:
             self.finish((1 if self.grid.once else blocks,), block, args)
 
@@ -146,7 +146,7 @@ def _prepare(
         grid=grid,
         extent=extent,
         blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
-        shared=own if fits else 0,
+        shared_bytes=own if fits else 0,
         arguments=grid.arguments,
         numbers=(*numbers, *(np.int64(extents[space]) for space in kernel.spaces)),
         scratch=scratch_name(kernel),

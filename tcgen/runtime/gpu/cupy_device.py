@@ -37,9 +37,9 @@ class CupyDevice:
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
         number = self._cupy.cuda.runtime.getDevice()
-        found = self._cupy.cuda.runtime.getDeviceProperties(number)
-        name = found["name"].decode()
-        arch, memory = f"sm_{found['major']}{found['minor']}", found["totalGlobalMem"] / 2**30
+        facts = self._cupy.cuda.runtime.getDeviceProperties(number)
+        name = facts["name"].decode()
+        arch, memory = f"sm_{facts['major']}{facts['minor']}", facts["totalGlobalMem"] / 2**30
         nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
         return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}, NVRTC {nvrtc}"
 
@@ -50,8 +50,8 @@ class CupyDevice:
             BuildError: NVRTC refuses the source, with its log, or cannot be loaded.
         """
         try:
-            apart = ("--fmad=false",) if rounds_each(code) else ()
-            module = self._cupy.RawModule(code=code, options=("--std=c++17", *apart))
+            rounding = ("--fmad=false",) if rounds_each(code) else ()
+            module = self._cupy.RawModule(code=code, options=("--std=c++17", *rounding))
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
@@ -127,7 +127,7 @@ class CupyDevice:
 
 
 def _bounds(array: Any) -> tuple[int, int]:
-    """First byte of an array, and the one behind its last; 0 and 0 where it has no elements."""
+    """First byte of an array, and the byte after its last; 0 and 0 if it has no elements."""
     if 0 in array.shape:
         return 0, 0
     start = int(array.data.ptr)
@@ -149,12 +149,12 @@ def open_device() -> Gpu:
             f"target cuda cannot run here, CuPy cannot be imported ({error}): {_ADVICE}"
         ) from error
     try:
-        found = int(cupy.cuda.runtime.getDeviceCount())
+        count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise UnavailableError(
             f"target cuda cannot run here, CuPy finds no driver ({error}): {_ADVICE}"
         ) from error
-    if found == 0:
+    if count == 0:
         raise UnavailableError(f"target cuda cannot run here, CuPy finds no GPU: {_ADVICE}")
     try:
         cupy.cuda.nvrtc.getVersion()

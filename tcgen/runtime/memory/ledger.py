@@ -6,10 +6,8 @@ the bytes that it counts are what a call takes beyond its inputs.
 
 from __future__ import annotations
 
-from math import prod
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ...artifact.arena import Layout
@@ -43,7 +41,7 @@ class Ledger:
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
         """A new array that stays to the end of the call."""
         made = self._device.empty(shape, dtype)
-        self.add(prod(shape) * np.dtype(dtype).itemsize)
+        self.add(made.nbytes)
         return made
 
     def copy(self, array: Any) -> Any:

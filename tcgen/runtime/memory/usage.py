@@ -1,4 +1,4 @@
-"""What a program allocates at given extents, and its memory limit. Units: bytes."""
+"""Bytes that a call allocates at given extents, and the memory limit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .gpu_usage import gpu_memory_use
 def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
     """Bytes of a call at extents of the base spaces.
 
-    With several threads, what each of them has for itself is one block of the arena, alive while
-    its kernel runs.
+    The private arrays of a thread are one block, if there are several threads; the blocks of all
+    threads are live while their kernel runs.
     """
     if manifest.target == "cuda":
         return gpu_memory_use(manifest, extents)
@@ -73,21 +73,21 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
 
 
 def packs(kernel: KernelEntry) -> str:
-    """Name of the block of an arena in which a kernel's threads pack."""
+    """Name of the block of the arena in which the threads of a kernel pack."""
     return f"@packs {kernel.name}"
 
 
 def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]) -> int:
-    """Bytes in which one thread of a kernel packs."""
+    """Bytes in which one thread of a kernel packs: those of its largest contraction."""
 
     def length(space: str, tile: int | None) -> int:
         extent = manifest.extent(space, extents)
         return extent if tile is None else min(tile, extent)
 
     def count(entry: ContractionEntry) -> int:
-        dtype, groups, staged_rows = entry
+        dtype, groups, staged_a = entry
         m, n, k = (prod(length(space, tile) for space, tile in group) for group in groups)
-        return packing_bytes(dtype, m, n, k, staged_rows)
+        return packing_bytes(dtype, m, n, k, staged_a)
 
     return max(count(c) for c in kernel.contractions)
 
@@ -95,7 +95,7 @@ def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]
 def _frame(
     manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int], alignment: int
 ) -> Layout:
-    """What one thread of a kernel has for itself."""
+    """The layout of the private arrays of one thread of a kernel."""
     buffers = {b.name: b for b in manifest.buffers}
     own = [buffers[name] for name in kernel.private]
     blocks = (Block(b.name, array_bytes(b, manifest, extents), *b.live, b.rank) for b in own)
@@ -109,7 +109,7 @@ def check_limit(
     copies: tuple[str, ...] = (),
     direct_kind: str = "in C order",
 ) -> None:
-    """Refuse a call that needs more than the program's limit.
+    """Refuse a call that needs more than the memory limit of the program.
 
     Args:
         manifest: of the program.
@@ -119,7 +119,7 @@ def check_limit(
         direct_kind: the arrays that they can take, in words.
 
     Raises:
-        MemoryLimitError: with the bytes, the largest arrays, and what to do.
+        MemoryLimitError: with the bytes, the largest arrays, and advice.
     """
     limit = manifest.memory_limit
     if limit is None or needed <= limit:

@@ -29,11 +29,12 @@ from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
 from tcgen.ir.pretty.loops import format_way
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
-from tcgen.lower.cpu.product_benchmark import alone
-from tcgen.lower.cpu.product_variants import ways_of
+from tcgen.lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
+from tcgen.lower.cpu.product_variants import variants_of
 from tcgen.options import Options
 from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
+from tcgen.thresholds import CpuThresholds
 
 LABELS = {
     "lies right": "ab,bc->ac",
@@ -76,6 +77,18 @@ def buffers_of(module: Module) -> dict[str, Any]:
     return {b.name: b for b in module.buffers}
 
 
+def variants(module: Module, extents: dict[str, int]) -> tuple[Gemm, ...]:
+    """Every variant of the only product of a module."""
+    return variants_of(product_of(module), buffers_of(module), extents, CpuThresholds())
+
+
+def benchmark(
+    variants: tuple[Gemm, ...], module: Module, extents: dict[str, int]
+) -> ProductBenchmark:
+    """The program that measures variants of a product of a module."""
+    return product_benchmark(variants, buffers_of(module), extents, CpuThresholds())
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
 def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
@@ -83,7 +96,7 @@ def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
     extents = {c: 5 + n for n, c in enumerate(sorted(set(labels) - set(",->")))}
     made = compiled(labels, extents, dtype=dtype)
     product = product_of(made.module)
-    ways = ways_of(product, buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
     assert ways[0] == product
     assert len(ways) >= (2 if dtype == "complex128" else 5)
     assert (None in [w.scheme for w in ways]) == (labels == "ab,bc->ac")
@@ -153,7 +166,7 @@ def hand_zero(name: str) -> Any:
 def test_a_product_alone_is_walked_with_the_strides_that_it_has_inside_loops() -> None:
     module, product = fused_product()
     extents = {"o": 5, "v": 7}
-    made = alone((product,), buffers_of(module), extents)
+    made = benchmark((product,), module, extents)
     one = made.module
     one.verify()
     sizes = dict(made.extents)
@@ -188,8 +201,8 @@ def test_equal_products_of_two_programs_are_equal_modules() -> None:
     texts = set()
     for labels, names in (("ab,bc->ac", "abc"), ("pq,qr->pr", "pqr")):
         made = compiled(labels, {c: 40 + n for n, c in enumerate(names)})
-        ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
-        found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+        ways = variants(made.module, dict(made.plan.extents))
+        found = benchmark(ways, made.module, dict(made.plan.extents))
         texts.add((found.module.pretty(), found.extents))
     assert len(texts) == 1
 
@@ -197,8 +210,8 @@ def test_equal_products_of_two_programs_are_equal_modules() -> None:
 def test_what_is_too_large_to_be_timed_is_made_shorter_where_runs_stay_as_they_are() -> None:
     extents = dict(zip("abcdefg", (24, 16, 16, 24, 16, 16, 240), strict=True))
     made = compiled("aged,cbfg->fedcba", extents)
-    ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
-    found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
+    found = benchmark(ways, made.module, dict(made.plan.extents))
     found.module.verify()
     sizes = sorted(n for name, n in found.extents if name.startswith("s"))
     assert np.prod(sizes, dtype=float) * 2 <= 4e9
@@ -231,14 +244,14 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_ways_take_turns_and_slow_ones_drop_out() -> None:
     made = compiled("ab,bc->ac", {"a": 40, "b": 30, "c": 50})
-    ways = ways_of(product_of(made.module), buffers_of(made.module), dict(made.plan.extents))
+    ways = variants(made.module, dict(made.plan.extents))
     assert ways[0].scheme is None
-    found = alone(ways, buffers_of(made.module), dict(made.plan.extents))
+    found = benchmark(ways, made.module, dict(made.plan.extents))
     calls: list[str] = []
     both = ("rows of left, packs left, right", "rows of right, packs right, left")
     rounds = time_ways(found, fake_clock(lambda way: way in both, calls))
     full = [len(r) == 9 for r in rounds]
-    fast = [way in both for way in found.ways]
+    fast = [way in both for way in found.variants]
     assert sum(fast) == 2
     assert full == [n == 0 or quick for n, quick in enumerate(fast)]
     assert rounds[0] == [1.0] * 9
@@ -328,7 +341,7 @@ y[i,j] = x[i,k]*x[k,j]
 
 def test_ways_to_square_an_array_have_names_of_their_own() -> None:
     module = compile_system(read_spec(SQUARE), Options()).module
-    ways = ways_of(product_of(module), buffers_of(module), {"o": 9})
+    ways = variants(module, {"o": 9})
     assert len(ways) > 5
     assert len({format_way(way) for way in ways}) == len(ways)
 

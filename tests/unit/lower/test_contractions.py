@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest import mock
 
 import pytest
 
@@ -44,8 +43,10 @@ from tcgen.ir.tensor import (
     Storage,
     Tensor,
 )
-from tcgen.lower import layout, lower_plan
+from tcgen.lower import lower_plan
 from tcgen.options import Options
+from tcgen.thresholds import Thresholds
+from tcgen.thresholds.cpu import CpuThresholds
 
 
 @pytest.mark.parametrize(
@@ -134,8 +135,8 @@ def test_rows_and_columns_become_a_batch_where_the_copy_costs_more() -> None:
     (product,) = statements(lower_plan(replace(plan, extents=(("o", 20), ("v", 80))), numpy))
     assert isinstance(product, Gemm)
     assert [v.name for v in product.batch] == ["a", "b"]
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, "float64", "numpy")
+    free_calls = Thresholds(cpu=CpuThresholds(gemm_call=0))
+    check_plan_values(plan, "float64", "numpy", free_calls)
     assert len(statements(lower_plan(plan, numpy))) == 2
 
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.contraction_programs import program_for
 from tcgen.compiler.target import default_target
-from tcgen.lower.cpu import kernel_scheme as scheme
 from tcgen.testing import assert_same_values
+from tcgen.thresholds.cpu import CpuThresholds
 
 SPEC = """
 space m = 30
@@ -165,14 +166,11 @@ def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> Non
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("text", ["mk,kv->mv", "mk,vk->vm", "km,vk->mv", "vk,km->vm"])
-def test_a_few_vectors(
-    text: str, threads: int, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_vectors(text: str, threads: int, dtype: str) -> None:
     """Long lines and a rest, longer than the pieces that are read together."""
     if default_target() != "cpu":
         pytest.skip("no C compiler")
-    monkeypatch.setattr(scheme, "_FAR", 1)
-    monkeypatch.setattr(scheme, "_LINE", 1)
+    every_size = CpuThresholds(gemv_length=1, gemv_matrix=1)
     rng = np.random.default_rng(7)
     for m, k, v in [(523, 1037, 3), (60, 8300, 7), (4100, 70, 2)]:
         extents = {"m": m, "k": k, "v": v}
@@ -182,9 +180,10 @@ def test_a_few_vectors(
         arrays = [x.astype(dtype) for x in arrays]
         room = np.full(m * v + 8, 7, dtype)
         out = room[3:-5].reshape([extents[c] for c in text[-2:]])
+        program, _ = program_for(text, extents, dtype, every_size)
         try:
             tcgen.set_threads(threads)
-            tcgen.einsum(text, *arrays, out=out)
+            program(**{f"x{n}": x for n, x in enumerate(arrays)}, out={"y": out})
         finally:
             tcgen.set_threads(None)
         expected = np.einsum(text, *arrays, optimize=True)

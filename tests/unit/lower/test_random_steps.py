@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +29,11 @@ from tcgen.ir.tensor import (
     Tensor,
     distinct,
 )
-from tcgen.lower import layout
+from tcgen.thresholds import Thresholds, largest, smallest
+from tcgen.thresholds.cpu import CpuThresholds
+
+FREE_CALLS = Thresholds(cpu=CpuThresholds(gemm_call=0))
+EXTREMES = (smallest(Thresholds()), largest(Thresholds()))
 
 
 @st.composite
@@ -108,10 +111,17 @@ def test_random_nests(plan: FusionPlan, dtype: str) -> None:
 
 
 @cases(60, 1500)
+@given(nests(), st.sampled_from(["float64", "complex128"]), st.sampled_from(EXTREMES))
+def test_random_nests_at_the_ends_of_thresholds(
+    plan: FusionPlan, dtype: str, thresholds: Thresholds
+) -> None:
+    check_plan_values(plan, dtype, thresholds=thresholds)
+
+
+@cases(60, 1500)
 @given(nests(), st.sampled_from(["float64", "complex128"]))
 def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
-    with mock.patch.object(layout, "_CALL", 0):
-        check_plan_values(plan, dtype)
+    check_plan_values(plan, dtype, thresholds=FREE_CALLS)
 
 
 @cases(60, 1500)

@@ -206,7 +206,7 @@ def test_messages(call: object, message: str) -> None:
         call(ccsd())
 
 
-def test_text_is_no_system() -> None:
+def test_text_is_not_a_system() -> None:
     for call in (lambda: tcgen.derivative("e = x", "x"), lambda: tcgen.jvp("a.spec", {"x": "y"})):
         with pytest.raises(ArgumentError, match=mentions("str system read_spec")):
             call()

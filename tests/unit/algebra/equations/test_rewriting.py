@@ -23,6 +23,7 @@ from tcgen.ir.cost import Poly
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
 from tcgen.options import Options
+from tcgen.thresholds import AlgebraThresholds
 
 HEAD = """
 space o occupied
@@ -158,16 +159,17 @@ def test_equal_intermediates_become_one() -> None:
         "output r\nu[i,j] = f[i,j] - 2*x[i,j]\nw[m,n] = 4*x[n,m] - 2*f[n,m]\n"
         "r[i,j] = u[i,k]*y[k,j] + w[i,k]*y[k,j]\n"
     )
-    merged = merge_equal_intermediates(system, False)
+    merged = merge_equal_intermediates(system, False, AlgebraThresholds())
     assert [e.lhs.tensor.name for e in merged.equations] == ["u", "r"]
     flat, want = (expand(s, named=True).equations[-1] for s in (merged, system))
     assert vector_of(flat, False).value() == vector_of(want, False).value()
 
 
 def test_bracket_is_multiplied_out_only_where_it_pays() -> None:
-    space = Workspace({"o": 10, "v": 50}, False, share=True)
+    space = Workspace({"o": 10, "v": 50}, False, share=True, thresholds=AlgebraThresholds())
     kept = spec("output r\nr[i,j] = (f[i,k] + x[i,k])*y[k,j]\n")
     assert len(choose_brackets(kept, space).equations) == 2
     # a three-factor term is cheaper from its other end: (h t1) t1 costs o^2 v, not v o v
     opened = spec("output r\nr[i,a] = (t1[j,a]*h[j,b])*t1[i,b]\n")
-    assert len(choose_brackets(opened, Workspace({"o": 2, "v": 50}, False, True)).equations) == 1
+    space = Workspace({"o": 2, "v": 50}, False, True, AlgebraThresholds())
+    assert len(choose_brackets(opened, space).equations) == 1

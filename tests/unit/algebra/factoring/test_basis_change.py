@@ -28,6 +28,7 @@ from tcgen.ir.program import Contract, Program
 from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = DATA / "eqs"
 HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d : v\n"
@@ -184,7 +185,7 @@ def test_any_coefficients_keep_the_values(numbers: list[int], cubic: bool) -> No
     system = read_spec(ring(dict(zip(places, numbers, strict=True)), extra))
     if not system.equations[0].terms:
         return
-    found = factored(system, LARGE, False, 1)
+    found = factored(system, LARGE, False, 1, AlgebraThresholds())
     assert found is not None
     same_values(system, found, {"o": 2, "v": 3})
 

@@ -24,6 +24,7 @@ from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = DATA / "eqs"
 HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d : v\n"
@@ -86,7 +87,7 @@ def test_counts_of_triples() -> None:
 @given(system=systems(), data=st.data())
 def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
     extents = data.draw(extents_for(system))
-    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1)
+    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds())
     found.verify()
     same_values(system, found, extents)
 
@@ -98,7 +99,7 @@ def test_common_factor_of_two_terms() -> None:
     )
     contractions = [s for s in sequence(system).steps if isinstance(s.op, Contract)]
     assert len(contractions) == 2
-    same_values(system, factored(system, LARGE, False, 1), {"o": 3, "v": 4})
+    same_values(system, factored(system, LARGE, False, 1, AlgebraThresholds()), {"o": 3, "v": 4})
 
 
 def test_product_of_two_sums() -> None:

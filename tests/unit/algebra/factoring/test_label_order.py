@@ -26,6 +26,7 @@ from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, rewritten, split_starts
 from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = ROOT / "tests" / "data" / "eqs"
 LARGE = {"o": 20, "v": 100}
@@ -34,7 +35,7 @@ LISTS = ("ccd_so.sym", "ccsd_so", "ccsd_so.sym", "rccd_sa.sym", "rccsd_sa", "rcc
 
 def sums(system: System) -> list[object]:
     """The numbered sums that the search starts from, in their order."""
-    lifted = lift(derive_symmetries(keep_needed(system)), False)
+    lifted = lift(derive_symmetries(keep_needed(system)), False, AlgebraThresholds())
     return [(t.frame, list(t.terms.items())) for t in lifted.targets.values()]
 
 

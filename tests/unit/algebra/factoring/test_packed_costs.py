@@ -31,6 +31,7 @@ from tcgen.ir.tensor import symmetry_group
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
 
 EQS = ROOT / "tests" / "data" / "eqs"
 LARGE = {"o": 20, "v": 100}
@@ -106,7 +107,9 @@ def test_systems_factored_for_packed_cost_have_the_same_values(
     system: System, data: st.DataObject
 ) -> None:
     extents = data.draw(extents_for(system))
-    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, PACKED)
+    found = factored(
+        derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds(), PACKED
+    )
     assert found is not None
     found.verify()
     same_values(system, found, extents)
@@ -199,7 +202,9 @@ THC = (
 def test_other_products_pass_through(text: str, model: CostModel) -> None:
     system = derive_symmetries(keep_needed(read_spec(THC + text)))
     extents = {"o": 3, "v": 4, "x": 5, "q": 2}
-    found = factored(system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, model)
+    found = factored(
+        system, {"o": 20, "v": 100, "x": 300, "q": 8}, False, 1, AlgebraThresholds(), model
+    )
     assert found is not None
     same_values(system, found, extents)
 
@@ -209,7 +214,7 @@ def test_weights_lead_the_search() -> None:
     cheap = form_sequence(system, Options(extents=tuple(LARGE.items())))
     dear = form_sequence(system, Options(extents=tuple(LARGE.items()), byte_weight=50.0))
     weighed = CostModel.of(Options(byte_weight=50.0))
-    assert weighed.price(dear, LARGE) <= weighed.price(cheap, LARGE)
+    assert weighed.cost(dear, LARGE) <= weighed.cost(cheap, LARGE)
     same_values(system, dear, {"o": 3, "v": 4})
 
 

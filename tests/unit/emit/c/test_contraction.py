@@ -237,7 +237,7 @@ def test_packing_memory_grows_with_the_product_up_to_a_block() -> None:
     sizes = [packing_bytes("float64", n, n, n) for n in (1, 10, 100, 1000, 10000)]
     assert sizes == sorted(sizes)
     assert packing_bytes("float64", 10**6, 10**6, 10**6) < 10 * 2**20
-    assert packing_bytes("float64", 10**6, 100, 300, staged_rows=True) < 3.2 * 2**20
+    assert packing_bytes("float64", 10**6, 100, 300, staged_a=True) < 3.2 * 2**20
 
 
 def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from unittest import mock
-
 import numpy as np
 import pytest
 
 import tcgen
-from support.contraction_programs import program_for
-from tcgen.emit.c import loops as c_loops
+from support.contraction_programs import compiled_with, program_for
 from tcgen.ir.loops import Assign, Module
-from tcgen.lower.cpu import blocking as crossing
-from tcgen.lower.cpu import loops as bind_loops
 from tcgen.runtime.program import Program
+from tcgen.thresholds.cpu import CpuThresholds
 
 EXTENTS = dict(zip("abcde", (7, 9, 5, 6, 11), strict=True))
 
 
-@pytest.fixture
-def everything_is_far() -> Iterator[None]:
-    """Small operands count, in blocks that end within them."""
-    with (
-        mock.patch.object(crossing, "_KNOWN", -1),
-        mock.patch.object(bind_loops, "_MANY", 0),
-        mock.patch.object(c_loops, "BLOCK", 4),
-    ):
-        yield
+# Small operands count, in blocks that end within them.
+SMALL = CpuThresholds(tlb_pages=-1, copied_points=0, block_side=4)
 
 
 def is_blocked(module: Module) -> bool:
@@ -48,7 +36,6 @@ def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarr
     return got, np.einsum(labels, *wide, optimize=True)
 
 
-@pytest.mark.usefixtures("everything_is_far")
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 @pytest.mark.parametrize(
@@ -66,7 +53,7 @@ def run(program: Program, labels: str, dtype: str) -> tuple[np.ndarray, np.ndarr
     ],
 )
 def test_values(labels: str, dtype: str, threads: int) -> None:
-    program, module = program_for(labels, EXTENTS, dtype)
+    program, module = program_for(labels, EXTENTS, dtype, SMALL)
     assert is_blocked(module)
     try:
         tcgen.set_threads(threads)
@@ -96,17 +83,16 @@ def test_what_is_near_is_read_as_it_lies(
     assert is_blocked(module) == blocked
 
 
-@pytest.mark.usefixtures("everything_is_far")
 @pytest.mark.parametrize("names", [("wide", "sums"), ("sum", "threads"), ("re", "parts")])
 @pytest.mark.parametrize("extents", [(9, 7), (1, 1), (5, 0), (0, 5), (4, 33)])
 def test_names_of_indices_are_not_those_of_the_generated_code(
     names: tuple[str, str], extents: tuple[int, int]
 ) -> None:
     a, b = names
-    program = tcgen.compile(
+    program = compiled_with(
         f"space m = 40\nspace k = 37\nindex {a} : m\nindex {b} : k\ninput x[m,k], z[k,m]\n"
         f"output y, e\ny[{a}] = x[{a},{b}]*z[{b},{a}]\ne = x[{a},{b}]*z[{b},{a}]\n",
-        target="cpu",
+        SMALL,
     )
     assert "tc_sums" in program.source
     random = np.random.default_rng(4)

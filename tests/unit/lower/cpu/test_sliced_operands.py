@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from unittest import mock
-
 import numpy as np
 import pytest
 
 import tcgen
-from tcgen.compiler.driver import read_system
+from support.contraction_programs import compiled_with
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
-from tcgen.lower.cpu import sliced_operands as slices
 from tcgen.testing import random_arrays
+from tcgen.thresholds.cpu import CpuThresholds
 
 HEAD = """
 space o occupied
@@ -33,27 +30,15 @@ CASES = {
 }
 
 
-@pytest.fixture(autouse=True)
-def small_slices() -> Iterator[None]:
-    """Slices of small operands."""
-    with mock.patch.object(slices, "_SLICE", 20):
-        yield
-
-
-def spec(tmp_path: Path, text: str) -> Path:
-    """A file with the equations."""
-    path = tmp_path / "slices.spec"
-    path.write_text(HEAD + text + "\n", encoding="utf-8")
-    return path
+SMALL = CpuThresholds(largest_slice=20)  # slices of small operands
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_slices(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values at planning extents and at others; scratch is a part of the operand."""
     monkeypatch.setenv("TCGEN_VERIFY", "2")
-    path = spec(tmp_path, CASES[name])
-    system = read_system(path)
-    program = tcgen.compile(path, extents={"o": 5, "v": 7}, target="cpu", optimize=False)
+    system = read_spec(HEAD + CASES[name] + "\n")
+    program = compiled_with(HEAD + CASES[name] + "\n", SMALL, {"o": 5, "v": 7})
     assert "tmp1_" in program.source
     for extents in ({"o": 5, "v": 7}, {"o": 1, "v": 4}, {"o": 2, "v": 1}, {"o": 3, "v": 0}):
         arrays = random_arrays(system, extents, dtype="float64", seed=3)
@@ -61,12 +46,12 @@ def test_slices(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> N
         np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
 
 
-def test_threads(tmp_path: Path) -> None:
+def test_threads() -> None:
     """The statements inside the loop over slices share the threads."""
-    path = spec(tmp_path, CASES["sum over half a pair"])
+    text = HEAD + CASES["sum over half a pair"] + "\n"
     extents = {"o": 9, "v": 14}
-    arrays = random_arrays(read_system(path), extents, dtype="float64", seed=3)
-    program = tcgen.compile(path, extents=extents, target="cpu", optimize=False)
+    arrays = random_arrays(read_spec(text), extents, dtype="float64", seed=3)
+    program = compiled_with(text, SMALL, extents)
     tcgen.set_threads(1)
     one = program(**arrays)["r"]
     tcgen.set_threads(3)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-from unittest import mock
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-import tcgen
-from tcgen.compiler.driver import read_system
+from support.contraction_programs import compiled_with
 from tcgen.errors import VerifyError
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Access, Subscript
 from tcgen.ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Module, Scheme
 from tcgen.ir.tensor import Packing, Space
-from tcgen.lower.cpu import symmetric_pairs as pairs
 from tcgen.testing import random_arrays
+from tcgen.thresholds.cpu import CpuThresholds
 
 HEAD = """
 space o occupied
@@ -57,18 +55,7 @@ NOT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def every_size() -> Iterator[None]:
-    """Small contractions are halved too."""
-    with mock.patch.multiple(pairs, _COPY=0, _LEAST=1):
-        yield
-
-
-def spec(tmp_path: Path, text: str) -> Path:
-    """A file with the equations."""
-    path = tmp_path / "pairs.spec"
-    path.write_text(HEAD + text + "\n", encoding="utf-8")
-    return path
+SMALL = CpuThresholds(pair_copy_flops=0, pair_flops=1)  # small contractions are halved too
 
 
 @pytest.mark.parametrize(
@@ -76,13 +63,10 @@ def spec(tmp_path: Path, text: str) -> Path:
     [(name, "float64") for name in CASES]
     + [(name, other) for name in ("added", "antisymmetric") for other in ("float32", "complex128")],
 )
-def test_one_of_each_pair(tmp_path: Path, name: str, dtype: str) -> None:
+def test_one_of_each_pair(name: str, dtype: str) -> None:
     """Values at planning extents and at others, 1 and 0 included, and half of the flops."""
-    path = spec(tmp_path, CASES[name])
-    system = read_system(path)
-    program = tcgen.compile(
-        path, extents={"o": 5, "v": 3}, target="cpu", dtype=dtype, optimize=False
-    )
+    system = read_spec(HEAD + CASES[name] + "\n")
+    program = compiled_with(HEAD + CASES[name] + "\n", SMALL, {"o": 5, "v": 3}, dtype=dtype)
     assert "N_o*(N_o + 1)/2" in program.source
     rtol = 1e-4 if dtype == "float32" else 1e-11
     for extents in ({"o": 5, "v": 3}, {"o": 1, "v": 4}, {"o": 7, "v": 1}, {"o": 0, "v": 2}):
@@ -93,29 +77,25 @@ def test_one_of_each_pair(tmp_path: Path, name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("name", NOT)
-def test_unproven_contractions_stay_whole(tmp_path: Path, name: str) -> None:
+def test_unproven_contractions_stay_whole(name: str) -> None:
     """Without a proof every pair is computed."""
-    path = spec(tmp_path, NOT[name])
-    program = tcgen.compile(path, extents={"o": 5, "v": 3}, target="cpu", optimize=False)
+    program = compiled_with(HEAD + NOT[name] + "\n", SMALL, {"o": 5, "v": 3})
     assert "(N_o + 1)/2" not in program.source
 
 
-def test_modules_keep_the_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_keep_the_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """The interpreter of modules fills what is not written with NaN: none of it is read."""
     monkeypatch.setenv("TCGEN_VERIFY", "2")
     for name, text in CASES.items():
-        program = tcgen.compile(
-            spec(tmp_path, text), extents={"o": 4, "v": 3}, target="cpu", optimize=False
-        )
+        program = compiled_with(HEAD + text + "\n", SMALL, {"o": 4, "v": 3})
         assert "(N_o + 1)/2" in program.source, name
 
 
-def test_small_contractions_stay_whole(tmp_path: Path) -> None:
+def test_small_contractions_stay_whole() -> None:
     """Where copies cost more than they save, nothing is copied."""
-    with mock.patch.multiple(pairs, _COPY=40, _LEAST=1):
-        program = tcgen.compile(
-            spec(tmp_path, CASES["one sum"]), extents={"o": 40, "v": 5}, target="cpu"
-        )
+    costly = replace(SMALL, pair_copy_flops=40)
+    text = HEAD + CASES["one sum"] + "\n"
+    program = compiled_with(text, costly, {"o": 40, "v": 5}, optimize=True)
     assert "(N_o + 1)/2" not in program.source
 
 

@@ -7,8 +7,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import tcgen
 from support.messages import mentions
 from support.paths import ROOT
 from tcgen.errors import BuildError, UnavailableError
@@ -113,6 +115,46 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     assert not old.openmp
     assert "-ffp-contract=fast" in old.flags
     assert built(SOURCE).tcgen_answer() == 42
+
+
+@pytest.mark.filterwarnings("ignore:.*has no OpenMP:RuntimeWarning")
+def test_programs_without_openmp_use_one_thread(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whatever number of threads is asked for, also in loops that have arrays for each thread."""
+    script = tmp_path / "nocc"
+    script.write_text(
+        '#!/bin/sh\nfor a in "$@"; do [ "$a" = -fopenmp ] && exit 1; done\nexec cc "$@"\n'
+    )
+    script.chmod(0o755)
+    text = """
+    space o = 5
+    space v = 9
+    index i : o
+    index a b c : v
+    input x[o,v], y[v,v], z[v,v,v]
+    output r, s
+    t[i,a] = x[i,b]*y[b,a]
+    q[i] = t[i,a]*t[i,a]
+    r[i,a] = t[i,a]*q[i]
+    s[i,c] = x[i,b]*z[a,b,c]*y[a,b]
+    """
+    program = tcgen.compile(text, target="cpu", objective="memory", optimize=False)
+    alone = tcgen.compile(text, target="cpu", objective="memory", optimize=False)
+    random = np.random.default_rng(0)
+    arrays = {"x": random.random((5, 9)), "y": random.random((9, 9)), "z": random.random((9, 9, 9))}
+    tcgen.set_threads(1)
+    try:
+        wanted, least = alone(**arrays), alone.peak_bytes()
+        tcgen.set_threads(4)
+        assert alone.peak_bytes() > least  # t for each thread
+        monkeypatch.setenv("TCGEN_CC", str(script))
+        for name, array in program(**arrays).items():
+            np.testing.assert_allclose(array, wanted[name], rtol=1e-13)
+        assert program.peak_bytes() == program.allocated_bytes == least
+        assert tcgen.get_threads() == 4
+    finally:
+        tcgen.set_threads(None)
 
 
 def test_several_sources_are_built_and_come_in_order(folder: Path) -> None:

@@ -74,14 +74,14 @@ def test_what_waits_is_bounded() -> None:
     made = pool(10_000)
     arrays = [made.array((100 + n,), "float64") for n in range(30)]
     first = place(arrays[0])
-    assert made.kept_bytes == 0
+    assert made.waiting_bytes == 0
     del arrays
-    assert 5_000 < made.kept_bytes <= 10_000
+    assert 5_000 < made.waiting_bytes <= 10_000
     latest = made.array((129,), "float64")
     assert place(latest) != first
     large = made.array((10_000,), "float64")
     del large, latest
-    assert made.kept_bytes <= 10_000
+    assert made.waiting_bytes <= 10_000
 
 
 def test_threads_and_the_collector() -> None:
