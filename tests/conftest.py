@@ -108,7 +108,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.markexpr = "campaign and not gpu"
     marks = config.getoption("markexpr", "")
     slow = "slow" in marks and "not slow" not in marks
-    if slow or config.getoption("--compile-cuda") == "all":
+    if slow or CAMPAIGN.share is not None or config.getoption("--compile-cuda") == "all":
         from support.cuda_device import Compiling
 
         Compiling.one_in = 1
