@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from support.marks import slow
 from tcgen.emit import emit_artifact
 from tcgen.interp import evaluate_program
 from tcgen.ir.plan import FusionPlan
@@ -58,7 +59,7 @@ def test_every_hand_plan_is_compiled(hand_plans: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
-@pytest.mark.parametrize("tile", [None, 2, 3, 4, 5])
+@pytest.mark.parametrize("tile", [None, 3, *slow(2, 4, 5)])
 @pytest.mark.parametrize("name", NAMES)
 def test_generated_code_at_odd_extents(
     hand_plans: ModuleType, name: str, tile: int | None, target: str

@@ -15,6 +15,7 @@ import pytest
 
 import tcgen
 from support.cuda_device import EmulatedDevice
+from support.marks import slow
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.frontend.einsum.equation import subscripts_system
 from tcgen.interp import evaluate_system
@@ -28,11 +29,9 @@ RECORDS = tuple(field.name for field in fields(Thresholds))
 ENDS = {"smallest": smallest, "largest": largest}
 EXTENTS = {"o": 3, "v": 5, "O": 2, "V": 4, "x": 7, "q": 3}
 SPECS = (
-    *("mp2_closed_shell", "mp2_df", "df_ladder", "sosmp2_laplace_df", "drpa"),
-    pytest.param("ccd_spin_orbital", marks=pytest.mark.slow),
-    pytest.param("cc2_df", marks=pytest.mark.slow),
-    pytest.param("t_closed_shell", marks=pytest.mark.slow),
-    pytest.param("ccsd_closed_shell", marks=pytest.mark.slow),
+    *("mp2_closed_shell", "df_ladder"),
+    *slow("mp2_df", "sosmp2_laplace_df", "drpa", "ccd_spin_orbital", "cc2_df"),
+    *slow("t_closed_shell", "ccsd_closed_shell"),
 )
 CONTRACTIONS = (
     ("ab,bc->ac", {"a": 37, "b": 19, "c": 23}),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
@@ -146,7 +147,7 @@ TURNED = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)
 def test_operands_that_lie_across_are_turned(name: str, dtype: str) -> None:
     text, extents, ranks = TURNED[name]

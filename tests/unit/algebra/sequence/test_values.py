@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.campaigns import cases
+from support.marks import slow
 from support.messages import mentions
 from support.paths import DATA, ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
@@ -27,6 +28,7 @@ from tcgen.testing.arrays import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 
 FILES = sorted(p for folder in ("eqs", "equations", "specs") for p in (DATA / folder).iterdir())
+LONG = re.compile(r"ccsdt|r?ccsd_|rccd_|t_")  # equations of which a sequence takes seconds
 LARGE = {"o": 20, "v": 100, "x": 300, "q": 8}
 SMALL = {"o": 3, "v": 4, "x": 5, "q": 2}
 
@@ -44,7 +46,14 @@ def sequence(system: System, optimize: bool = True) -> Program:
 
 
 @pytest.mark.parametrize("optimize", [True, False])
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(p for p in FILES if not LONG.match(p.name)),
+        *slow(*(p for p in FILES if LONG.match(p.name))),
+    ],
+    ids=lambda p: p.name,
+)
 def test_values_of_the_equations(path: Path, optimize: bool) -> None:
     system = read(path)
     extents = {n: SMALL[n] for n in bases(system)}

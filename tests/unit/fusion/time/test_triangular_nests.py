@@ -45,6 +45,7 @@ def sequence(text, **extents):
     return form_sequence(read_spec(text), options), options
 
 
+@pytest.mark.slow
 def test_a_summand_becomes_symmetric_and_is_read_in_place():
     program, _ = sequence(TRIPLES, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]
