@@ -13,7 +13,7 @@ from statistics import median
 from typing import Any
 
 from ..ir.loops import Gemm, Kernel, Loop, Module, Stmt
-from ..ir.pretty.loops import format_product, format_way
+from ..ir.pretty.loops import format_product, format_variant
 from ..lower.cpu.product_benchmark import product_benchmark
 from ..lower.cpu.product_variants import variants_of
 from ..options import Options
@@ -90,11 +90,11 @@ def tune(
         )
         taken = ways[fastest_way(rounds)]
         seconds = tuple(
-            (format_way(w), median(r))
+            (format_variant(w), median(r))
             for w, r in zip(ways, rounds, strict=True)
             if len(r) == len(rounds[0])
         )
-        texts = (format_product(product), format_way(product), format_way(taken))
+        texts = (format_product(product), format_variant(product), format_variant(taken))
         choices.append(Choice(kernel, *texts, seconds))
         module = _with(module, number, taken)
     return _noted(module, choices)

@@ -1,8 +1,8 @@
 """Proofs that a step's value does not change when indices are exchanged.
 
-A triangular pair of loops computes each pair of points once, so what it sums must be symmetric.
-The proof is syntactic: declared symmetries of tensors, the commutativity of sums and products, and
-renamings of summed indices; an intermediate is followed into the steps that produce it.
+A triangular pair of loops computes each pair of points once, so its summand must be symmetric. The
+proof is syntactic: it uses declared symmetries of tensors, commutativity of sums and products, and
+renamings of summed indices, and it follows an intermediate into the steps that produce it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Renaming = dict[Index, Index]
 def exchange_sign(
     program: Program, step: Step, exchanged: Renaming, fixed: tuple[Index, ...] = ()
 ) -> int | None:
-    """Sign s with summand(exchanged indices) == s * summand, or None where no proof is found.
+    """Sign s with summand(exchanged indices) == s * summand, or None without a proof.
 
     Args:
         program: of the step.
-        step: whose summand is looked at.
+        step: the step whose summand is examined.
         exchanged: a permutation of some of the step's indices.
-        fixed: summed indices that may not be renamed to make the two sides alike.
+        fixed: summed indices that may not be renamed to make the two sides equal.
     """
     dummies = tuple(i for i in step.sums if i not in exchanged and i not in fixed)
     value = _summand(step)
@@ -41,7 +41,7 @@ def exchange_sign(
 
 
 def tensor_sign(program: Program, tensor: Tensor, perm: tuple[int, ...]) -> int | None:
-    """Sign s with T[x[perm[0]], ...] == s * T[x[0], ...], or None where no proof is found."""
+    """Sign s with T[x[perm[0]], ...] == s * T[x[0], ...], or None without a proof."""
     if perm == tuple(range(tensor.rank)):
         return 1
     for symmetry in symmetry_group(tensor):
@@ -133,9 +133,9 @@ def _match(
     renamed: Renaming,
     allowed: tuple[int, ...],
 ) -> int | None:
-    """Pair the arguments off, each pair with a sign in ``allowed``; the product of the signs.
+    """Match the arguments in pairs, with signs in ``allowed``; the product of the signs, or None.
 
-    Equality up to sign is an equivalence, so the first partner found is as good as any other.
+    Equality up to sign is an equivalence relation, so any partner that matches will do.
     """
     free, total = list(right), 1
     for arg in left:

@@ -1,7 +1,7 @@
-"""Element-by-element expressions: denominators, functions, products of whole elements.
+"""Element-wise expressions: denominators, functions, products of elements.
 
 The same node classes serve two levels: leaves are :class:`~tcgen.ir.tensor.Ref` in systems and
-programs, and :class:`Access` in modules, where a reference has become a place in a buffer.
+programs, and :class:`Access` in modules, where a reference is an element of a buffer.
 """
 
 from __future__ import annotations
@@ -177,18 +177,18 @@ def functions(expr: Expr) -> Iterator[str]:
 
 def expr_indices(expr: Expr) -> tuple[Index, ...]:
     """Indices in an expression, each once, in order of first occurrence."""
-    found: list[Index] = []
+    occurring: list[Index] = []
     for leaf in leaves(expr):
         match leaf:
             case Ref(_, indices):
-                found.extend(indices)
+                occurring.extend(indices)
             case Delta(left, right):
-                found.extend((left, right))
+                occurring.extend((left, right))
             case Access() | Equal():
                 pass
             case _:
                 assert_never(leaf)
-    return distinct(tuple(found))
+    return distinct(tuple(occurring))
 
 
 def operation_count(expr: Expr) -> int:

@@ -1,6 +1,6 @@
-"""Questions about statements of level 4: what they use, how it lies, what may run at once.
+"""Analysis of level 4: buffers that statements use, layouts that fit, loops that may be parallel.
 
-The checker, lowering and emission all ask here, so that each rule is written once.
+The checker, lowering and emission call these functions, so each rule is written once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .loops import (
 
 
 def accesses(stmt: Stmt) -> Iterator[Access]:
-    """Every access of a statement and of what it encloses, the written ones included."""
+    """All accesses of a statement and of the statements inside it, including writes."""
     match stmt:
         case Loop(_, body):
             for inner in body:
@@ -68,36 +68,36 @@ def gemm_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """Why an operand cannot be handed to a matrix product as it lies in memory, or None.
+    """Why the BLAS cannot use an operand in its layout, or None.
 
     See :class:`~tcgen.ir.loops.Gemm` for the rule.
     """
     if buffer.packed:
         return f"{buffer.name} is packed"
-    lies = [
+    physical = [
         (axis, access.subscripts[axis])
         for axis in buffer.order
         if access.subscripts[axis].variable is not None
     ]
     places: dict[str, list[int]] = {}
-    for position, (_, subscript) in enumerate(lies):
+    for position, (_, subscript) in enumerate(physical):
         places.setdefault(subscript.variable or "", []).append(position)
     for group in groups:
         for position, var in enumerate(group):
-            found = places.get(var.name, [])
-            if len(found) != 1:
-                return f"{var.name} stands {len(found)} times in {access}"
-            axis, subscript = lies[found[0]]
+            at = places.get(var.name, [])
+            if len(at) != 1:
+                return f"{var.name} is {len(at)} times in {access}"
+            axis, subscript = physical[at[0]]
             if position == 0:
                 continue
-            if found[0] != places[group[position - 1].name][0] + 1:
-                return f"{group[position - 1].name} and {var.name} are no neighbours in {access}"
+            if at[0] != places[group[position - 1].name][0] + 1:
+                return f"{group[position - 1].name} and {var.name} are not adjacent in {access}"
             if var.tile is not None or var.space.bases != buffer.axes[axis].space.bases:
-                return f"{var.name} walks a part of its axis in {access}"
-    fastest = lies[-1][1].variable if lies else None
+                return f"{var.name} runs over a part of its axis in {access}"
+    fastest = physical[-1][1].variable if physical else None
     ends = [group[-1].name for group in groups if group]
     if ends and fastest not in ends:
-        return f"neither group ends on the fastest axis of {access}"
+        return f"neither group ends on the unit-stride axis of {access}"
     return None
 
 
@@ -106,70 +106,70 @@ def contraction_obstacle(
     buffer: Buffer,
     groups: tuple[tuple[BandVar, ...], tuple[BandVar, ...]],
 ) -> str | None:
-    """Why the generated contraction kernel cannot use an operand as it lies in memory, or None.
+    """Why the generated contraction kernel cannot use an operand in its layout, or None.
 
-    A packed pair must be walked as one: by a variable and, next in its group, one below it.
+    A packed pair needs two adjacent variables of a group, the second with ``below`` the first.
     """
     held = [s.variable for s in access.subscripts]
     for var in (*groups[0], *groups[1]):
         if held.count(var.name) != 1:
-            return f"{var.name} stands {held.count(var.name)} times in {access}"
-    walked = [
-        {row.name, column.name}
+            return f"{var.name} is {held.count(var.name)} times in {access}"
+    triangular = [
+        {outer.name, inner.name}
         for group in groups
-        for row, column in itertools.pairwise(group)
-        if column.below == row.name
+        for outer, inner in itertools.pairwise(group)
+        if inner.below == outer.name
     ]
     triangles = sum(var.below is not None for group in groups for var in group)
     packed = [{held[p.first], held[p.first + 1]} for p in buffer.packed]
-    if any(p.antisymmetric for p in buffer.packed) or any(p not in walked for p in packed):
+    if any(p.antisymmetric for p in buffer.packed) or any(p not in triangular for p in packed):
         return f"{buffer.name} is packed"
     if triangles > len(packed):
-        return f"{buffer.name} is not packed, but walked over a triangle"
+        return f"{buffer.name} is not packed, but a triangular variable runs over it"
     return None
 
 
-def blocks_parallel(loop: Loop, apart: frozenset[str]) -> str | None:
-    """Why the iterations of a loop cannot run at once, or None.
+def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:
+    """Why the iterations of a loop cannot run in parallel, or None.
 
-    Everything that is written and not apart must be walked, at every access, by the loop's variable
-    (or its tile's elements) on one and the same axis.
+    Every buffer that is written and not private must have the loop's variable (or that of the
+    tile's elements) on one and the same axis at every access.
 
     Args:
-        loop: in question.
-        apart: buffers that are private to its body; where threads add up parts of them, also
-            numbers that are only added to.
+        loop: the loop to check.
+        private: buffers that are private to its body; where threads reduce partial sums, also
+            scalars that are only added to.
     """
     tiles = {loop.var.name, *_tile_elements(loop.body, loop.var.name)}
-    written = [w for s in loop.body for w in written_buffers(s) if w not in apart]
+    written = [w for s in loop.body for w in written_buffers(s) if w not in private]
     for name in dict.fromkeys(written):
         if any(name in zeroed_buffers(s) for s in loop.body):
             return f"all of {name} is zeroed in each iteration"
-        found = [a for s in loop.body for a in accesses(s) if a.buffer == name]
+        uses = [a for s in loop.body for a in accesses(s) if a.buffer == name]
         axes = [
             {k for k, s in enumerate(a.subscripts) if s.variable in tiles and s.base is None}
-            for a in found
+            for a in uses
         ]
         if not set.intersection(*axes):
-            return f"{name} is not walked by {loop.var.name} on one axis at every access"
-        spaces = {s.offset for a in found for s in a.subscripts if s.variable in tiles}
+            return f"{name} does not have {loop.var.name} on one and the same axis at every access"
+        spaces = {s.offset for a in uses for s in a.subscripts if s.variable in tiles}
         if len(spaces) > 1:
-            return f"{name} is walked by {loop.var.name} at different offsets"
+            return f"{name} is accessed by {loop.var.name} at different offsets"
     return None
 
 
 def parallel_chain(loop: Loop) -> Iterator[Loop]:
-    """Parallel loops that stand directly inside each other, from ``loop`` on."""
-    found: Stmt = loop
-    while isinstance(found, Loop) and found.parallel:
-        yield found
-        if len(found.body) != 1:
+    """Perfectly nested parallel loops, from ``loop`` on."""
+    stmt: Stmt = loop
+    while isinstance(stmt, Loop) and stmt.parallel:
+        yield stmt
+        if len(stmt.body) != 1:
             return
-        found = found.body[0]
+        stmt = stmt.body[0]
 
 
 def summed_numbers(loop: Loop, buffers: Mapping[str, Buffer]) -> frozenset[str]:
-    """Numbers that a loop adds to and uses for nothing else."""
+    """Scalars that a loop adds to and does not read otherwise."""
     added, used = set[str](), set[str]()
 
     def walk(body: tuple[Stmt, ...]) -> None:
@@ -200,11 +200,11 @@ def private_to(loop: Loop, kernel: Kernel, buffers: Mapping[str, Buffer]) -> fro
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Where statements and fetches stand in the text of a module, counted from 0.
+    """Positions of statements and fetches in the text of a module, counted from 0.
 
     Attributes:
-        uses: of each buffer, all its positions in order.
-        kernels: first position of each kernel and the position behind its last one.
+        uses: all positions that use a buffer, in order, by its name.
+        kernels: first position of a kernel and the position after its last one, by its name.
         constant: number of positions in the constant phase.
     """
 
@@ -214,7 +214,7 @@ class Positions:
 
 
 def positions(module: Module) -> Positions:
-    """Number the statements and fetches: each statement that is no loop takes one position."""
+    """Number the statements and fetches; loops have no number of their own."""
     bodies = {k.name: k.body for k in module.kernels}
     uses: dict[str, list[int]] = {}
     kernels: dict[str, tuple[int, int]] = {}
@@ -239,11 +239,11 @@ def positions(module: Module) -> Positions:
     walk(module.host_constant)
     constant = count
     walk(module.host_volatile)
-    return Positions({name: tuple(found) for name, found in uses.items()}, kernels, constant)
+    return Positions({name: tuple(at) for name, at in uses.items()}, kernels, constant)
 
 
 def launches(host: tuple[Host, ...]) -> Iterator[str]:
-    """Kernels that a host program launches, in the order of its text."""
+    """Names of the kernels that a host program launches, in the order of its text."""
     for item in host:
         match item:
             case HostLoop(_, body):
@@ -257,7 +257,7 @@ def launches(host: tuple[Host, ...]) -> Iterator[str]:
 
 
 def zeroed_buffers(stmt: Stmt) -> tuple[str, ...]:
-    """Names of the buffers that are zeroed as a whole."""
+    """Names of the buffers that a statement sets to zero as a whole."""
     match stmt:
         case Loop(_, body):
             return tuple(name for s in body for name in zeroed_buffers(s))
@@ -294,10 +294,10 @@ def band_of(stmt: Assign | Gemm) -> tuple[BandVar, ...]:
 
 
 def is_total(stmt: Assign) -> bool:
-    """True for a statement of an epilogue that adds all of its points to one number."""
+    """True for a statement of an epilogue that adds all of its points to one scalar."""
     return not any(v.name in stmt.out.variables for v in stmt.band)
 
 
 def is_total_target(access: Access, epilogue: tuple[Assign, ...]) -> bool:
-    """True where an epilogue adds up to this number."""
+    """True if an epilogue adds to this scalar."""
     return any(is_total(s) and s.out == access for s in epilogue)

@@ -1,8 +1,8 @@
 """Level 4: imperfectly nested loops over buffers; the only tree.
 
-Lowering makes it; emission prints it, the interpreter and the numpy target execute it. Printers
-decide nothing: loop order, blocking, parallel loops, layouts and which statement becomes a matrix
-product are all written here. Extents stay symbolic: ``N_o`` is a run-time argument.
+Lowering makes it; emission prints it, the interpreter and the numpy target execute it. A printer
+decides nothing: the module says the order of loops, blocking, parallel loops, layouts, and which
+statement is a matrix product. Extents are symbolic: ``N_o`` is a run-time argument.
 
 Two kinds of loop: a :class:`Loop` is shared by the statements of its body; the band of a
 statement holds that statement's own loops, outermost first.
@@ -28,8 +28,8 @@ class LoopVar:
         name: unique in the module.
         space: element loop: takes 0 .. N-1. Tile loop: takes the tile's base 0, T, 2T, ... < N.
         tile: T, or None for an element loop.
-        below: triangular: takes no value above that of that variable, which encloses it and is a
-            loop over the same space by the same tile.
+        below: for a triangular loop, the variable whose value this one never exceeds. Its loop
+            encloses this one and runs over the same space by the same tile.
     """
 
     name: str
@@ -43,7 +43,7 @@ class BandVar:
     """Variable of a statement's own loop.
 
     Takes 0 .. N-1, or, inside the tile loop ``base``, base .. min(base + tile, N) - 1.
-    With ``below`` it is bounded by that variable's value, inclusive (a triangle).
+    With ``below`` it does not exceed the value of that variable (a triangle).
     """
 
     name: str
@@ -77,17 +77,17 @@ class Buffer:
         dtype: ``float64``, ``float32`` or ``complex128``.
         place: ``caller`` (argument array), ``arena`` (one for the program), ``private`` (one for
             each thread of a kernel, on a GPU for each block: contracted arrays and scratch that
-            live within one launch),
-            ``register`` (a scalar variable inside a kernel; its axes all have length 1),
-            ``tile`` (target of a GPU's tiles that only their own epilogue reads: each thread keeps
-            its elements in registers, and no memory holds it).
+            are live within one launch), ``register`` (a scalar variable inside a kernel; its axes
+            all have length 1), ``tile`` (target of a GPU's tiles that only their own epilogue
+            reads: its elements are in registers of the threads and never in memory).
         tensor: the tensor it holds, or None for scratch made by lowering.
         packed: pairs of axes stored as triangles (caller buffers and scratch).
-        live: first and last position (of statements and fetches, in the order of the text, constant
-            phase first; see :func:`~tcgen.ir.loop_analysis.positions`) at which it holds memory,
-            inclusive, over all of a loop that it outlives. Memory is reused between disjoint lives.
-        keep: written in the constant phase and read in the volatile one: survives between calls.
-        rank: place in an order of layout that is good under the planning extents.
+        live: first and last position at which it needs memory, inclusive. Positions number the
+            statements and fetches in the order of the text, constant phase first
+            (:func:`~tcgen.ir.loop_analysis.positions`). A buffer that outlives an iteration of a
+            loop is live in the whole loop. Buffers with disjoint lives may use the same memory.
+        keep: written in the constant phase and read in the volatile one; stored between calls.
+        rank: place in the order in which offsets are assigned; chosen for the planning extents.
     """
 
     name: str
@@ -106,8 +106,8 @@ class Buffer:
 class Loop:
     """``for var: body``.
 
-    ``parallel``: the iterations write disjoint elements of everything that is not private to the
-    body, so they may run in any order and at once.
+    ``parallel``: the iterations write disjoint elements of every buffer that is not private to the
+    body, so they may run in any order and concurrently.
     """
 
     var: LoopVar
@@ -117,7 +117,7 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Set a whole buffer to zero (the whole of its contracted extent)."""
+    """Set all elements of a buffer to zero."""
 
     buffer: str
 
@@ -126,23 +126,23 @@ class Zero:
 class Assign:
     """``out (+)= coeff * orbit * expr`` for every point of the band.
 
-    Copies, permutations, multiply-adds, element-wise maps and reductions are all this.
+    This is the form of copies, permutations, multiply-adds, element-wise maps and reductions.
 
     Attributes:
-        out: target element. Band variables that it does not hold are summed. Of a packed buffer
-            the band walks the stored triangle only; the diagonal, where none is stored, is skipped.
+        out: target element. Band variables that it does not have are summed. For a packed buffer
+            the band runs over the stored triangle only, without a diagonal that is not stored.
         expr: leaves are Access and Equal; an Access to a packed buffer reads through the triangle
             (sign and zero of an antisymmetric pair included).
         coeff: exact number.
-        accumulate: add to what is there. Without it the target is overwritten: summed band
-            variables then stand innermost, after all variables of ``out``.
+        accumulate: add to the target. Otherwise the target is overwritten, and summed band
+            variables are innermost, after all variables of ``out``.
         band: own loops, outermost first.
-        orbit: chains (i, j, ...) of triangular variables, i >= j >= ...: each point is multiplied
-            by its number of distinct arrangements; for bases of tiles, by that of the tiles.
-        parallel: that many outermost band loops may run at once (all of them in ``out``); where
-            ``out`` holds no band variable at all, the band is a parallel reduction.
-        block: two band variables to block against each other (a transposition, or operands that lie
-            across each other), or (). Sums of all points of a block are then formed together.
+        orbit: chains (i, j, ...) of triangular variables, i >= j >= ...: the value at each point is
+            multiplied by its number of distinct arrangements; for bases of tiles, of the tiles.
+        parallel: number of outermost band loops that may run in parallel (``out`` has all their
+            variables); if ``out`` has no band variable, the band is a parallel reduction.
+        block: two band variables to block against each other, or (): for a transposition, or for
+            operands with different unit-stride axes. The sums of a block are formed together.
     """
 
     out: Access
@@ -159,17 +159,17 @@ class Assign:
 class Scheme:
     """How the generated contraction kernel reads the operands of a product.
 
-    Rows of a register tile are vector lanes: they come from the group m. Columns come from n.
-    Blocks of the operands are packed in the order in which tiles use them, which turns them, or are
-    read where they lie. Tiles are stored as they are where the last variable of m is the target's
-    stride-1 one, and element by element where it is not, unless they are staged.
+    The lanes of a vector register run over the group m. Blocks of an operand are either packed into
+    micro-panels, in the order in which the micro-kernel reads them, or read in place. A register
+    tile is stored by vectors if the last variable of m is the unit-stride variable of the target,
+    and otherwise element by element, unless it is staged.
 
     Attributes:
-        pack_a: pack blocks of ``a``; without it panels whose rows have stride 1 are read in place.
-        pack_b: pack blocks of ``b``; without it its elements are read in place, one by one.
-        stage: tiles go through a buffer in the cache, which is turned as it is stored. The target's
-            stride-1 variable is the last one of n, with ``a`` packed, or any one of m, of which
-            the last is the stride-1 variable of ``a``, which is read in place.
+        pack_a: pack blocks of ``a``; otherwise panels with unit stride along m are read in place.
+        pack_b: pack blocks of ``b``; otherwise its elements are read in place, one by one.
+        stage: tiles are collected in a buffer in the cache and transposed as it is stored. The
+            target's unit-stride variable is the last one of n and ``a`` is packed, or it is any
+            one of m, and the last one of m is the unit-stride variable of ``a``, read in place.
     """
 
     pack_a: bool = True
@@ -178,7 +178,7 @@ class Scheme:
 
     @property
     def stages_rows(self) -> bool:
-        """Whether rows of ``a`` are read in place and tiles are staged."""
+        """Whether tiles are staged and ``a`` is read in place."""
         return self.stage and not self.pack_a
 
 
@@ -186,15 +186,15 @@ class Scheme:
 class Gemm:
     """``out[batch, m, n] (+)= coeff * sum_k a[batch, m, k] * b[batch, k, n]``, matrix products.
 
-    Without a scheme the BLAS computes it, and the operands lie right: in each one the variables of
-    a group are neighbouring physical axes in the group's order, every variable but the first of a
-    group runs over the whole length of its axis, and one of the operand's two groups ends on the
-    fastest axis with stride 1 (axes of length 1 aside). With a scheme the generated kernel computes
-    it, from operands in any layout, each variable on one axis. All have one dtype. No buffer is
-    packed, but with a scheme a row (column) variable that stays below the one before it in its
-    group walks, together with that one, the packed pair of each operand that holds them. An empty
-    group is one row, one column or one product. A batch variable stands in ``out`` and in at least
-    one operand; the other is then the same for all.
+    Without a scheme the BLAS computes it, and the layouts of the operands must fit: the variables
+    of a group are adjacent physical axes in the group's order, each variable but the first of a
+    group runs over its whole axis, and one of the operand's two groups ends on the unit-stride axis
+    (apart from axes of length 1). With a scheme the generated kernel computes it from operands in
+    any layout, with each variable on one axis. All operands have the same dtype. No buffer is
+    packed, with one exception: with a scheme, a variable of m (n) with ``below`` and the variable
+    before it in its group run together over the packed pair of each operand that has them. An
+    empty group has extent 1. A batch variable is in ``out`` and in at least one operand; an operand
+    without it is the same for all its values.
     """
 
     out: Access
@@ -222,7 +222,7 @@ class Kernel:
         comment: equations, one a line, for the reader of the generated code.
         host_vars: variables of host loops that the body uses, passed as arguments.
         body: statements in order.
-        share: how a GPU's blocks and threads share the work; None in modules for a CPU.
+        share: thread mapping of a GPU kernel; None in modules for a CPU.
     """
 
     name: str
@@ -242,7 +242,7 @@ class HostLoop:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Run a kernel; its host variables have the values of the enclosing host loops."""
+    """Run a kernel with the values of the enclosing host loops as its host variables."""
 
     kernel: str
 
@@ -252,8 +252,8 @@ class Fetch:
     """Ask the caller for one tile of a generated input, into ``buffer`` (C order, logical axes).
 
     ``ranges`` has for each axis the host variable whose element or tile is wanted, or None for the
-    whole axis. A shorter last tile arrives as a smaller C-contiguous array at the buffer's start
-    along the tiled axis: it is copied so that the buffer keeps its own strides.
+    whole axis. A shorter last tile arrives as a smaller C-contiguous array at the start of the
+    buffer and is then copied to the buffer's own strides.
     """
 
     buffer: str
@@ -274,10 +274,10 @@ class Module(Level):
         tensors: inputs and outputs, in order: the call's arguments and results.
         buffers: all memory.
         kernels: generated functions.
-        host_constant: what runs once for a bound program.
-        host_volatile: what runs at each call.
-        tight: arrays in the arena start at any element, so that it takes no more bytes than they
-            do; else on cache lines.
+        host_constant: host program of the constant phase, run once for a bound program.
+        host_volatile: host program of each call.
+        tight: arrays in the arena start at any element, to save the bytes between them; otherwise
+            they start on cache lines.
     """
 
     name: str

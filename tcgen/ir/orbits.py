@@ -1,10 +1,10 @@
-"""How many points of a contraction do equal work, by the symmetries of its two factors.
+"""How many multiply-adds of a contraction are equal by the symmetries of its two factors.
 
-A permutation of the indices of ``C[kept] += A[..] * B[..]`` that leaves both factors unchanged up
-to sign, and mixes no kept with a summed index, maps each multiply-add to an equal one. One point
-of every orbit is enough: the packed cost is the number of points divided by the order of the
-group of all such permutations. For antisymmetric groups of k indices this is the factor k! for
-each group that stands in one factor only, and for each group that both factors share.
+A permutation of the indices of ``C[free] += A[..] * B[..]`` that leaves both factors unchanged up
+to sign, and exchanges free indices (those of the result) only with free ones, maps each
+multiply-add to an equal one. One point of each orbit is enough: the packed cost is the number of
+points divided by the order of the group of all such permutations. An antisymmetric group of k
+indices contributes a factor k!, whether one factor has it or both do.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Perm = tuple[int, ...]
 def equal_points(
     one: tuple[Iterable[Perm], Sequence[I]],
     two: tuple[Iterable[Perm], Sequence[I]],
-    kept: Collection[I],
+    free: Collection[I],
 ) -> int:
     """Order of the group of index permutations that leave both factors unchanged up to sign.
 
@@ -28,7 +28,7 @@ def equal_points(
         one: permutations of the axes of a factor (its whole group, signs left out) and the index
             on each axis.
         two: the same of the other factor.
-        kept: indices of the result.
+        free: indices of the result.
 
     Example:
         The ladder ``r[a,b,i,j] += v[a,b,c,d] * t[c,d,i,j]`` with antisymmetric pairs: 2 for each
@@ -38,27 +38,27 @@ def equal_points(
         >>> equal_points((pairs, "abcd"), (pairs, "cdij"), "abij")
         8
     """
-    shared = tuple(i for i in dict.fromkeys(one[1]) if i in two[1])
-    first = _restricted(*one, shared, kept)
-    second = _restricted(*two, shared, kept)
+    common = tuple(i for i in dict.fromkeys(one[1]) if i in two[1])
+    first = _restricted(*one, common, free)
+    second = _restricted(*two, common, free)
     return sum(count * second[images] for images, count in first.items())
 
 
 def _restricted(
-    perms: Iterable[Perm], held: Sequence[I], shared: tuple[I, ...], kept: Collection[I]
+    perms: Iterable[Perm], held: Sequence[I], common: tuple[I, ...], free: Collection[I]
 ) -> Counter[tuple[I, ...]]:
-    """How many index permutations of one factor act on the shared indices in each way."""
+    """Number of index permutations of one factor for each image of the common indices."""
     names = tuple(dict.fromkeys(held))
-    colour = {i: (i in shared, i in kept) for i in names}
-    found: dict[tuple[I, ...], tuple[I, ...]] = {}
+    colour = {i: (i in common, i in free) for i in names}
+    restricted: dict[tuple[I, ...], tuple[I, ...]] = {}
     for perm in perms:
         images: dict[I, I] = {}
         for axis, source in enumerate(perm):
             if images.setdefault(held[axis], held[source]) != held[source]:
-                break  # axes of a diagonal go different ways
+                break  # the axes of a diagonal would get different indices
         else:
             if all(colour[i] == colour[image] for i, image in images.items()):
                 whole = tuple(images[i] for i in names)
                 if len(set(whole)) == len(names):
-                    found[whole] = tuple(images[i] for i in shared)
-    return Counter(found.values())
+                    restricted[whole] = tuple(images[i] for i in common)
+    return Counter(restricted.values())

@@ -1,4 +1,4 @@
-"""Level 3: which loops are shared by which steps, and where each array lives.
+"""Level 3: which steps share which loops, and where each array is stored.
 
 Fusion makes it, or a person writes it by hand; lowering reads it. A plan is an ordered list of
 visits (executions of steps inside shared loops). Visits that follow each other and share a prefix
@@ -36,8 +36,8 @@ class LoopId:
             which encloses it (i >= j >= k: j.order_after = i, k.order_after = j). Both run over the
             same space, by the same tile. A step that sums over a whole chain counts each point of
             elements, or of tiles, once for each distinct arrangement; a tile that meets itself is
-            walked in full. A step whose output carries the chain is computed for the triangle only,
-            so that its array must be contracted in the chain.
+            executed in full. A step whose output has the indices of the chain is computed for the
+            triangle only, so its array must be contracted in the chain.
     """
 
     id: int
@@ -47,7 +47,7 @@ class LoopId:
 
     @property
     def chain(self) -> tuple[LoopId, ...]:
-        """The triangular loops that end in this one, outermost first; itself where it is none."""
+        """The triangular loops that end in this one, outermost first; else this loop alone."""
         return (self,) if self.order_after is None else (*self.order_after.chain, self)
 
     def __str__(self) -> str:
@@ -65,7 +65,7 @@ class Visit:
             each for its own instance of the array.
         bind: pairs (index of the step, loop). The other indices are local to the statement.
         loops: all enclosing shared loops, outermost first: those of ``bind`` and ``redundant``.
-        redundant: enclosing loops over something that the step has no index for; the step is
+        redundant: enclosing loops over spaces for which the step has no index; the step is
             repeated in each iteration.
     """
 
@@ -80,7 +80,7 @@ class Visit:
 
 
 class Place(Enum):
-    """Where an array lives."""
+    """Where an array is stored."""
 
     REG = "register"  # fully contracted to one element: a scalar variable of the generated code
     SHARED = "shared"  # shared memory of a GPU block
@@ -96,8 +96,8 @@ class ArrayPlan:
         tensor: the array. A recomputed array has several instances with disjoint ``live``.
         contracted: pairs (axis, loop): this axis holds one element (or one tile) at a time. The
             loops are ``home`` or enclose it.
-        home: innermost loop whose body owns the instance; in each iteration it starts afresh and
-            is zeroed before its first producer. None: it lives for the whole program.
+        home: innermost loop whose body owns the instance: each iteration has a new instance, which
+            its first producer overwrites. None: it is live for the whole program.
         place: register, arena, or the caller's array.
         live: first and last visit (positions in the plan) that use the instance, inclusive.
         offset: bytes from the start of the arena under the planning extents, or None.
@@ -146,7 +146,7 @@ class KernelGroup:
 
 @dataclass(frozen=True, slots=True)
 class Solve:
-    """What the solver says of the plan.
+    """How the plan was found, and how good it is.
 
     Attributes:
         objective: ``none``, ``linear``, ``memory``, ``peak`` or ``time``.

@@ -1,9 +1,9 @@
 """Level 2: a formula sequence, binary steps on whole arrays.
 
 Algebra makes it from a system; fusion and lowering read it. An array has ordered producers (the
-first one zeroes it, unless it is an output that accumulates) and any number of consumers. Every
-symmetry and permutation operator has become an explicit step. Nothing here says which loops are
-shared or where an array lives.
+first one overwrites it, unless it is an output that accumulates) and any number of consumers. Each
+symmetry and permutation operator is an explicit step. A sequence does not say which loops are fused
+or where an array is stored.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Step:
             of a part on a joined axis writes that slice).
         op: what is computed.
         coeff: exact number.
-        accumulate: False for the first producer of an array, which zeroes it.
+        accumulate: add to the array; False for its first producer, which overwrites it.
         sums: summed indices, each in some operand and none in ``out``.
         phase: CONSTANT where every operand is constant.
         span: the user's text it comes from, or None.
@@ -130,9 +130,9 @@ class Step:
 
     @property
     def packed_flops(self) -> Poly:
-        """Flops where multiply-adds that symmetry makes equal are done once.
+        """Flops if multiply-adds that are equal by symmetry are executed once.
 
-        Leading order, as ``points / order of the group``; the generated loops do them all.
+        Leading order, as ``points / order of the group``; the generated loops execute all of them.
         """
         if not isinstance(self.op, Contract):
             return self.flops
@@ -150,19 +150,19 @@ def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
 
 @dataclass(frozen=True, slots=True)
 class Program(Level):
-    """Steps in an order that may be executed as it stands.
+    """Steps in an order in which they can be executed.
 
     Attributes:
         name: of the system.
         spaces: all spaces, parts before the spaces that join them.
         tensors: every tensor read or written, inputs first in declared order, then by first write;
-            an input that no step reads is kept, since the caller passes it.
+            inputs that no step reads are included, since the caller passes them.
         steps: step n has id n.
         naive: flops of the equations as bracket-expanded sums of products (P not expanded): the
             sum over terms of number of factors times iteration space.
-        each_term: flops of the equations as written, each product in its cheapest order and
-            nothing shared between them.
-        notes: what the optimiser left as written, and why, in words.
+        each_term: flops of the equations as written, with each product in its cheapest order and
+            no intermediate used twice.
+        notes: sentences on terms that the optimiser left as written, and why.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Program(Level):
 
     @property
     def zero_outputs(self) -> tuple[Tensor, ...]:
-        """Outputs that only zeros are written to, whatever the inputs are."""
+        """Outputs that are zero for all inputs: every producer writes the constant 0."""
         zero = Map(Const(Fraction(0)))
         return tuple(t for t in self.outputs if all(s.op == zero for s in self.producers(t)))
 
@@ -211,7 +211,7 @@ class Program(Level):
         return total
 
     def packed_flops(self) -> Poly:
-        """Flops of all contractions where multiply-adds equal by symmetry are done once."""
+        """Flops of all contractions if multiply-adds equal by symmetry are executed once."""
         total = ZERO
         for step in self.steps:
             if isinstance(step.op, Contract):

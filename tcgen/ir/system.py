@@ -1,7 +1,7 @@
-"""Level 1: a system of equations, flat sums of products, as the user meant them.
+"""Level 1: a system of equations, each a flat sum of products, as the user wrote them.
 
 Front ends make it; canonical form, expansion and factoring read it. Brackets and P/S over a sum
-appear as equations of anonymous intermediates (``Equation.anonymous``). Nothing here says in
+appear as equations of anonymous intermediates (``Equation.anonymous``). A system does not say in
 which order anything is computed.
 """
 
@@ -20,7 +20,7 @@ from .tensor import Index, Ref, Role, Space, Tensor, distinct
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A factor that is evaluated element by element and never expanded (a denominator, exp(..))."""
+    """An element-wise factor that is never expanded, such as a denominator or exp(..)."""
 
     expr: Expr
 
@@ -42,10 +42,10 @@ class Term:
 
     Attributes:
         coeff: exact number.
-        factors: the product; () is the number 1. Left indices that no factor holds broadcast.
+        factors: the product; () is the number 1. A left index that no factor has is broadcast.
         sums: summed indices, distinct, none of them on the left.
         perms: () for the identity alone, else all signed permutations, the identity included.
-        span: where it stands in the user's text, or None. Not part of equality of meaning.
+        span: its place in the user's text, or None; without effect on results.
     """
 
     coeff: Fraction
@@ -139,7 +139,7 @@ def factor_indices(factor: Factor) -> tuple[Index, ...]:
 
 
 def fits_axis(index: Index, space: Space) -> bool:
-    """True where an index may stand on an axis: the same space or a part of it."""
+    """True if an index may stand on an axis: its space is that of the axis or a part of it."""
     return space.before(index.space) is not None
 
 
@@ -161,7 +161,7 @@ def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[st
     axes = [s for t in system.tensors for s in t.spaces]
     axes += [i.space for e in system.equations for t in e.terms for i in t.sums]
     used = {base.name for space in axes for base in space.bases}
-    # A space that a shared include declares and nothing uses has no extent that could matter.
+    # The extent of a space that an included file declares and no tensor uses has no effect.
     extents = {n: given.get(n, s.extent if n in used else 1) for n, s in bases.items()}
     missing = sorted(n for n, e in extents.items() if e is None)
     if missing:

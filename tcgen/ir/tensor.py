@@ -30,7 +30,7 @@ class Space:
         name: as in the spec, ``o``; the extent is a run-time argument of this name.
         extent: default extent, or None.
         parts: spaces joined here; empty for a base space.
-        kind: occupied, virtual, ...; for readers and importers only, it never changes meaning.
+        kind: occupied, virtual, ...; for readers and importers only, it does not affect results.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Space:
         return tuple(base for part in self.parts for base in part.bases)
 
     def before(self, part: Space) -> tuple[Space, ...] | None:
-        """Base spaces that stand before ``part`` on an axis of this space; None if it is no part.
+        """Base spaces before ``part`` on an axis of this space; None if it is not a part of it.
 
         Example:
             >>> o, v = Space("o"), Space("v")
@@ -111,9 +111,9 @@ class Storage:
     Attributes:
         order: logical axes in the order of the array's axes; () is the declared order.
         packed: pairs stored as triangles; a pair's axes are adjacent in ``order`` too.
-        within: for each logical axis its own space, or, where the array may be a part of a larger
-            one, a space that joins it and one that no other axis has: what lies behind the part
-            there, seen from the array's strides. () for an array by itself.
+        within: for an array that may be a slice of a larger one: for each logical axis the space
+            of the larger array, which sets the strides. It joins the axis' own space and a space,
+            used by no other axis, for the elements behind the slice. () for an array of its own.
     """
 
     order: tuple[int, ...] = ()
@@ -171,10 +171,10 @@ class Tensor:
 
     @property
     def is_held(self) -> bool:
-        """True where a call makes room for it beside the caller's arrays.
+        """True if a call allocates memory for it in addition to the caller's arrays.
 
-        Intermediates, tiles of generated inputs, and packed results, which are put together in
-        dense arrays first.
+        This holds for intermediates, for tiles of generated inputs, and for packed results, which
+        are computed in dense arrays first.
         """
         packed = self.role is Role.OUTPUT and bool(self.storage.packed)
         return packed or self.role in (Role.TEMP, Role.GENERATED)
@@ -232,20 +232,20 @@ def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:
     generators = tuple(
         Symmetry(s.perm, s.sign, s.conj and not tensor.real) for s in tensor.symmetry
     )
-    found: dict[tuple[tuple[int, ...], bool], int] = {(identity.perm, False): 1}
+    signs: dict[tuple[tuple[int, ...], bool], int] = {(identity.perm, False): 1}
     frontier = [identity]
     while frontier:
-        fresh = []
+        new_elements = []
         for old in frontier:
             for g in generators:
                 new = Symmetry(
                     tuple(old.perm[p] for p in g.perm), old.sign * g.sign, old.conj != g.conj
                 )
                 key = (new.perm, new.conj)
-                if key not in found:
-                    found[key] = new.sign
-                    fresh.append(new)
-                elif found[key] != new.sign:
+                if key not in signs:
+                    signs[key] = new.sign
+                    new_elements.append(new)
+                elif signs[key] != new.sign:
                     raise ValueError(f"the symmetries of {tensor.name} force it to be zero")
-        frontier = fresh
-    return tuple(Symmetry(perm, sign, conj) for (perm, conj), sign in found.items())
+        frontier = new_elements
+    return tuple(Symmetry(perm, sign, conj) for (perm, conj), sign in signs.items())

@@ -1,9 +1,8 @@
-"""How the work of a kernel is shared out among the blocks and threads of a GPU.
+"""Thread mappings: which blocks and threads of a GPU compute which points of a kernel.
 
-A kernel of level 4 means what its statements mean; a share says which block and which thread
-computes which points of them. Without a share the kernel is for a CPU. All numbers here are
-constants of the generated code; extents stay run-time arguments, so the number of blocks is
-counted at each launch.
+The mapping does not change the meaning of a kernel, which its statements define. A kernel without a
+mapping is for a CPU. All numbers here are constants of the generated code; extents are run-time
+arguments, so the number of blocks is computed at each launch.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from .expr import Access
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """Variables counted as one, the last the fastest, and cut into tiles of consecutive points.
+    """Variables fused into one, the last the fastest, and cut into tiles of consecutive points.
 
-    The points of (i, a) are numbered ``i*N_a + a``; tile t holds the numbers t*tile to
-    t*tile + tile - 1, as far as there are points.
+    The points of (i, a) are numbered ``i*N_a + a``; tile t consists of the numbers t*tile to
+    t*tile + tile - 1, without those beyond the last point.
     """
 
     variables: tuple[str, ...]
@@ -28,9 +27,9 @@ class Strip:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """One statement: each thread computes whole elements of the target, its sum included.
+    """One statement: each thread computes whole elements of the target, including their sums.
 
-    ``threads`` is that of a block; neighbouring threads have neighbouring elements.
+    ``threads`` is the number in a block; adjacent threads compute adjacent elements.
     """
 
     threads: int
@@ -40,9 +39,9 @@ class Points:
 class Sums:
     """One assignment: each element of the target is summed by ``splits`` blocks.
 
-    The threads of a block take the points of the sum in turn and add up by shuffles. With more
-    than one split each block writes its part to scratch, and a second pass adds the parts in
-    order: the result does not depend on which block comes first.
+    The threads of a block take the points of the sum in turn and reduce them by warp shuffles. With
+    more than one split each block writes its partial sum to scratch, and a second pass adds the
+    partial sums in order, so the result does not depend on the order of the blocks.
     """
 
     threads: int
@@ -51,17 +50,17 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Turned:
-    """One assignment without sums, whose target and source have different fastest variables.
+    """One assignment without sums, whose target and source have different unit-stride variables.
 
-    A block reads a tile of the source along its memory into shared memory, and writes the same
-    elements of the target along the target's memory.
+    A block reads a tile of the source into shared memory, contiguously, and writes the same
+    elements to the target, contiguously.
 
     Attributes:
-        source: access of the expression that goes through the tile.
-        row: fastest variable of the source.
-        column: fastest variable of the target.
+        source: the access that is transposed by way of the tile in shared memory.
+        row: unit-stride variable of the source.
+        column: unit-stride variable of the target.
         tile: elements on each side.
-        threads: of a block, a multiple of the tile.
+        threads: number in a block, a multiple of ``tile``.
     """
 
     source: Access
@@ -76,10 +75,10 @@ class Term:
     """One assignment ``out (+)= coeff * x * y`` of a tile of products.
 
     Attributes:
-        swapped: the expression's second factor holds the rows.
-        depth: variables that are summed, counted as one, the last the fastest.
-        left_deep, right_deep: the factor's memory runs along the sum, so neighbouring threads
-            load along it; else along rows (columns).
+        swapped: the expression's second factor has the variables of m.
+        depth: the variables of k, which are summed; fused into one, the last the fastest.
+        left_deep, right_deep: the factor's unit-stride variable is in k, so adjacent threads load
+            along k; otherwise along m (n).
     """
 
     swapped: bool
@@ -92,28 +91,28 @@ class Term:
 class Tiles:
     """Assignments to the same elements, each a product of two factors: matrix products by tiles.
 
-    A block computes a tile of rows x columns of the target for one point of the batch. Tiles of
-    both factors go through shared memory, ``deep`` points of the sum at a time, in ``stages``
-    buffers. Each thread keeps an own part of the tile in registers over all terms, and the target
-    is touched once, at the end. With more than one split the sums are parted among blocks, and a
-    second pass adds the parts in order.
+    A block computes an m x n tile of the target for one point of the batch. Tiles of both factors
+    are staged in shared memory, ``deep`` values of k at a time, in ``stages`` buffers. Each thread
+    accumulates its part of the tile in registers over all terms, and writes the target once, at the
+    end. With more than one split the values of k are divided among blocks, and a second pass adds
+    the partial sums in order.
 
-    The statements behind the terms are the *epilogue*: what each thread does with its elements
-    while they are in registers. One changes the element itself (``r /= d``), writes another array
-    with the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a number
-    (``e += r*g``), which the threads of a block add up by shuffles, and a second pass for all
-    blocks in order. A target of place ``tile`` is never stored.
+    The statements after the terms are the *epilogue*: each thread applies them to its elements
+    while they are in registers. A statement changes the element itself (``r /= d``), writes another
+    array with the same variables in any order (``y[b,a] = r[a,b]/d[a,b]``), or adds to a scalar
+    (``e += r*g``), which is reduced within a block by warp shuffles and over all blocks, in order,
+    by a second pass. A target of place ``tile`` is never stored.
 
     Attributes:
         batch: variables of which a block takes one point.
-        rows, columns: of the tile; together with the batch all variables of the target.
+        rows, columns: strips of m and of n; with the batch they are all variables of the target.
         terms: one for each of the first statements of the kernel; the others are the epilogue.
-        high, wide: threads of a block along rows and columns.
-        deep: points of the sum at a time.
-        stages: buffers in shared memory.
-        splits: blocks that share a sum.
-        tensor_cores: float64 only. Warps multiply 16 rows x 8 columns x 8 points of the sum at
-            once: a block has high/8 x wide/4 warps, each with neighbouring rows and columns.
+        high, wide: threads of a block along m and along n.
+        deep: values of k in a stage.
+        stages: number of buffers in shared memory.
+        splits: number of blocks among which the values of k are divided.
+        tensor_cores: float64 only. A warp multiplies 16 (m) x 8 (n) x 8 (k) at once; a block has
+            high/8 x wide/4 warps, each with adjacent values of m and n.
     """
 
     batch: tuple[str, ...]
@@ -129,25 +128,25 @@ class Tiles:
 
     @property
     def height(self) -> int:
-        """Rows of a tile."""
+        """Extent of a tile along m."""
         return _product(self.rows)
 
     @property
     def width(self) -> int:
-        """Columns of a tile."""
+        """Extent of a tile along n."""
         return _product(self.columns)
 
 
 @dataclass(frozen=True, slots=True)
 class Nest:
-    """A nest of loops, or several statements: a block walks it, its threads share each statement.
+    """A loop nest, or several statements: a block runs it, and its threads divide each statement.
 
-    Parallel loops of the nest are counted as one and dealt to the blocks; private buffers belong
-    to a block, and its threads wait for each other after each statement.
+    Parallel loops of the nest are fused into one and distributed over the blocks. Private buffers
+    belong to a block, whose threads synchronise after each statement.
 
     Attributes:
-        threads: of a block.
-        blocks: most blocks; each takes further points in turn.
+        threads: number in a block.
+        blocks: largest number of blocks; each takes further points in turn.
     """
 
     threads: int

@@ -1,4 +1,4 @@
-"""Level 4 as indented pseudo-code, for people and golden tests. Prints, decides nothing."""
+"""Level 4 as indented pseudo-code, for people and golden tests."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
     lines = [f"kernel {kernel.name}({arguments})"]
     lines += [f"  # {line}" for line in kernel.comment]
     if kernel.share is not None:
-        lines.append(f"  shared out as {kernel.share}")
+        lines.append(f"  mapped to {kernel.share}")
     for stmt in kernel.body:
         lines += [f"  {line}" for line in _stmt_lines(stmt)]
     return lines
@@ -104,8 +104,8 @@ def format_product(stmt: Gemm) -> str:
     return f"{stmt.out} {'+=' if stmt.accumulate else '='} {factor}{stmt.a} * {stmt.b}"
 
 
-def format_way(stmt: Gemm) -> str:
-    """What computes a product: ``the BLAS`` or ``rows of v, packs v, t``."""
+def format_variant(stmt: Gemm) -> str:
+    """How a product is computed: ``the BLAS`` or ``rows of v, packs v, t``."""
     if stmt.scheme is None:
         return "the BLAS"
     same = stmt.a.buffer == stmt.b.buffer

@@ -12,17 +12,17 @@ def pretty_plan(plan: FusionPlan) -> str:
     open_loops: tuple[LoopId, ...] = ()
     group_at = {g.visits[0]: g for g in plan.groups if g.visits}
     for position, visit in enumerate(plan.visits):
-        shared = 0
+        common = 0
         while (
-            shared < min(len(open_loops), len(visit.loops))
-            and open_loops[shared] == visit.loops[shared]
+            common < min(len(open_loops), len(visit.loops))
+            and open_loops[common] == visit.loops[common]
         ):
-            shared += 1
+            common += 1
         if position in group_at:
             group = group_at[position]
-            lines.append("  " * shared + f"# {group.name} ({group.kind.value})")
+            lines.append("  " * common + f"# {group.name} ({group.kind.value})")
         lines.extend(
-            "  " * depth + f"for {visit.loops[depth]}:" for depth in range(shared, len(visit.loops))
+            "  " * depth + f"for {visit.loops[depth]}:" for depth in range(common, len(visit.loops))
         )
         open_loops = visit.loops
         names = ", ".join(f"{index}@{loop.id}" for index, loop in visit.bind)

@@ -1,4 +1,4 @@
-"""The rules of level 4: names, scopes, bands, layouts of matrix products, parallel loops, lives."""
+"""The rules of level 4: names, scopes, bands, layouts of products, parallel loops, liveness."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from ..loops import (
 from ..pretty.loops import format_buffer, format_statement
 from ..tensor import Ref, Space
 from ..thread_mapping import Tiles
-from .thread_mapping import check_share
+from .thread_mapping import check_thread_mapping
 
 _PLACES = ("caller", "arena", "private", "register", "tile")
 
@@ -63,12 +63,12 @@ def check_module(module: Module) -> None:
 
 
 def _check_lives(module: Module) -> None:
-    """Every buffer is alive at each statement that uses it."""
-    found = positions(module)
-    spans = found.kernels.values()
-    shared = [found.kernels[k.name] for k in module.kernels if isinstance(k.share, Tiles)]
+    """Every buffer is live at each statement that uses it."""
+    numbered = positions(module)
+    spans = numbered.kernels.values()
+    tiled = [numbered.kernels[k.name] for k in module.kernels if isinstance(k.share, Tiles)]
     for buffer in module.buffers:
-        uses = found.uses.get(buffer.name, ())
+        uses = numbered.uses.get(buffer.name, ())
         if not uses or buffer.place == "caller":
             continue
         if buffer.place in ("private", "register", "tile"):
@@ -77,22 +77,24 @@ def _check_lives(module: Module) -> None:
                 raise VerifyError(f"{buffer.place} buffer {buffer.name} is used in two launches")
         if buffer.place in ("register", "tile"):
             continue
-        uses = _whole_launches(uses, shared)
+        uses = _whole_launches(uses, tiled)
         if not (buffer.live[0] <= uses[0] and uses[-1] <= buffer.live[1]):
             raise VerifyError(
-                f"buffer {buffer.name} lives at statements {buffer.live[0]}..{buffer.live[1]} "
+                f"buffer {buffer.name} is live at statements {buffer.live[0]}..{buffer.live[1]} "
                 f"but is used at {uses[0]}..{uses[-1]}"
             )
-        if uses[0] < found.constant <= uses[-1] and not buffer.keep:
-            raise VerifyError(f"buffer {buffer.name} is used in both phases but is not kept")
+        if uses[0] < numbered.constant <= uses[-1] and not buffer.keep:
+            raise VerifyError(
+                f"buffer {buffer.name} is used in both phases but does not have keep set"
+            )
 
 
-def _whole_launches(uses: tuple[int, ...], shared: list[tuple[int, int]]) -> tuple[int, ...]:
-    """Positions of uses; what a kernel of tiles uses, it uses at all of its statements.
+def _whole_launches(uses: tuple[int, ...], tiled: list[tuple[int, int]]) -> tuple[int, ...]:
+    """Positions of uses; a buffer used by a kernel of tiles is used at all of its statements.
 
-    Its blocks run at once: one is at the epilogue while another one begins.
+    Its blocks run concurrently: one may be at the epilogue while another one begins.
     """
-    around = [(a, b) for a, b in shared if any(a <= n < b for n in uses)]
+    around = [(a, b) for a, b in tiled if any(a <= n < b for n in uses)]
     return tuple(sorted({*uses, *(n for a, b in around for n in (a, b - 1))}))
 
 
@@ -134,26 +136,26 @@ def _check_buffer(buffer: Buffer) -> None:
         return VerifyError(f"buffer {format_buffer(buffer)}: {rule}")
 
     if buffer.place not in _PLACES:
-        raise fault(f"place {buffer.place} is none of {', '.join(_PLACES)}")
+        raise fault(f"place {buffer.place} is not one of {', '.join(_PLACES)}")
     if sorted(buffer.order) != list(range(len(buffer.axes))):
-        raise fault("its order is no permutation of its axes")
+        raise fault("its order is not a permutation of its axes")
     if buffer.place == "register" and any(a.length != 1 for a in buffer.axes):
         raise fault("a register holds one element")
     if buffer.packed and buffer.place != "caller" and buffer.tensor is not None:
-        raise fault("only a caller's buffer and scratch are packed")
+        raise fault("only a caller's buffer or scratch can be packed")
     for pair in buffer.packed:
         rows = [k for k, axis in enumerate(buffer.order) if axis in (pair.first, pair.first + 1)]
         if len(rows) != 2 or rows[1] != rows[0] + 1:
-            raise fault(f"the axes of packed pair {pair.first} are not neighbours in its order")
+            raise fault(f"the axes of packed pair {pair.first} are not adjacent in its order")
         if buffer.axes[pair.first] != buffer.axes[pair.first + 1]:
             raise fault(f"the axes of packed pair {pair.first} differ")
     if buffer.place == "caller" and any(a.length is not None for a in buffer.axes):
-        raise fault("a caller's buffer is whole")
+        raise fault("a caller's buffer has whole axes")
 
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """What a statement sees: buffers and enclosing loop variables."""
+    """Scope of a statement: buffers and enclosing loop variables."""
 
     buffers: Mapping[str, Buffer]
     loops: Mapping[str, LoopVar]
@@ -173,7 +175,7 @@ class _Scope:
 
 def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
     try:
-        check_share(kernel, buffers)
+        check_thread_mapping(kernel, buffers)
     except VerifyError as error:
         raise VerifyError(f"kernel {kernel.name}: {error}") from None
     scope = _Scope(buffers, {v.name: v for v in kernel.host_vars}, False, 0)
@@ -181,11 +183,11 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         try:
             _check_stmt(stmt, scope)
             if isinstance(stmt, Loop):
-                apart = private_to(stmt, kernel, buffers)
+                private = private_to(stmt, kernel, buffers)
                 if kernel.share is None:
-                    apart |= summed_numbers(stmt, buffers)
+                    private |= summed_numbers(stmt, buffers)
                 for loop in parallel_chain(stmt):
-                    reason = blocks_parallel(loop, apart)
+                    reason = blocks_parallel(loop, private)
                     if reason:
                         raise VerifyError(f"loop {loop.var.name} cannot be parallel: {reason}")
         except VerifyError as error:
@@ -195,11 +197,11 @@ def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
 def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
     if isinstance(stmt, Loop):
         if stmt.parallel and scope.depth and not scope.chain:
-            raise VerifyError(f"parallel loop {stmt.var.name} is not an outermost one")
+            raise VerifyError(f"parallel loop {stmt.var.name} is not outermost")
         below = stmt.var.below
-        if below is not None and not _same_walk(stmt.var, scope.loops.get(below)):
+        if below is not None and not _same_range(stmt.var, scope.loops.get(below)):
             raise VerifyError(
-                f"loop {stmt.var.name} stays below {below}, which is no such loop around it"
+                f"loop {stmt.var.name} has below {below}, which is not a loop like it around it"
             )
         for inner in stmt.body:
             _check_stmt(inner, scope.inside(stmt))
@@ -208,7 +210,7 @@ def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
         match stmt:
             case Zero(buffer):
                 if buffer not in scope.buffers:
-                    raise VerifyError(f"{buffer} is no buffer")
+                    raise VerifyError(f"{buffer} is not a buffer")
             case Assign():
                 _check_assign(stmt, scope)
             case Gemm():
@@ -219,8 +221,8 @@ def _check_stmt(stmt: Stmt, scope: _Scope) -> None:
         raise VerifyError(f"{error}\nwhile checking: {format_statement(stmt)}") from None
 
 
-def _same_walk(var: LoopVar, outer: LoopVar | None) -> bool:
-    """True where a loop may be bounded by an outer one: same space, same tile."""
+def _same_range(var: LoopVar, outer: LoopVar | None) -> bool:
+    """True if an outer loop may bound a loop: same space, same tile."""
     return outer is not None and (outer.space, outer.tile) == (var.space, var.tile)
 
 
@@ -234,31 +236,33 @@ def _check_band(band: tuple[BandVar, ...], scope: _Scope) -> None:
         if var.base is not None:
             loop = scope.loops.get(var.base)
             if loop is None or (loop.tile, loop.space) != (var.tile, var.space):
-                raise VerifyError(f"variable {var.name} walks no tile of loop {var.base}")
+                raise VerifyError(
+                    f"variable {var.name} does not run over a tile of loop {var.base}"
+                )
         if var.below is not None and var.below not in seen and var.below not in scope.loops:
-            raise VerifyError(f"variable {var.name} stays below {var.below}, which is not around")
+            raise VerifyError(f"variable {var.name} has below {var.below}, which is not around it")
         seen.add(var.name)
 
 
 def _check_access(access: Access, band: tuple[BandVar, ...], scope: _Scope) -> None:
     buffer = scope.buffers.get(access.buffer)
     if buffer is None:
-        raise VerifyError(f"{access.buffer} is no buffer")
+        raise VerifyError(f"{access.buffer} is not a buffer")
     if len(access.subscripts) != len(buffer.axes):
         raise VerifyError(f"{access} needs {len(buffer.axes)} subscripts")
     walked = {v.name: v for v in band}
     for axis, subscript in zip(buffer.axes, access.subscripts, strict=True):
         if subscript.variable is None:
             if axis.length != 1:
-                raise VerifyError(f"{access} names one element of an axis that is not contracted")
+                raise VerifyError(f"{access} has one element of an axis that is not contracted")
             continue
         space = _space_of(subscript, walked, scope)
         if subscript.base is not None:
             var = walked.get(subscript.variable)
             if var is None or var.base != subscript.base or axis.length != var.tile:
-                raise VerifyError(f"{subscript} in {access} does not walk a tile of that axis")
+                raise VerifyError(f"{subscript} in {access} does not run over a tile of that axis")
         elif axis.length is not None:
-            raise VerifyError(f"{subscript} in {access} walks a contracted axis")
+            raise VerifyError(f"{subscript} in {access} runs over a contracted axis")
         elif axis.space.before(space) != subscript.offset:
             raise VerifyError(
                 f"{subscript} in {access}: {space.name} does not start there on an axis of "
@@ -292,23 +296,23 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
                 raise VerifyError(f"{leaf} is a leaf of an earlier level")
             case _:
                 assert_never(leaf)
-    kept = [v.name in stmt.out.variables for v in stmt.band]
-    if not stmt.accumulate and kept != sorted(kept, reverse=True):
-        raise VerifyError("a summed variable stands outside one of the overwritten target")
+    free = [v.name in stmt.out.variables for v in stmt.band]
+    if not stmt.accumulate and free != sorted(free, reverse=True):
+        raise VerifyError("a summed variable is outside a variable of the overwritten target")
     names = [v.name for v in stmt.band]
     for chain in stmt.orbit:
         if len(chain) < 2 or any(n not in names and n not in scope.loops for n in chain):
-            raise VerifyError(f"orbit {','.join(chain)} holds a variable that is not in scope")
+            raise VerifyError(f"orbit {','.join(chain)} has a variable that is not in scope")
     if not 0 <= stmt.parallel <= len(names):
         raise VerifyError(f"{stmt.parallel} parallel loops in a band of {len(names)}")
-    if stmt.parallel and any(kept) and not all(kept[: stmt.parallel]):
+    if stmt.parallel and any(free) and not all(free[: stmt.parallel]):
         raise VerifyError("a parallel variable is not in the target")
     if stmt.parallel and scope.parallel:
         raise VerifyError("a parallel statement inside a parallel loop")
     if stmt.block and (
         len(stmt.block) != 2 or _repeated(list(stmt.block)) or not set(stmt.block) <= set(names)
     ):
-        raise VerifyError("two different variables of the band are blocked against each other")
+        raise VerifyError("block must be two different variables of the band")
     if scope.buffers[stmt.out.buffer].packed and any(
         isinstance(leaf, Access) and leaf.buffer == stmt.out.buffer for leaf in leaves(stmt.expr)
     ):
@@ -320,7 +324,7 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
     _check_band(band, scope)
     outer = {v.name for v in (*stmt.m, *stmt.n)}
     if any(v.below is not None and (not stmt.scheme or v.name not in outer) for v in band):
-        raise VerifyError("a sum, a batch or a product of the BLAS over a triangle")
+        raise VerifyError("a variable of k or batch, or of a product of the BLAS, is triangular")
     if stmt.out.buffer in (stmt.a.buffer, stmt.b.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
     if stmt.parallel and scope.parallel:
@@ -333,7 +337,7 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
     ):
         _check_access(access, band, scope)
         if any(v.name in access.variables for v in foreign):
-            raise VerifyError(f"{access} holds a variable of the group that it lacks")
+            raise VerifyError(f"{access} has a variable of the third group")
         obstacle = gemm_obstacle if stmt.scheme is None else contraction_obstacle
         reason = obstacle(access, scope.buffers[access.buffer], groups)
         if reason:
@@ -345,32 +349,34 @@ def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
             raise VerifyError(f"batch variable {var.name} is not in the target and an operand")
         for access in (stmt.out, stmt.a, stmt.b):
             if [s.variable for s in access.subscripts].count(var.name) > 1 and stmt.scheme:
-                raise VerifyError(f"batch variable {var.name} stands twice in {access}")
+                raise VerifyError(f"batch variable {var.name} is twice in {access}")
     if len(set(dtypes)) != 1:
         raise VerifyError(f"a matrix product of {', '.join(dtypes)}")
 
 
 def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
     kernels = {k.name: k for k in module.kernels}
-    found: list[str] = []
+    launched: list[str] = []
 
     def walk(host: tuple[Host, ...], around: tuple[LoopVar, ...]) -> None:
         for item in host:
             match item:
                 case HostLoop(var, body):
                     outer = next((v for v in around if v.name == var.below), None)
-                    if var.below is not None and not _same_walk(var, outer):
+                    if var.below is not None and not _same_range(var, outer):
                         raise VerifyError(
                             f"host loop {var.name} stays below {var.below}, which is no such loop "
                             f"around it"
                         )
                     walk(body, (*around, var))
                 case Launch(name):
-                    found.append(name)
+                    launched.append(name)
                     if name not in kernels:
-                        raise VerifyError(f"launch of {name}, which is no kernel")
+                        raise VerifyError(f"launch of {name}, which is not a kernel")
                     if any(v not in around for v in kernels[name].host_vars):
-                        raise VerifyError(f"kernel {name} wants a host variable that is not around")
+                        raise VerifyError(
+                            f"kernel {name} needs a host variable that is not in scope"
+                        )
                 case Fetch(name, ranges):
                     _check_fetch(name, ranges, buffers, around)
                 case _:
@@ -378,7 +384,7 @@ def _check_host(module: Module, buffers: Mapping[str, Buffer]) -> None:
 
     walk(module.host_constant, ())
     walk(module.host_volatile, ())
-    if sorted(found) != sorted(kernels):
+    if sorted(launched) != sorted(kernels):
         raise VerifyError("the host does not launch every kernel once")
 
 
@@ -390,7 +396,7 @@ def _check_fetch(
 ) -> None:
     buffer = buffers.get(name)
     if buffer is None or buffer.tensor is None or buffer.place != "arena":
-        raise VerifyError(f"fetch into {name}, which is no arena buffer of a tensor")
+        raise VerifyError(f"fetch into {name}, which is not an arena buffer of a tensor")
     if len(ranges) != len(buffer.axes):
         raise VerifyError(f"fetch into {name} needs {len(buffer.axes)} ranges")
     for axis, var in zip(buffer.axes, ranges, strict=True):
@@ -398,4 +404,6 @@ def _check_fetch(
         if axis.length != wanted:
             raise VerifyError(f"fetch into {name}: a range does not fill its axis")
         if var is not None and (var not in around or var.space != axis.space):
-            raise VerifyError(f"fetch into {name}: host variable {var.name} is not around it")
+            raise VerifyError(
+                f"fetch into {name}: host variable {var.name} does not run over this axis"
+            )

@@ -1,9 +1,9 @@
 """The independent checker of fusion plans: does executing the plan compute the program?
 
-It shares no code with any solver and trusts nothing but the program. A plan is read as what it
-says: an ordered list of visits inside shared loops, with instances of arrays. The rules are those
-of loop programs with several producers and consumers of an array, of which Theorem 1 of Allam et
-al. (loops are nested or apart, never overlapping) is one.
+It has no code in common with any solver and trusts only the program. It reads a plan as an ordered
+list of visits inside shared loops, with instances of arrays. Its rules are those of loop programs
+with several producers and consumers of an array; Theorem 1 of Allam et al. (loops are nested or
+disjoint, never overlapping) is one of them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _check_bindings(plan: FusionPlan, visit: Visit, step: Step) -> None:
     bound = [loop for _, loop in visit.bind]
     for index, loop in visit.bind:
         if index not in step.indices:
-            raise VerifyError(f"{index} is bound to loop {loop.id} but is no index of the step")
+            raise VerifyError(f"{index} is bound to loop {loop.id} but is not an index of the step")
         if index.space != loop.space:
             raise VerifyError(
                 f"{index} runs over {index.space.name} but loop {loop.id} over {loop.space.name}"
@@ -110,7 +110,7 @@ def _check_bindings(plan: FusionPlan, visit: Visit, step: Step) -> None:
 
 
 def _check_nesting(plan: FusionPlan) -> None:
-    """Loops are nested or apart: visits in a loop are neighbours and agree on what is outside."""
+    """Loops are nested or disjoint: visits in a loop are adjacent, with equal loops around it."""
     for loop in plan.loops:
         inside = [n for n, v in enumerate(plan.visits) if loop in v.loops]
         if not inside:
@@ -150,10 +150,10 @@ def _check_instances(plan: FusionPlan) -> None:
         instances = [a for a in plan.arrays if a.tensor == tensor]
         writes, reads = _uses(plan, tensor)
         for n in sorted({*writes, *reads}):
-            found = sum(a.live[0] <= n <= a.live[1] for a in instances)
-            if found != 1:
+            count = sum(a.live[0] <= n <= a.live[1] for a in instances)
+            if count != 1:
                 raise VerifyError(
-                    f"{named(plan, n)} uses {tensor.name}, with {found} instances live"
+                    f"{named(plan, n)} uses {tensor.name}, with {count} instances live"
                 )
         if tensor.role is Role.OUTPUT and len(instances) != 1:
             raise VerifyError(f"output {tensor.name} has {len(instances)} instances, not 1")
@@ -172,16 +172,14 @@ def _check_instances(plan: FusionPlan) -> None:
 def _check_instance(plan: FusionPlan, array: ArrayPlan, made: list[int], used: list[int]) -> None:
     uses = sorted({*made, *used})
     if not uses or array.live != (uses[0], uses[-1]):
-        raise VerifyError("its life is not from its first use to its last one")
+        raise VerifyError("its live range is not from its first use to its last one")
     wanted = [s.id for s in plan.program.producers(array.tensor)]
     if [plan.visits[n].step for n in made] != wanted:
-        raise VerifyError(
-            f"its producers are not steps {wanted}, each once and in this order (the first zeroes)"
-        )
+        raise VerifyError(f"its producers are not steps {wanted}, each once and in this order")
     if used and made[-1] > used[0]:
         raise VerifyError(f"{named(plan, used[0])} reads it before visit {made[-1]} has written it")
     if array.tensor.role is Role.OUTPUT and array.home is not None:
-        raise VerifyError("an output lives for the whole program, not inside a loop")
+        raise VerifyError("an output is live for the whole program, not inside a loop")
     for n in uses:
         if array.home is not None and array.home not in plan.visits[n].loops:
             raise VerifyError(f"its home, loop {array.home.id}, does not enclose {named(plan, n)}")
@@ -248,8 +246,8 @@ def _check_producer(
     for index in step.sums:
         if visit.loop_of(index) in around:
             raise VerifyError(
-                f"{named(plan, position)} sums {index} in a loop around its home, where it starts "
-                f"afresh"
+                f"{named(plan, position)} sums {index} in a loop around its home, where each "
+                f"iteration has a new instance"
             )
     for loop in visit.redundant:
         if loop not in around:
@@ -262,7 +260,7 @@ def _check_producer(
 def _check_carried(
     plan: FusionPlan, array: ArrayPlan, maker: int, reader: int, around: tuple[LoopId, ...]
 ) -> None:
-    """Inside the home, a shared loop must walk the same axis in the producer and the consumer."""
+    """Inside the home, a shared loop must run over the same axis in producer and consumer."""
     made, read = plan.visits[maker], plan.visits[reader]
     for loop in made.loops:
         if loop in around or loop not in read.loops:
@@ -272,8 +270,8 @@ def _check_carried(
         operands = [r for r in step_at(plan, reader).operands if r.tensor == array.tensor]
         if axis is None or any(read.loop_of(r.indices[axis]) != loop for r in operands):
             raise VerifyError(
-                f"visits {maker} and {reader} share loop {loop.id} but do not walk the same axis "
-                f"with it: {named(plan, reader)} would read elements that are not finished"
+                f"visits {maker} and {reader} share loop {loop.id} but not on the same axis: "
+                f"{named(plan, reader)} would read elements that are not finished"
             )
 
 
@@ -318,6 +316,4 @@ def _check_chain(
         return
     for left, right in pairwise(bound):
         if exchange_sign(plan.program, step, {left: right, right: left}, fixed) != 1:
-            raise VerifyError(
-                f"what is summed is not symmetric under exchange of {left} and {right}"
-            )
+            raise VerifyError(f"the summand is not symmetric under exchange of {left} and {right}")

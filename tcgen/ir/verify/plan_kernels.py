@@ -1,6 +1,6 @@
-"""Rules of fusion plans about phases, kernels and where arrays lie: the second half of the checker.
+"""Rules of fusion plans on phases, kernels and the places of arrays.
 
-Which loops may be shared is checked in ``plan``, which calls these too.
+The rules on shared loops are in ``plan``, which calls these too.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def named(plan: FusionPlan, position: int) -> str:
 
 
 def _phase_of_visits(plan: FusionPlan) -> list[Phase]:
-    """Phase in which each visit runs: that of the outermost loop's body, fetches aside.
+    """Phase in which each visit runs: that of the outermost loop's body, apart from fetches.
 
-    A generated input is fetched for what comes next, so that a constant one may be fetched in the
+    A generated input is fetched for the visits after it, so a constant one may be fetched in the
     volatile part.
     """
     phases: list[Phase] = []
@@ -35,10 +35,10 @@ def _phase_of_visits(plan: FusionPlan) -> list[Phase]:
         while loops and start > 0 and plan.visits[start - 1].loops[:1] == loops[:1]:
             start -= 1
         steps = [step_at(plan, n) for n in range(start, stop)]
-        found = _distinct_phases([s for s in steps if not isinstance(s.op, Produce)])
-        if len(found) > 1:
+        computing = _distinct_phases([s for s in steps if not isinstance(s.op, Produce)])
+        if len(computing) > 1:
             raise VerifyError(f"constant and volatile steps share loop {loops[0].id}")
-        phases += (found or phases[-1:] or _distinct_phases(steps[-1:])) * (stop - start)
+        phases += (computing or phases[-1:] or _distinct_phases(steps[-1:])) * (stop - start)
         stop = start
     return phases[::-1]
 
@@ -52,7 +52,7 @@ def check_phases(plan: FusionPlan) -> None:
     """Constant visits come first, and no array is written in both phases.
 
     Raises:
-        VerifyError: where one is.
+        VerifyError: naming the visit or the array.
     """
     phases = _phase_of_visits(plan)
     for n in range(1, len(phases)):
@@ -63,19 +63,19 @@ def check_phases(plan: FusionPlan) -> None:
         if len(_distinct_phases(writers)) > 1:
             raise VerifyError(
                 f"{tensor.name} is written in the constant and in the volatile phase: each call "
-                f"would add to what the last one left"
+                f"would add to the result of the last one"
             )
 
 
 def check_groups(plan: FusionPlan) -> None:
-    """Kernels hold all visits in order, each of one phase and of the kind that it says it is.
+    """Kernels have all visits in order, each of one phase, and each fits its kind.
 
     Raises:
         VerifyError: naming the kernel that does not.
     """
     covered = [n for group in plan.groups for n in group.visits]
     if covered != list(range(len(plan.visits))) or any(not g.visits for g in plan.groups):
-        raise VerifyError("the kernels do not hold every visit once, in order")
+        raise VerifyError("the kernels do not have every visit once, in order")
     names = [g.name for g in plan.groups]
     if len(set(names)) != len(names) or not all(n.isidentifier() for n in names):
         raise VerifyError("the kernels' names are not distinct identifiers")
@@ -85,7 +85,7 @@ def check_groups(plan: FusionPlan) -> None:
         steps = [step_at(plan, n) for n in group.visits]
         host = group.host_loops
         if len({phases[n] for n in group.visits}) != 1:
-            raise VerifyError(f"kernel {group.name} holds constant and volatile visits")
+            raise VerifyError(f"kernel {group.name} has constant and volatile visits")
         if any(v.loops[: len(host)] != host for v in visits):
             raise VerifyError(f"kernel {group.name}: its host loops do not enclose all its visits")
         bare = len(visits) == 1 and visits[0].loops == host
@@ -103,12 +103,12 @@ def check_groups(plan: FusionPlan) -> None:
         inside = [g for g in holders if loop not in g.host_loops]
         if inside and len(holders) > 1:
             raise VerifyError(
-                f"loop {loop.id} spans several kernels but is no host loop of {inside[0].name}"
+                f"loop {loop.id} spans several kernels but is not a host loop of {inside[0].name}"
             )
 
 
 def check_places(plan: FusionPlan) -> None:
-    """Arrays lie where all visits that use them can reach them.
+    """Each array is stored where all visits that use it can access it.
 
     Raises:
         VerifyError: naming the array that does not.
@@ -116,7 +116,9 @@ def check_places(plan: FusionPlan) -> None:
     for array in plan.arrays:
         name, role = array.tensor.name, array.tensor.role
         if (role is Role.OUTPUT) != (array.place is Place.CALLER):
-            raise VerifyError(f"{name}: outputs, and nothing else, live in the caller's arrays")
+            raise VerifyError(
+                f"{name}: the outputs, and no other arrays, are stored in the caller's arrays"
+            )
         if role is Role.GENERATED and array.place is not Place.ARENA:
             raise VerifyError(f"{name}: a generated tile is fetched into the arena")
         if array.place not in (Place.REG, Place.SHARED):
@@ -124,7 +126,11 @@ def check_places(plan: FusionPlan) -> None:
         if not any(
             set(range(array.live[0], array.live[1] + 1)) <= set(g.visits) for g in plan.groups
         ):
-            raise VerifyError(f"{name} lives in a {array.place.value} but in several kernels")
+            raise VerifyError(
+                f"{name} is stored in a {array.place.value} but used in several kernels"
+            )
         loops = [array.loop_of(axis) for axis in range(array.tensor.rank)]
         if array.place is Place.REG and any(o is None or o.tile is not None for o in loops):
-            raise VerifyError(f"{name} lives in a register but is not contracted to one element")
+            raise VerifyError(
+                f"{name} is stored in a register but is not contracted to one element"
+            )

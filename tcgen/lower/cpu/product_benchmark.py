@@ -19,7 +19,7 @@ from ...ir.cost import extent_of
 from ...ir.expr import Access, Subscript
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Loop, LoopVar, Module, Stmt
-from ...ir.pretty.loops import format_way
+from ...ir.pretty.loops import format_variant
 from ...ir.tensor import Role, Space, Storage, Tensor
 from ...thresholds import CpuThresholds
 from ..layout import unit_stride
@@ -112,7 +112,7 @@ def product_benchmark(
         thresholds,
     )
     sizes = tuple((s.name, extent) for s, extent in (short | dict.fromkeys(repeats, 0)).items())
-    return ProductBenchmark(module, tuple(map(format_way, renamed)), sizes)
+    return ProductBenchmark(module, tuple(map(format_variant, renamed)), sizes)
 
 
 @dataclass(slots=True)

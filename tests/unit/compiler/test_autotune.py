@@ -27,7 +27,7 @@ from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
-from tcgen.ir.pretty.loops import format_way
+from tcgen.ir.pretty.loops import format_variant
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
 from tcgen.lower.cpu.product_benchmark import ProductBenchmark, product_benchmark
@@ -344,7 +344,7 @@ def test_ways_to_square_an_array_have_names_of_their_own() -> None:
     module = compile_system(read_spec(SQUARE), Options()).module
     ways = variants(module, {"o": 9})
     assert len(ways) > 5
-    assert len({format_way(way) for way in ways}) == len(ways)
+    assert len({format_variant(way) for way in ways}) == len(ways)
 
 
 def test_equations_with_several_products(measured: list[str]) -> None:
