@@ -21,7 +21,7 @@ import tcgen
 from support import cuda_compile
 from support.campaigns import cases
 from support.cuda_device import DEVICES, Compiling, EmulatedDevice, device_named
-from support.marks import slow
+from support.marks import slow, slow_where
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.interp import evaluate_system
@@ -100,7 +100,7 @@ def check(system: System, artifact: Artifact, extents: Mapping[str, int], dtype:
 
 
 @pytest.mark.parametrize("extents", [SMALL, ONE, MORE_OCCUPIED, ODD], ids=str)
-@pytest.mark.parametrize("name", [*(n for n in SPECS if n != "cc2_df"), *slow("cc2_df")])
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "cc2_df", SPECS))
 def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device: str) -> None:
     system, artifact = spec(name)
     if name == "ccd_spin_orbital" and extents is ODD:
@@ -160,7 +160,9 @@ def compiled(artifact: Artifact) -> None:
 
 
 @COMPILER
-@pytest.mark.parametrize("name", [name for name in SPECS if name != "ccd_spin_orbital"])
+@pytest.mark.parametrize(
+    "name", slow_where(lambda name: name == "cc2_df", [n for n in SPECS if n != "ccd_spin_orbital"])
+)
 def test_specs_compile_without_spills(name: str) -> None:
     compiled(spec(name)[1])
 

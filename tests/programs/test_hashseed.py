@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.marks import slow
+from support.marks import slow_where
 from support.paths import ROOT
 
 CASES = {
@@ -51,9 +51,7 @@ def compile_with_seed(seed: str, spec: str, options: list[str], folder: Path) ->
     return {str(p.relative_to(out)): p.read_bytes() for p in files}
 
 
-@pytest.mark.parametrize(
-    "name", ["mp2_closed_shell", *slow(*(n for n in CASES if n != "mp2_closed_shell"))]
-)
+@pytest.mark.parametrize("name", slow_where(lambda name: name != "mp2_closed_shell", CASES))
 def test_artifact_bytes_do_not_depend_on_the_hash_seed(name: str, tmp_path: Path) -> None:
     first, *others = (
         compile_with_seed(seed, f"{name}.spec", CASES[name], tmp_path / f"seed{seed}")

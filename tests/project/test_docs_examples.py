@@ -27,7 +27,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from support.marks import slow
+from support.marks import slow_where
 from support.paths import ROOT
 from tcgen.algebra.equations.proven_symmetry import derive_symmetries
 from tcgen.compiler.driver import read_system
@@ -105,7 +105,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize(
     "page",
-    [*(p for p in PAGES if p.name not in LONG), *slow(*(p for p in PAGES if p.name in LONG))],
+    slow_where(lambda page: page.name in LONG, PAGES),
     ids=lambda p: p.name,
 )
 def test_page(page: Path, folder: Path) -> None:

@@ -432,6 +432,7 @@ def test_einsum_is_tuned_where_the_environment_says_so(
         tcgen.einsum("ij,jk->ik", np.ones((9, 9)), np.ones((9, 9)))
 
 
+@pytest.mark.slow
 def test_this_machine_s_clock() -> None:
     """Times of real calls are positive, and the choice is one of the ways."""
     made = compiled("ab,bc->ac", {"a": 40, "b": 30, "c": 50}, tune=True)

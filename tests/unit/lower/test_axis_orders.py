@@ -69,7 +69,7 @@ VECTORS = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors_are_turned_and_the_matrix_is_not(name: str, dtype: str) -> None:
     text, extents = VECTORS[name]
@@ -97,7 +97,7 @@ STREAMS = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_largest_operand_is_walked_as_it_lies(name: str, dtype: str) -> None:
     text, extents, loops, scratch = STREAMS[name]

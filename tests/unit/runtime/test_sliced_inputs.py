@@ -106,7 +106,7 @@ def test_a_dataset_for_a_whole_input_is_refused(tmp_path: Path) -> None:
         (
             "space o = 4\nindex i j : o\ninput x[o,o]\noutput e\ne = x[i,j]*x[j,i]\n",
             "x",
-            "whole s",
+            "x whole",
         ),
     ],
 )

@@ -66,7 +66,14 @@ def test_a_summand_becomes_symmetric_and_is_read_in_place():
 
 
 @pytest.mark.parametrize(
-    ("text", "tile"), [(TRIPLES, 2), (PAIR, 1), (PAIR, 3), (ANTISYMMETRIC, 1), (ANTISYMMETRIC, 2)]
+    ("text", "tile"),
+    [
+        pytest.param(TRIPLES, 2, marks=pytest.mark.slow),
+        (PAIR, 1),
+        (PAIR, 3),
+        (ANTISYMMETRIC, 1),
+        (ANTISYMMETRIC, 2),
+    ],
 )
 def test_nests_over_orbits_give_the_values(text, tile):
     system = read_spec(text)
