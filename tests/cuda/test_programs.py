@@ -54,7 +54,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 @pytest.mark.parametrize("name", hand.ALL)
 def test_hand_modules(name: str, dtype: str) -> None:
     if dtype != "float64" and name in ("transpose", "generated", "phases", "joined"):

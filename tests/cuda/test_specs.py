@@ -219,7 +219,7 @@ def check_random(
     check(system, compile_system(system, options).artifact, extents, dtype)
 
 
-@cases(30, 1000)
+@cases(15, 1000)
 @given(
     case=CASES,
     dtype=ELEMENT_TYPES,

@@ -74,7 +74,7 @@ def test_generated_code_at_odd_extents(
             assert_runs(compiled, plan, {**dict.fromkeys(spaces, 3), space: extent})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("dtype", [*slow("float32"), "complex128"])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_element_types(hand_plans: ModuleType, name: str, dtype: str) -> None:
     plan = getattr(hand_plans, name)()

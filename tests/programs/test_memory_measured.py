@@ -60,7 +60,8 @@ SLOW = pytest.mark.slow
 PLANS = [
     *((n, "none", "numpy") for n in QUICK),
     *(pytest.param(n, "none", "numpy", marks=SLOW) for n in SPECS if n not in QUICK),
-    *((name, objective, "cpu") for name in QUICK for objective in ("none", "memory", "peak")),
+    *((name, objective, "cpu") for name in QUICK for objective in ("none", "peak")),
+    *(pytest.param(n, "memory", "cpu", marks=SLOW) for n in QUICK),
     *(pytest.param(n, "none", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),
     *(pytest.param(n, "linear", "cpu", marks=SLOW) for n in SPECS),
     *(pytest.param(n, "memory", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),

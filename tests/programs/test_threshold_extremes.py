@@ -34,12 +34,12 @@ SPECS = (
     *slow("t_closed_shell", "ccsd_closed_shell"),
 )
 CONTRACTIONS = (
-    ("ab,bc->ac", {"a": 37, "b": 19, "c": 23}),
+    pytest.param("ab,bc->ac", {"a": 37, "b": 19, "c": 23}, marks=pytest.mark.slow),
     ("adb,cd->cba", {"a": 17, "b": 6, "c": 13, "d": 21}),
     ("aged,cbfg->fedcba", {"a": 5, "b": 3, "c": 4, "d": 3, "e": 2, "f": 3, "g": 7}),
-    ("abc,b->ca", {"a": 9, "b": 40, "c": 33}),
-    ("xab,xbc->xac", {"x": 3, "a": 9, "b": 11, "c": 10}),
-    ("abcd,abcd->", {"a": 7, "b": 8, "c": 9, "d": 10}),
+    pytest.param("abc,b->ca", {"a": 9, "b": 40, "c": 33}, marks=pytest.mark.slow),
+    pytest.param("xab,xbc->xac", {"x": 3, "a": 9, "b": 11, "c": 10}, marks=pytest.mark.slow),
+    pytest.param("abcd,abcd->", {"a": 7, "b": 8, "c": 9, "d": 10}, marks=pytest.mark.slow),
     ("ab->ba", {"a": 45, "b": 67}),
 )
 

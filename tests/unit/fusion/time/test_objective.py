@@ -86,10 +86,7 @@ def test_a3a_is_no_slower_than_published(limit, seconds):
 
 @pytest.mark.parametrize(
     ("limit", "predicted"),
-    [
-        pytest.param(limit, predicted, marks=() if limit == 10**6 else pytest.mark.slow)
-        for limit, predicted, _ in A3A
-    ],
+    [pytest.param(limit, predicted, marks=pytest.mark.slow) for limit, predicted, _ in A3A],
 )
 def test_a3a_is_as_the_page_says(limit, predicted):
     """With the copies that products need, which the plan alone does not know."""
