@@ -157,6 +157,7 @@ def test_what_is_read_otherwise_is_not():
         assert not only_added(program, next(t for t in program.tensors if t.name == "x"))
 
 
+@pytest.mark.slow
 def test_products_are_added_in_one_pass_and_like_ones_collected():
     program = as_written(
         PAIR.split("x[i,j")[0].replace("output e", "output r")
@@ -172,6 +173,7 @@ def test_products_are_added_in_one_pass_and_like_ones_collected():
     assert in_one_pass(triples, summed) == triples
 
 
+@pytest.mark.slow
 def test_triples_are_contracted_into_one_array():
     program, _ = sequence(TRIPLES, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]
