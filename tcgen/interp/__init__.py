@@ -1,9 +1,9 @@
-"""NumPy meaning of systems, programs and modules: the oracle of all tests.
+"""Interpreters of systems, programs and modules in NumPy: the oracle of all tests.
 
-``elements`` evaluates expressions and products, ``storage`` translates between arrays as a caller
-holds them and those that equations mean; ``systems``, ``programs`` and ``modules`` evaluate levels
-1, 2 and 4. Written for clarity, not speed; it shares no code with the compiler. Imports ir, errors
-and NumPy.
+They are written for clarity, not for speed, and share no code with the compiler: the package
+imports the levels, errors and NumPy alone. ``elements`` computes expressions and products of
+arrays, and ``storage`` converts the arrays of a caller to dense ones and back. ``systems``,
+``programs`` and ``modules`` each interpret one level.
 """
 
 from .modules import run_module

@@ -1,11 +1,10 @@
-"""For tests of programs that use tcgen: random inputs, comparison, random systems.
+"""Support for tests of programs that use tcgen: random inputs, comparison, random systems.
 
-:func:`random_arrays` draws inputs that keep what the equations promise; :func:`assert_same_values`
-compares results; :func:`systems` and :func:`extents_for` are hypothesis strategies, for which
-hypothesis must be installed; :func:`rewritten` writes a system in another way.
-
-They are in ``arrays`` (with ``signs``, under which no denominator vanishes), ``strategies`` (with
-``operators``, the permutations that axes allow) and ``rewritings``.
+``arrays`` has :func:`random_arrays`, which draws inputs with the declared symmetry and without
+vanishing denominators (by ``signs``), and :func:`assert_same_values`, which compares results.
+``strategies`` has :func:`systems` and :func:`extents_for`, hypothesis strategies that need
+hypothesis to be installed; it takes symmetries from ``operators``. ``rewritings`` has
+:func:`rewritten`, which gives an equivalent system with other names and another order.
 """
 
 from .arrays import assert_same_values, random_arrays, split_starts

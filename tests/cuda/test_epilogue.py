@@ -360,11 +360,11 @@ def test_epilogues_are_checked() -> None:
 
     turned = hand.at("r", "j", "a", "i", "b")
     refused("launch", term, replace(element, expr=turned), number)
-    refused("splits", *kernel.body, splits=2)
+    refused("number", *kernel.body, splits=2)
     refused("two statements tile", *kernel.body, number)
     refused("element", term, replace(element, out=hand.at("x", "i", "a", "i", "b")))
     refused("epilogue", term, replace(element, band=(*element.band, C)))
-    refused("r tile", replace(term, accumulate=True), element, number)
+    refused("added", replace(term, accumulate=True), element, number)
     alone = replace(kernel, body=(element,), share=Points(128))
     with pytest.raises(VerifyError, match=mentions("tiles")):
         replace(bound, kernels=(alone,)).verify()
