@@ -55,7 +55,7 @@ def spec_path(name: str) -> Path:
         >>> spec_path("mp2_closed_shell").name
         'mp2_closed_shell.spec'
     """
-    here = Path(__file__).parents[1]
+    here = Path(__file__).parent
     for folder in (here / "specs", here.parent / "specs"):
         path = folder / f"{str(name).removesuffix('.spec')}.spec"
         if path.is_file():

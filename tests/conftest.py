@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
@@ -68,6 +69,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="compile a sample of the CUDA texts that tests generate, or all (-m slow: all)",
     )
     parser.addoption(
+        "--thresholds",
+        choices=("smallest", "largest"),
+        help="compile with all thresholds at one end of their ranges: tests of values pass",
+    )
+    parser.addoption(
         "--campaign",
         type=float,
         metavar="SHARE",
@@ -82,13 +88,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def _compile_at_the_end(end: str) -> None:
+    """Make records of thresholds at one end of their ranges the default of all compilations."""
+    from tcgen import options, thresholds
+
+    init = options.Options.__init__
+    chosen = getattr(thresholds, end)(thresholds.Thresholds())
+    init.__defaults__ = tuple(
+        chosen if isinstance(value, thresholds.Thresholds) else value
+        for value in init.__defaults__ or ()
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    if end := config.getoption("--thresholds"):
+        _compile_at_the_end(end)
     CAMPAIGN.share, CAMPAIGN.seed = (config.getoption(f"--campaign{x}") for x in ("", "-seed"))
     if CAMPAIGN.share is not None:
         config.option.markexpr = "campaign and not gpu"
     marks = config.getoption("markexpr", "")
     slow = "slow" in marks and "not slow" not in marks
-    if slow or config.getoption("--compile-cuda") == "all":
+    if slow or CAMPAIGN.share is not None or config.getoption("--compile-cuda") == "all":
         from support.cuda_device import Compiling
 
         Compiling.one_in = 1
@@ -100,6 +120,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         chosen = [item for item in items if item.nodeid.startswith(skipped)] if skipped else []
         config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
         items[:] = chosen
+
+
+def pytest_collection_finish() -> None:
+    """Collections of garbage pass over what stays: modules and thousands of tests."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

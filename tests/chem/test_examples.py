@@ -38,6 +38,7 @@ def copied(examples: SimpleNamespace, tmp_path: Path) -> Path:
     return Path(shutil.copytree(examples.folder, tmp_path / "elsewhere"))
 
 
+@pytest.mark.slow
 def test_water(examples: SimpleNamespace, target: str) -> None:
     done = run(examples.folder / "water.py", "--target", target)
     assert done.returncode == 0, done.stderr
@@ -60,6 +61,7 @@ def numbers(text: str, first: str) -> tuple[int, int]:
     return one, two
 
 
+@pytest.mark.slow
 def test_water_fails_on_a_wrong_energy(copied: Path, target: str) -> None:
     data = copied / "data" / "water_631g.npz"
     with np.load(data) as file:
@@ -124,6 +126,7 @@ def test_iteration_that_does_not_converge_says_so(examples: SimpleNamespace) -> 
         )
 
 
+@pytest.mark.slow
 def test_sympy_ccd(examples: SimpleNamespace) -> None:
     done = run(examples.folder / "sympy_ccd.py")
     assert done.returncode == 0, done.stdout + done.stderr

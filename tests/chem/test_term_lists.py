@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.marks import slow
 from support.paths import DATA
 
 LISTS = DATA / "equations"
@@ -23,8 +24,8 @@ def water(examples: SimpleNamespace) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-@pytest.mark.parametrize("target", ["cpu", "numpy"])
-@pytest.mark.parametrize("name", ["ccsd_cs_factorised", "ccsd_cs_expanded"])
+@pytest.mark.parametrize("target", [*slow("cpu"), "numpy"])
+@pytest.mark.parametrize("name", ["ccsd_cs_factorised", *slow("ccsd_cs_expanded")])
 def test_closed_shell_list(
     name: str, target: str, water: dict[str, np.ndarray], examples: SimpleNamespace, pick: Pick
 ) -> None:
@@ -68,6 +69,7 @@ def test_spin_orbital_list(
     assert abs(result.energy - case.energies[key]) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
 def test_closed_shell_with_fused_loops(
     target: str, water: dict[str, np.ndarray], examples: SimpleNamespace

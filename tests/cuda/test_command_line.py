@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from support.marks import slow
 from support.messages import says
 from support.paths import DATA, ROOT
 from tcgen.cli.commands import main
@@ -55,7 +56,7 @@ def test_the_doctor_names_the_gpu_or_what_is_missing() -> None:
     assert "pip install" in found["advice"]
 
 
-@pytest.mark.parametrize("objective", ["none", "memory"])
+@pytest.mark.parametrize("objective", ["none", *slow("memory")])
 def test_same_bytes_under_any_hash_seed(objective: str) -> None:
     code = (
         "import sys, tcgen\n"

@@ -16,6 +16,7 @@ from support import hand_modules as hand
 from support.cuda_device import DEVICES, Compiling, device_named
 from support.golden import check_golden, head_and_kernels, not_of_templates
 from support.gpu_programs import compare, on_gpu
+from support.marks import slow
 from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
@@ -55,7 +56,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     return found
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 @pytest.mark.parametrize("name", hand.ALL)
 def test_hand_modules(name: str, dtype: str) -> None:
     if dtype != "float64" and name in ("transpose", "generated", "phases", "joined"):
@@ -194,7 +195,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
 
 
 @pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("complex128")])
 def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
     """Private buffers may take all shared memory but 2 KiB, however many sums a nest has."""
     a, i = LoopVar("a", hand.V), BandVar("i", hand.O)

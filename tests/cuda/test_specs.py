@@ -21,6 +21,7 @@ import tcgen
 from support import cuda_compile
 from support.campaigns import cases
 from support.cuda_device import DEVICES, Compiling, EmulatedDevice, device_named
+from support.marks import slow, slow_where
 from tcgen.artifact.folder import Artifact
 from tcgen.compiler.driver import compile_system, read_system
 from tcgen.interp import evaluate_system
@@ -99,7 +100,7 @@ def check(system: System, artifact: Artifact, extents: Mapping[str, int], dtype:
 
 
 @pytest.mark.parametrize("extents", [SMALL, ONE, MORE_OCCUPIED, ODD], ids=str)
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", slow_where(lambda name: name == "cc2_df", SPECS))
 def test_specs_equal_the_interpreter(name: str, extents: dict[str, int], device: str) -> None:
     system, artifact = spec(name)
     if name == "ccd_spin_orbital" and extents is ODD:
@@ -117,7 +118,7 @@ def test_specs_for_sm_80(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     check(system, artifact, dict(of(system, ODD)), "float64")
 
 
-@pytest.mark.parametrize("name", ["ccsd_closed_shell", "t_closed_shell"])
+@pytest.mark.parametrize("name", slow("ccsd_closed_shell", "t_closed_shell"))
 def test_large_specs_as_they_are_written(name: str, device: str) -> None:
     """Without a search for a better sequence, which takes longer than to run what it finds."""
     system, artifact = spec(name, optimize=False)
@@ -159,7 +160,9 @@ def compiled(artifact: Artifact) -> None:
 
 
 @COMPILER
-@pytest.mark.parametrize("name", [name for name in SPECS if name != "ccd_spin_orbital"])
+@pytest.mark.parametrize(
+    "name", slow_where(lambda name: name == "cc2_df", [n for n in SPECS if n != "ccd_spin_orbital"])
+)
 def test_specs_compile_without_spills(name: str) -> None:
     compiled(spec(name)[1])
 
@@ -216,7 +219,7 @@ def check_random(
     check(system, compile_system(system, options).artifact, extents, dtype)
 
 
-@cases(30, 1000)
+@cases(15, 1000)
 @given(
     case=CASES,
     dtype=ELEMENT_TYPES,

@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from support.marks import slow
 from tcgen.emit import emit_artifact
 from tcgen.interp import evaluate_program
 from tcgen.ir.plan import FusionPlan
@@ -58,7 +59,7 @@ def test_every_hand_plan_is_compiled(hand_plans: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
-@pytest.mark.parametrize("tile", [None, 2, 3, 4, 5])
+@pytest.mark.parametrize("tile", [3, *slow(None, 2, 4, 5)])
 @pytest.mark.parametrize("name", NAMES)
 def test_generated_code_at_odd_extents(
     hand_plans: ModuleType, name: str, tile: int | None, target: str
@@ -73,7 +74,7 @@ def test_generated_code_at_odd_extents(
             assert_runs(compiled, plan, {**dict.fromkeys(spaces, 3), space: extent})
 
 
-@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("dtype", [*slow("float32"), "complex128"])
 @pytest.mark.parametrize("name", NAMES)
 def test_other_element_types(hand_plans: ModuleType, name: str, dtype: str) -> None:
     plan = getattr(hand_plans, name)()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from support.marks import slow_where
 from support.paths import ROOT
 
 CASES = {
@@ -50,7 +51,7 @@ def compile_with_seed(seed: str, spec: str, options: list[str], folder: Path) ->
     return {str(p.relative_to(out)): p.read_bytes() for p in files}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", slow_where(lambda name: name != "mp2_closed_shell", CASES))
 def test_artifact_bytes_do_not_depend_on_the_hash_seed(name: str, tmp_path: Path) -> None:
     first, *others = (
         compile_with_seed(seed, f"{name}.spec", CASES[name], tmp_path / f"seed{seed}")
@@ -63,6 +64,7 @@ def test_artifact_bytes_do_not_depend_on_the_hash_seed(name: str, tmp_path: Path
         assert not changed, f"these files depend on the hash seed: {changed}"
 
 
+@pytest.mark.slow
 def test_generated_source_does_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
     """The C text, without building it."""
     code = (

@@ -58,8 +58,10 @@ def inputs_of(name: str, extents: dict[str, int]) -> dict[str, Any]:
 QUICK = ("allam_figure1", "mp2_closed_shell", "mp2_df", "df_ladder", "drpa", "sosmp2_laplace_df")
 SLOW = pytest.mark.slow
 PLANS = [
-    *((n, "none", "numpy") for n in SPECS if n not in ("ccsd_closed_shell", "t_closed_shell")),
-    *((name, objective, "cpu") for name in QUICK for objective in ("none", "memory", "peak")),
+    *((n, "none", "numpy") for n in QUICK),
+    *(pytest.param(n, "none", "numpy", marks=SLOW) for n in SPECS if n not in QUICK),
+    *((name, objective, "cpu") for name in QUICK for objective in ("none", "peak")),
+    *(pytest.param(n, "memory", "cpu", marks=SLOW) for n in QUICK),
     *(pytest.param(n, "none", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),
     *(pytest.param(n, "linear", "cpu", marks=SLOW) for n in SPECS),
     *(pytest.param(n, "memory", "cpu", marks=SLOW) for n in SPECS if n not in QUICK),

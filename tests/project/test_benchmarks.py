@@ -29,6 +29,7 @@ def test_a_benchmark_says_how_to_run_it(name: str) -> None:
     assert "usage:" in made.stdout.lower()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -27,6 +27,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.marks import slow_where
 from support.paths import ROOT
 from tcgen.algebra.equations.proven_symmetry import derive_symmetries
 from tcgen.compiler.driver import read_system
@@ -35,6 +36,7 @@ from tcgen.ir.system import System
 from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LONG = ("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md")  # many commands
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 WILDCARD = re.compile(r"(?<!\S)\.\.\.")  # what stands after a word is printed: [ARGS]...
@@ -101,7 +103,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "page",
+    slow_where(lambda page: page.name in LONG, PAGES),
+    ids=lambda p: p.name,
+)
 def test_page(page: Path, folder: Path) -> None:
     names: dict[str, Any] = {}
     for block in blocks(page):

@@ -171,7 +171,7 @@ def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", ["cpu", "numpy"])
-def test_runs_alone(target: str, tmp_path: Path) -> None:
+def test_an_artifact_alone_does_not_raise(target: str, tmp_path: Path) -> None:
     """NumPy and a compiler are enough: neither tcgen nor SciPy can be imported."""
     artifact("phases", target).save(tmp_path / "bound_tcgen")
     code = """
@@ -195,7 +195,7 @@ assert np.allclose(again(x=x, out={"r": np.zeros((2, 2))})["y"], 2*c)
     )
 
 
-def test_reserved_names_reach_the_typed_function(tmp_path: Path) -> None:
+def test_a_reserved_name_as_an_argument_does_not_raise(tmp_path: Path) -> None:
     artifact("joined", "numpy").save(tmp_path / "joined_tcgen")
     code = (
         "import numpy as np, joined_tcgen\n"

@@ -193,6 +193,7 @@ def test_explain_lists_every_step_and_writes_the_sequence(tmp_path: Path) -> Non
     assert all(len(t["factors"]) <= 2 for s in statements for t in s["terms"])
 
 
+@pytest.mark.slow
 def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
     """(T) of one electron pair is zero: rounding is no error, and everything else is one."""
     path = tcgen.spec_path("t_closed_shell")

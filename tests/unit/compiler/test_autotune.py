@@ -15,6 +15,7 @@ import tcgen
 import tcgen.emit
 from support import hand_modules as hand
 from support.command_line import invoke
+from support.marks import slow
 from support.messages import mentions, says
 from tcgen.compiler import timings
 from tcgen.compiler.autotune import tune
@@ -89,7 +90,7 @@ def benchmark(
     return product_benchmark(variants, buffers_of(module), extents, CpuThresholds())
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
 def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
     """One program with a result for each way, at planning extents, odd ones and ones."""
@@ -417,6 +418,7 @@ def test_targets_without_ways_are_refused(tmp_path: Path, monkeypatch: pytest.Mo
     assert says(refused.stderr, "C compiler")
 
 
+@pytest.mark.slow
 def test_einsum_is_tuned_where_the_environment_says_so(
     measured: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -432,6 +434,7 @@ def test_einsum_is_tuned_where_the_environment_says_so(
         tcgen.einsum("ij,jk->ik", np.ones((9, 9)), np.ones((9, 9)))
 
 
+@pytest.mark.slow
 def test_this_machine_s_clock() -> None:
     """Times of real calls are positive, and the choice is one of the ways."""
     made = compiled("ab,bc->ac", {"a": 40, "b": 30, "c": 50}, tune=True)

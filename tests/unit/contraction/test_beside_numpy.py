@@ -62,7 +62,7 @@ def test_random_calls_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
     if tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("no C compiler")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
-    cases(40)(given(einsum_calls.calls())(compare))()
+    cases(20)(given(einsum_calls.calls())(compare))()
     assert {r.reason for r in tcgen.einsum_report().rows if r.route == "kernel"} == {"cpu"}
 
 
@@ -136,7 +136,9 @@ raise SystemExit(code)
 """
 
 
-@pytest.mark.parametrize("forced", [True, False], ids=["kernels", "default"])
+@pytest.mark.parametrize(
+    "forced", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["kernels", "default"]
+)
 def test_numpys_own_tests(forced: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("numpy._core.tests.test_einsum", reason="NumPy 2's tests are not installed")
     if not forced:

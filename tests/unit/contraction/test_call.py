@@ -84,7 +84,7 @@ def test_calls_that_differ_in_one_thing(target: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
     texts = EXPRESSIONS if target == "numpy" else EXPRESSIONS[:3]
 
-    @cases(150)
+    @cases(150 if target == "numpy" else 30)
     @given(data=st.data())
     def compare(data: Any) -> None:
         draw = data.draw

@@ -10,6 +10,7 @@ import pytest
 
 from support import hand_modules as hand
 from support.golden import check_golden, head_and_kernels, not_of_templates
+from support.marks import slow
 from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
@@ -69,7 +70,7 @@ def compare(module: Module, target: str, extents: dict[str, int]) -> Program:
     return program
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", hand.ALL)
 def test_values(name: str, target: str, dtype: str) -> None:
@@ -90,7 +91,7 @@ def test_more_than_one_block_and_thread(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gemm", "tiles", "phases"])
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32"), "complex128"])
 def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tcgen.runtime.cpu.backend.blas_pointers", lambda: (None,) * 6)
     compare(hand.ALL[name](dtype), "cpu", dict(hand.EXTENTS))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
@@ -68,7 +69,7 @@ VECTORS = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
 def test_vectors_are_turned_and_the_matrix_is_not(name: str, dtype: str) -> None:
     text, extents = VECTORS[name]
@@ -96,7 +97,7 @@ STREAMS = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", STREAMS)
 def test_the_largest_operand_is_walked_as_it_lies(name: str, dtype: str) -> None:
     text, extents, loops, scratch = STREAMS[name]
@@ -146,7 +147,7 @@ TURNED = {
 
 
 @needs_compiler
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)
 def test_operands_that_lie_across_are_turned(name: str, dtype: str) -> None:
     text, extents, ranks = TURNED[name]

@@ -7,6 +7,7 @@ import pytest
 
 import tcgen
 from support.contraction_programs import program_for
+from support.marks import slow
 from tcgen.compiler.target import default_target
 from tcgen.testing import assert_same_values
 from tcgen.thresholds.cpu import CpuThresholds
@@ -163,7 +164,7 @@ def test_sums_line_by_line(text: str, line: str, dtype: str, target: str) -> Non
         assert_same_values(found, np.einsum(text, *arrays), rtol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("text", ["mk,kv->mv", "mk,vk->vm", "km,vk->mv", "vk,km->vm"])
 def test_a_few_vectors(text: str, threads: int, dtype: str) -> None:

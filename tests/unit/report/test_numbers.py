@@ -7,6 +7,7 @@ import re
 import pytest
 
 import tcgen
+from support.marks import slow_where
 from support.messages import mentions
 
 EXTENTS = {"o": 3, "v": 4, "O": 2, "V": 5, "x": 6, "q": 2}
@@ -31,7 +32,7 @@ def value(polynomial: str, extents: dict[str, int]) -> int:
     return int(eval(words.replace(" ", "*"), {}, dict(extents)))
 
 
-@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("name", slow_where(lambda name: re.match("u?cc|t_", name), SPECS))
 def test_comments_of_kernels_add_up_to_the_report(name: str) -> None:
     program = made(name)
     stated = re.findall(r"^ *# flops +(.*)$", program.source, re.MULTILINE)

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import tcgen
 from support.campaigns import cases
+from support.marks import slow_where
 from support.messages import says
 from support.paths import ROOT
 from tcgen.artifact.sizes import array_bytes
@@ -54,7 +55,7 @@ def compiled(name: str) -> Compilation:
     return compile_system(read_system(tcgen.spec_path(name)), options)
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=slow_where(lambda name: name.startswith("ccsd"), CASES))
 def case(request: pytest.FixtureRequest) -> Compilation:
     return compiled(request.param)
 

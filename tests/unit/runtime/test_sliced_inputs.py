@@ -151,6 +151,7 @@ with h5py.File(path) as file:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.slow
 def test_a_file_larger_than_what_the_process_holds(tmp_path: Path) -> None:
     """The file has 79 MB; the process grows by what the report says."""
     text = LADDER.replace("o = 3", "o = 6").replace("v = 7", "v = 56")

@@ -263,7 +263,7 @@ def features(system: System) -> set[str]:
 def test_random_systems_show_every_feature() -> None:
     found: set[str] = set()
 
-    @cases(250)
+    @cases(300)
     @given(systems())
     def collect(system: System) -> None:
         found.update(features(system))

@@ -67,7 +67,14 @@ def test_the_search_ends_where_nothing_new_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("name", "most"),
-    [("ccd_so", 6.0165e10), ("ccsd_so", 6.3817e10), ("rccd_sa", 7.6165e10), ("rccsd_sa", 8.046e10)],
+    [
+        ("ccd_so", 6.0165e10),
+        ("rccd_sa", 7.6165e10),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in (("ccsd_so", 6.3817e10), ("rccsd_sa", 8.046e10))
+        ),
+    ],
 )
 def test_counts_of_coupled_cluster(name: str, most: float) -> None:
     system = read_system(EQS / f"{name}.sym.json")

@@ -80,7 +80,7 @@ def all_arrays(system: System, program: Program, extents: dict[str, int]) -> dic
     ("name", "most", "extents"),
     [
         ("ccd_so", 2.1881e10, {"o": 5, "v": 6}),
-        ("ccsd_so", 2.4054e10, {"o": 5, "v": 6}),
+        pytest.param("ccsd_so", 2.4054e10, {"o": 5, "v": 6}, marks=pytest.mark.slow),
         ("rccd_sa", 7.2e10, {"o": 3, "v": 4}),
         pytest.param("ccsdt_so.sym", 8.3472e12, {"o": 5, "v": 6}, marks=pytest.mark.slow),
     ],

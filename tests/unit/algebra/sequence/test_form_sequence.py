@@ -207,6 +207,7 @@ print(form_sequence(system, Options(extents=(("o", 20), ("v", 100)))).pretty())
 """
 
 
+@pytest.mark.slow
 def test_same_steps_under_any_hash_seed(request: pytest.FixtureRequest) -> None:
     texts = [
         subprocess.run(

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.campaigns import cases
+from support.marks import slow, slow_where
 from support.messages import mentions
 from support.paths import DATA, ROOT
 from tcgen.algebra import form_sequence, neutral_sequence
@@ -26,7 +27,11 @@ from tcgen.options import Options
 from tcgen.testing.arrays import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 
-FILES = sorted(p for folder in ("eqs", "equations", "specs") for p in (DATA / folder).iterdir())
+LONG = re.compile(r"ccsdt|r?ccsd_|rccd_|t_")  # equations of which a sequence takes seconds
+FILES = slow_where(
+    lambda path: LONG.match(path.name),
+    sorted(p for folder in ("eqs", "equations", "specs") for p in (DATA / folder).iterdir()),
+)
 LARGE = {"o": 20, "v": 100, "x": 300, "q": 8}
 SMALL = {"o": 3, "v": 4, "x": 5, "q": 2}
 
@@ -65,7 +70,7 @@ SINGLE_TERM = {
 }
 
 
-@pytest.mark.parametrize("name", SINGLE_TERM)
+@pytest.mark.parametrize("name", slow_where(LONG.match, SINGLE_TERM))
 def test_no_more_operations_than_the_best_single_term_order(name: str) -> None:
     program = sequence(read(DATA / "eqs" / name))
     assert program.flops(Contract).value(LARGE) / 2 <= SINGLE_TERM[name] * 1.001
@@ -81,7 +86,7 @@ ROWS = {  # of the first table of the page
 }
 
 
-@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("row", slow_where(lambda row: "CCSD" in row, ROWS))
 def test_counts_are_those_of_the_page(row: str) -> None:
     cells = re.search(rf"^\| {row} \| (\S+) \| (\S+) \|", PAGE, re.MULTILINE)
     assert cells
@@ -98,7 +103,7 @@ def test_optimizing_is_never_worse(path: Path) -> None:
     assert best <= plain
 
 
-@pytest.mark.parametrize("name", ["ccd_so.json", "ccsd_so.json", "rccsd_sa.sym.json"])
+@pytest.mark.parametrize("name", ["ccd_so.json", *slow("ccsd_so.json", "rccsd_sa.sym.json")])
 def test_neutral_form_has_the_same_values(name: str) -> None:
     system = read(DATA / "eqs" / name)
     extents = {n: SMALL[n] for n in bases(system)}

@@ -30,6 +30,7 @@ BUILDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("compiler", "flag"), BUILDS)
 def test_tests_of_the_kernel_pass(compiler: str, flag: str, tmp_path: Path) -> None:
     """In processes of their own: a compiler is chosen once."""
@@ -66,6 +67,7 @@ for labels, *shapes in (
 """
 
 
+@pytest.mark.slow
 def test_kernels_of_all_processors_give_the_same_bits(tmp_path: Path) -> None:
     """How a sum is cut, and when lines are fetched and stored, depends on the processor."""
     if platform.machine() not in ("x86_64", "AMD64"):

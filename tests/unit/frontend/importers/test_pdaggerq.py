@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from support.marks import slow_where
 from support.paths import DATA
 from support.whole_orbitals import WholeOrbitals
 from tcgen.frontend import read, read_spec, spec_text
@@ -141,7 +142,10 @@ def test_paired_permutations_of_spin_blocks(triples: System) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    sorted(p for p in FILES.iterdir() if p.suffix in (".txt", ".jsonl")),
+    slow_where(
+        lambda path: path.name.startswith(("ccsdt", "r3_")),
+        sorted(p for p in FILES.iterdir() if p.suffix in (".txt", ".jsonl")),
+    ),
     ids=lambda p: p.name,
 )
 def test_written_as_a_spec(path: Path) -> None:

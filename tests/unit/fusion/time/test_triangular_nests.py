@@ -45,6 +45,7 @@ def sequence(text, **extents):
     return form_sequence(read_spec(text), options), options
 
 
+@pytest.mark.slow
 def test_a_summand_becomes_symmetric_and_is_read_in_place():
     program, _ = sequence(TRIPLES, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]
@@ -65,7 +66,14 @@ def test_a_summand_becomes_symmetric_and_is_read_in_place():
 
 
 @pytest.mark.parametrize(
-    ("text", "tile"), [(TRIPLES, 2), (PAIR, 1), (PAIR, 3), (ANTISYMMETRIC, 1), (ANTISYMMETRIC, 2)]
+    ("text", "tile"),
+    [
+        pytest.param(TRIPLES, 2, marks=pytest.mark.slow),
+        (PAIR, 1),
+        (PAIR, 3),
+        (ANTISYMMETRIC, 1),
+        (ANTISYMMETRIC, 2),
+    ],
 )
 def test_nests_over_orbits_give_the_values(text, tile):
     system = read_spec(text)
@@ -149,6 +157,7 @@ def test_what_is_read_otherwise_is_not():
         assert not only_added(program, next(t for t in program.tensors if t.name == "x"))
 
 
+@pytest.mark.slow
 def test_products_are_added_in_one_pass_and_like_ones_collected():
     program = as_written(
         PAIR.split("x[i,j")[0].replace("output e", "output r")
@@ -164,6 +173,7 @@ def test_products_are_added_in_one_pass_and_like_ones_collected():
     assert in_one_pass(triples, summed) == triples
 
 
+@pytest.mark.slow
 def test_triples_are_contracted_into_one_array():
     program, _ = sequence(TRIPLES, o=3, v=5)
     large = [t for t in program.tensors if t.role is Role.TEMP]

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tcgen
 import tcgen.compiler.api
 from support.campaigns import cases
+from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import programs as einsum_kernels
@@ -136,7 +137,7 @@ CONTRACTIONS = (  # products, with large operands in every way the kernel reads 
 
 
 @pytest.mark.skipif("cpu" not in TARGETS, reason="no C compiler")
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", slow_where(lambda dtype: dtype != "float64", DTYPES))
 @pytest.mark.parametrize("text", CONTRACTIONS)
 def test_contractions_of_slices(text: str, dtype: str, copied: list[str]) -> None:
     extents = dict(zip("abcdefijkm", (29, 24, 17, 16, 25, 23, 9, 7, 5, 8), strict=True))

@@ -102,7 +102,7 @@ def test_threads_and_the_collector() -> None:
                 old = held.pop(random.randrange(6))
                 if (old != seed).any():
                     wrong.append(seed)
-            if random.random() < 0.05:
+            if random.random() < 0.01:
                 gc.collect()
 
     threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
