@@ -18,7 +18,7 @@ from statistics import median
 import numpy as np
 
 import tcgen
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.testing import random_arrays
 
 EQS = Path(__file__).parent.parent / "tests" / "data" / "eqs"

@@ -13,9 +13,9 @@ import statistics
 import time
 
 import tcgen
-from tcgen.config import Machine
-from tcgen.driver import read_artifact_system, read_plan
-from tcgen.fusion.timing import plan_picoseconds
+from tcgen.compiler.driver import read_artifact_system, read_plan
+from tcgen.fusion.solver.time_cost import plan_picoseconds
+from tcgen.options import Machine
 from tcgen.testing import random_arrays, split_starts
 
 

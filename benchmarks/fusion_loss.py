@@ -17,11 +17,11 @@ from pathlib import Path
 
 import click
 
-from tcgen.config import Options
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.memory import once_elements
+from tcgen.fusion.placement.memory import once_elements
 from tcgen.ir.plan import FusionPlan
 from tcgen.ir.tensor import Index, Role, Space
+from tcgen.options import Options
 
 _path = Path(__file__).parents[1] / "tests" / "random_programs.py"
 _spec = importlib.util.spec_from_file_location("random_programs", _path)

@@ -21,12 +21,12 @@ from pathlib import Path
 import click
 
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.fusion import plan_fusion
 from tcgen.ir.program import Contract, Program, Step
 from tcgen.ir.system import planning_extents
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
+from tcgen.options import Options
 
 TESTS = Path(__file__).parents[1] / "tests"
 

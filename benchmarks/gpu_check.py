@@ -26,11 +26,11 @@ import numpy as np
 from gpu_folder import CONTRACTIONS, ENERGIES
 
 import tcgen
-from tcgen.driver import read_system
-from tcgen.frontend.spec import read_spec
+from tcgen.compiler.driver import read_system
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
-from tcgen.runtime.device import open_device
+from tcgen.runtime.gpu.cupy_device import open_device
 from tcgen.testing import random_arrays, split_starts
 
 SPECS = Path(__file__).resolve().parents[1] / "specs"

@@ -63,7 +63,7 @@ e = g[i,a,j,b]*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
 def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
     """Write programs, inputs and answers; ``names`` of specs, all of them where there are none."""
     import tcgen
-    from tcgen.driver import read_system
+    from tcgen.compiler.driver import read_system
     from tcgen.interp import evaluate_system
     from tcgen.testing import random_arrays, split_starts
 

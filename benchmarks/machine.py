@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from tcgen.runtime.build import Source, build_libraries
+from tcgen.runtime.cpu.build import Source, build_libraries
 
 LINE, PAGE = 64, 4096
 EXTENT = 72

@@ -22,11 +22,11 @@ import numpy as np
 import sequence_check as check
 
 from tcgen.algebra import form_sequence, neutral_sequence
-from tcgen.config import COSTS, Options
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.program import Program
 from tcgen.ir.system import System
+from tcgen.options import COSTS, Options
 from tcgen.testing import random_arrays
 
 EQS = Path(__file__).parent.parent / "tests" / "data" / "eqs"

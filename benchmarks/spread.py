@@ -14,10 +14,10 @@ from pathlib import Path
 import click
 
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.ir.program import Contract
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.testing import rewritten
 
 

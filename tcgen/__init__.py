@@ -12,26 +12,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from ._version import __version__
 
 _HOME = {
-    "compile": "api",
-    "spec_path": "api",
-    "from_pdaggerq": "frontend.from_pdaggerq",
-    "from_wicked": "frontend.from_wicked",
-    "from_sympy": "frontend.from_sympy",
-    "derivative": "algebra.derivative",
-    "jvp": "algebra.derivative",
-    "einsum": "contraction",
-    "contract": "contraction",
-    "tensordot": "contraction",
-    "transpose": "contraction",
-    "einsum_report": "einsum_kernels",
-    "lazy": "delayed_array",
-    "evaluate": "delayed_array",
-    "LazyArray": "delayed_array",
+    "compile": "compiler.api",
+    "spec_path": "resources",
+    "from_pdaggerq": "frontend.importers.pdaggerq",
+    "from_wicked": "frontend.importers.wicked",
+    "from_sympy": "frontend.importers.sympy_indexed",
+    "derivative": "algebra.derivatives.equations",
+    "jvp": "algebra.derivatives.equations",
+    "einsum": "contraction.functions",
+    "contract": "contraction.functions",
+    "tensordot": "contraction.functions",
+    "transpose": "contraction.functions",
+    "einsum_report": "contraction.programs",
+    "lazy": "lazy_arrays.array",
+    "evaluate": "lazy_arrays.array",
+    "LazyArray": "lazy_arrays.array",
     "load": "runtime.program",
-    "set_threads": "runtime.threads",
+    "set_threads": "runtime.cpu.threads",
     "Program": "runtime.program",
     "BoundProgram": "runtime.bound",
     "TcgenError": "errors",
@@ -84,11 +84,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from .algebra.derivative import derivative, jvp
-    from .api import compile, spec_path
-    from .contraction import contract, einsum, tensordot, transpose
-    from .delayed_array import LazyArray, evaluate, lazy
-    from .einsum_kernels import einsum_report
+    from .algebra.derivatives.equations import derivative, jvp
+    from .compiler.api import compile
+    from .contraction.functions import contract, einsum, tensordot, transpose
+    from .contraction.programs import einsum_report
     from .errors import (
         ArgumentError,
         ArtifactError,
@@ -103,12 +102,14 @@ if TYPE_CHECKING:
         SpecError,
         TcgenError,
     )
-    from .frontend.from_pdaggerq import from_pdaggerq
-    from .frontend.from_sympy import from_sympy
-    from .frontend.from_wicked import from_wicked
+    from .frontend.importers.pdaggerq import from_pdaggerq
+    from .frontend.importers.sympy_indexed import from_sympy
+    from .frontend.importers.wicked import from_wicked
+    from .lazy_arrays.array import LazyArray, evaluate, lazy
+    from .resources import spec_path
     from .runtime.bound import BoundProgram
+    from .runtime.cpu.threads import set_threads
     from .runtime.program import Program, load
-    from .runtime.threads import set_threads
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Load the command line and run it."""
     try:
-        from .cli import main as command  # noqa: PLC0415  (takes long enough for a Ctrl-C)
+        from .cli.commands import main as command  # noqa: PLC0415  (takes long enough for a Ctrl-C)
     except KeyboardInterrupt:
         sys.exit("Aborted!")
     command(prog_name="tcgen")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from click.testing import CliRunner, Result
 
 import tcgen
-from tcgen.cli import main
+from tcgen.cli.commands import main
 
 MP2 = tcgen.spec_path("mp2_closed_shell")
 LADDER = tcgen.spec_path("df_ladder")

@@ -125,9 +125,9 @@ def hand_plans() -> ModuleType:
 def generated_einsum(monkeypatch: pytest.MonkeyPatch) -> None:
     """Generated code for every call of einsum that it can run, from an empty cache and report."""
     import tcgen
-    import tcgen.einsum_kernels
+    import tcgen.contraction.programs
 
-    monkeypatch.setattr(tcgen.einsum_kernels, "_programs", OrderedDict())
+    monkeypatch.setattr(tcgen.contraction.programs, "_programs", OrderedDict())
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
     tcgen.einsum_report(reset=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tcgen.config import Options
-from tcgen.driver import compile_system
+from tcgen.compiler.driver import compile_system
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import Kernel, einsum_system
 from tcgen.ir.loops import Gemm, Module
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tcgen.config import cache_dir
+from tcgen.environment import cache_dir
 
 MISSING = "no nvrtc: pip install nvidia-cuda-nvrtc, or put nvcc on the path"
 _OPTIONS = ("-std=c++17", "--ptxas-options=-v")

@@ -11,7 +11,8 @@ import pytest
 from cuda_emulator import EmulatedModule
 
 from tcgen.errors import UnavailableError
-from tcgen.runtime.device import Device, open_device
+from tcgen.runtime.device_protocol import Device
+from tcgen.runtime.gpu.cupy_device import open_device
 
 DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tcgen.config import Options
 from tcgen.interp import evaluate_program, run_module
 from tcgen.interp.storage import caller_shape
 from tcgen.ir.loops import Assign, Gemm, Module
@@ -22,6 +21,7 @@ from tcgen.ir.tensor import (
     element_type,
 )
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 
 O, V = Space("o"), Space("v")
 P = Space("p", parts=(O, V))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from tcgen.ir.expr import Access, Call, Const, Equal, Pow, Prod, Quot, Subscript, Sum
+from tcgen.ir.loop_analysis import positions
 from tcgen.ir.loops import (
     Assign,
     Axis,
@@ -22,7 +23,6 @@ from tcgen.ir.loops import (
     Stmt,
     Zero,
 )
-from tcgen.ir.loops_query import positions
 from tcgen.ir.tensor import Packing, Role, Space, Storage, Symmetry, Tensor, element_type
 
 O, V = Space("o"), Space("v")

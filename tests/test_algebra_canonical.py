@@ -7,13 +7,13 @@ from itertools import permutations
 
 import pytest
 
-from tcgen.algebra.atoms import atom_of
-from tcgen.algebra.canonical import FREE, canonical_product, free_group
-from tcgen.algebra.deltas import resolve_deltas
-from tcgen.algebra.merge import clean_equation
-from tcgen.algebra.vectors import vector_of
+from tcgen.algebra.equations.atoms import atom_of
+from tcgen.algebra.equations.canonical_equation import vector_of
+from tcgen.algebra.equations.canonical_product import FREE, canonical_product, free_group
+from tcgen.algebra.equations.like_terms import clean_equation
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
+from tcgen.ir.deltas import resolve_deltas
 from tcgen.ir.expr import Call, Const, Delta, Prod, Quot, Sum
 from tcgen.ir.system import Apply, Equation, Term
 from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
 from tcgen.errors import ExtentError
 from tcgen.frontend import read_spec
 from tcgen.ir.program import Add, Contract, Map, Phase, Produce, Program
+from tcgen.options import Options
 
 HEAD = """
 space o occupied
@@ -198,7 +198,7 @@ def test_missing_extent_names_the_space() -> None:
 _SCRIPT = """
 from pathlib import Path
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
+from tcgen.options import Options
 from tcgen.frontend import read
 system = read(Path("tests/data/specs/ccsd_closed_shell.spec"))
 print(form_sequence(system, Options(extents=(("o", 20), ("v", 100)))).pretty())

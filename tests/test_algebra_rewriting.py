@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from tcgen.algebra import form_sequence
-from tcgen.algebra.brackets import choose_brackets
-from tcgen.algebra.expand import expand, naive_cost
-from tcgen.algebra.permute import fold_permutations, separate_permutations
-from tcgen.algebra.same import merge_equal_intermediates
-from tcgen.algebra.share import Workspace
-from tcgen.algebra.symmetry import derive_symmetries, output_symmetry
-from tcgen.algebra.vectors import vector_of
-from tcgen.config import Options
+from tcgen.algebra.equations.canonical_equation import vector_of
+from tcgen.algebra.equations.equal_intermediates import merge_equal_intermediates
+from tcgen.algebra.equations.inline import expand, naive_cost
+from tcgen.algebra.equations.permutations import fold_permutations, separate_permutations
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries, output_symmetry
+from tcgen.algebra.sequence.brackets import choose_brackets
+from tcgen.algebra.sequence.common_products import Workspace
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program
 from tcgen.ir.cost import Poly
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
+from tcgen.options import Options
 
 HEAD = """
 space o occupied

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcgen.algebra import form_sequence, neutral_sequence
-from tcgen.config import Options
 from tcgen.errors import TcgenError
 from tcgen.frontend import read, read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.testing.arrays import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 

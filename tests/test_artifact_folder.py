@@ -13,8 +13,8 @@ import hand_modules as hand
 import numpy as np
 import pytest
 
-from tcgen.arena import Block, aligned, place
-from tcgen.artifact import Artifact
+from tcgen.artifact.arena import Block, aligned, place
+from tcgen.artifact.folder import Artifact
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArgumentError, ArtifactError, UnavailableError, VerifyError
 from tcgen.runtime.program import Program, load
@@ -82,7 +82,7 @@ def test_what_else_lies_in_the_folder_stays(tmp_path: Path) -> None:
 def test_processes_may_save_the_same_folder_at_once(tmp_path: Path) -> None:
     artifact().save(tmp_path / "a_tcgen")
     code = (
-        "from tcgen.artifact import Artifact\n"
+        "from tcgen.artifact.folder import Artifact\n"
         f"made = Artifact.load({str(tmp_path / 'a_tcgen')!r})\n"
         "for _ in range(60):\n"
         f"    made.save({str(tmp_path / 'b_tcgen')!r})\n"
@@ -153,7 +153,7 @@ def test_damage_is_found(tmp_path: Path) -> None:
 
 
 def test_manifest_is_checked_field_by_field(tmp_path: Path) -> None:
-    from tcgen.manifest import Manifest, decode, encode
+    from tcgen.artifact.manifest import Manifest, decode, encode
 
     good = encode(artifact("generated").manifest)
     assert decode(Manifest, good, "manifest") == artifact("generated").manifest

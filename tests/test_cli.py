@@ -13,8 +13,8 @@ import pytest
 from command_line import FIGURE_1, LADDER, MP2, invoke
 
 import tcgen
-from tcgen import trial
-from tcgen.driver import read_system
+from tcgen.cli import run as trial
+from tcgen.compiler.driver import read_system
 
 
 def test_compile_writes_an_artifact_and_prints_tables(tmp_path: Path) -> None:
@@ -229,7 +229,7 @@ def test_json_output_is_the_only_output_in_a_pipe(tmp_path: Path) -> None:
         [
             sys.executable,
             "-m",
-            "tcgen.cli",
+            "tcgen.cli.commands",
             "compile",
             str(MP2),
             "-e",

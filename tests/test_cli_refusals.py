@@ -15,8 +15,8 @@ from command_line import FIGURE_1, LADDER, MP2, invoke
 import tcgen
 
 SAYING_WHEN_A_KERNEL_STARTS = """
-from tcgen.cli import main
-from tcgen.runtime.cpu import CpuBackend
+from tcgen.cli.commands import main
+from tcgen.runtime.cpu.backend import CpuBackend
 
 run = CpuBackend.run
 def start(*arguments):
@@ -214,7 +214,10 @@ def test_a_compiler_without_openmp_gets_one_plain_warning(tmp_path: Path, monkey
     script.write_text(f"#!/bin/sh\n{refuse}\n")
     command = ["run", str(MP2), "-e", "o=3", "-e", "v=4", "--target", "cpu", "--check"]
     result = subprocess.run(
-        [sys.executable, "-m", "tcgen.cli", *command], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "tcgen.cli.commands", *command],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"tcgen: warning: {script} has no OpenMP")
@@ -253,7 +256,7 @@ def test_ctrl_c_stops_within_a_second_and_leaves_nothing(tmp_path: Path, monkeyp
     # The solver of this objective has its own handler of the signal, unless told otherwise.
     command = ["compile", str(FIGURE_1), "--objective", "linear", "-o", str(tmp_path / "x")]
     with subprocess.Popen(
-        [sys.executable, "-m", "tcgen.cli", *command],
+        [sys.executable, "-m", "tcgen.cli.commands", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -16,12 +16,12 @@ import pytest
 from contraction_programs import contraction_of, program_for
 
 import tcgen
+from tcgen.artifact.kernel_abi import packing_bytes
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.interp import run_module
 from tcgen.ir.loops import BandVar, Gemm, Module, Scheme, Stmt
 from tcgen.ir.tensor import Role, Space, Storage
-from tcgen.runtime.packing import packing_bytes
 from tcgen.runtime.program import Program
 
 Letters = list[tuple[str, Space]]

@@ -9,7 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tcgen.frontend import read, read_spec
-from tcgen.frontend.write_spec import spec_text
+from tcgen.frontend.spec.writer import spec_text
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Role, Storage

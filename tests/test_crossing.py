@@ -10,9 +10,10 @@ import pytest
 from contraction_programs import program_for
 
 import tcgen
-from tcgen.emit import c_loops
+from tcgen.emit.c import loops as c_loops
 from tcgen.ir.loops import Assign, Module
-from tcgen.lower import bind_loops, crossing
+from tcgen.lower.cpu import blocking as crossing
+from tcgen.lower.cpu import loops as bind_loops
 from tcgen.runtime.program import Program
 
 EXTENTS = dict(zip("abcde", (7, 9, 5, 6, 11), strict=True))

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from tcgen.cli import main
-from tcgen.doctor import examine
+from tcgen.cli.commands import main
+from tcgen.cli.doctor import examine
 
 SPEC = Path(__file__).parent / "data" / "specs" / "mp2_df.spec"
 EXTENTS = ("-e", "o=10", "-e", "v=40", "-e", "x=100")

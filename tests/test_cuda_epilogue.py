@@ -13,16 +13,16 @@ import pytest
 from cuda_device import DEVICES, device_named
 from test_cuda_programs import compare, on_gpu
 
-from tcgen.config import Options
-from tcgen.driver import compile_system
+from tcgen.compiler.driver import compile_system
 from tcgen.errors import VerifyError
-from tcgen.frontend.spec import read_spec
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Prod, Quot, Sum
 from tcgen.ir.loops import Assign, Axis, BandVar, Module
-from tcgen.ir.share import Points, Sums, Tiles
-from tcgen.lower.bind_gpu import bind_gpu
-from tcgen.lower.gpu_lives import most_held
+from tcgen.ir.thread_mapping import Points, Sums, Tiles
+from tcgen.lower.gpu.bind import bind_gpu
+from tcgen.lower.gpu.liveness import most_held
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 
@@ -43,7 +43,7 @@ WHOLE = (Axis(hand.O), Axis(hand.V), Axis(hand.O), Axis(hand.V))
 @pytest.fixture(autouse=True, params=DEVICES)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     found = device_named(request.param)
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: found)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
     return found
 
 
@@ -258,7 +258,7 @@ def read_between() -> Module:
 
 def test_order_that_nobody_watches_gives_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
     """The mutant of the next test: the rule of what may change places is gone."""
-    monkeypatch.setattr("tcgen.lower.gpu_order._Uses.meets", lambda *_: False)
+    monkeypatch.setattr("tcgen.lower.gpu.launch_order._Uses.meets", lambda *_: False)
     bound, program = on_gpu(read_between(), PLANNED)
     with pytest.raises(AssertionError):
         compare(read_between(), bound, program, ODD[0])

@@ -16,12 +16,12 @@ import pytest
 from cuda_device import EmulatedDevice
 from cuda_emulator import EmulationError
 
-from tcgen.artifact import Artifact
-from tcgen.config import Options
-from tcgen.driver import compile_system
-from tcgen.frontend.spec import read_spec
+from tcgen.artifact.folder import Artifact
+from tcgen.compiler.driver import compile_system
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
 
@@ -91,7 +91,7 @@ class PlantingDevice(EmulatedDevice):
 def outcome(text: str, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch) -> str:
     """Kind of the fault that a program meets, or whether its values are right."""
     system, artifact = compiled(text)
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: device)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
     inputs = random_arrays(system, EXTENTS, dtype="float64", seed=3)
     expected = evaluate_system(system, inputs, EXTENTS)
     program = Program(artifact)

@@ -16,7 +16,7 @@ import pytest
 from cuda_device import DEVICES, Compiling, device_named
 
 import tcgen
-from tcgen.config import Options
+from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
@@ -25,11 +25,11 @@ from tcgen.interp import evaluate_program
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Assign, BandVar, Loop, LoopVar, Module, Zero
-from tcgen.ir.share import Nest, Points, Sums, Tiles, Turned
 from tcgen.ir.tensor import Role, element_type
+from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
 from tcgen.lower import lower_plan
-from tcgen.lower.bind_gpu import bind_gpu
-from tcgen.runtime.footprint import stored_shape
+from tcgen.lower.gpu.bind import bind_gpu
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 
 pytestmark = pytest.mark.skipif(
@@ -52,7 +52,7 @@ PLANS = (
 @pytest.fixture(autouse=True, params=DEVICES)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     found = device_named(request.param)
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: found)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
     return found
 
 
@@ -209,7 +209,7 @@ def test_private_buffers_that_do_not_fit_shared_memory(
     module = lower_plan(plan, Options(target="cuda"))
     assert any(isinstance(k.share, Nest) for k in module.kernels)
     assert any(b.place == "private" for b in module.buffers)
-    for name in ("gpu_memory", "gpu"):
+    for name in ("memory.gpu_usage", "gpu.backend"):
         monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
         monkeypatch.setattr(f"tcgen.runtime.{name}.SPILLED_BLOCKS", 2)
     program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))

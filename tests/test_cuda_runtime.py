@@ -17,7 +17,7 @@ import pytest
 from cuda_device import DEVICES, device_named
 
 import tcgen
-from tcgen.doctor import examine
+from tcgen.cli.doctor import examine
 from tcgen.errors import (
     ArgumentError,
     BuildError,
@@ -27,7 +27,7 @@ from tcgen.errors import (
     ShapeError,
     UnavailableError,
 )
-from tcgen.runtime.device import CupyDevice, open_device
+from tcgen.runtime.gpu.cupy_device import CupyDevice, open_device
 from tcgen.runtime.program import Program
 
 pytestmark = pytest.mark.skipif(
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture(autouse=True, params=DEVICES)
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     found = device_named(request.param)
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: found)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
     return found
 
 
@@ -173,7 +173,7 @@ def test_arrays_of_other_libraries_need_not_leave_the_gpu(library: str, advice: 
 
 def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The source can be looked at; running says what to install."""
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", open_device)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", open_device)
     monkeypatch.setitem(sys.modules, "cupy", None)
     program = compiled()
     assert 'extern "C" __global__' in program.source
@@ -228,7 +228,7 @@ def test_arrays_of_another_gpu_are_refused(device: Any) -> None:
 def test_more_blocks_than_a_gpu_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A share that was chosen for small extents may ask for too many at large ones."""
     program = compiled()
-    monkeypatch.setattr("tcgen.runtime.gpu.LARGEST_GRID", 0)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.LARGEST_GRID", 0)
     with pytest.raises(ExtentError, match=r"takes \d+ blocks at o=3, v=4, a GPU runs 0 at most"):
         program(**arrays_of({"o": 3, "v": 4}))
 

@@ -20,12 +20,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tcgen
-from tcgen.artifact import Artifact
-from tcgen.config import Options
-from tcgen.driver import compile_system, read_system
+from tcgen.artifact.folder import Artifact
+from tcgen.compiler.driver import compile_system, read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Role
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import (
     assert_same_values,
@@ -66,7 +66,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "emulator" and shutil.which("g++") is None:
         pytest.skip("no C compiler: the CUDA emulator needs g++")
     found = device_named(request.param)
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: found)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
     return request.param
 
 
@@ -111,7 +111,7 @@ def test_specs_for_sm_80(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other fragments of the tensor cores than those of sm_90."""
     if shutil.which("g++") is None:
         pytest.skip("no C compiler: the CUDA emulator needs g++")
-    monkeypatch.setattr("tcgen.runtime.gpu.open_device", lambda: EmulatedDevice(80))
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: EmulatedDevice(80))
     system, artifact = spec(name)
     check(system, artifact, dict(of(system, ODD)), "float64")
 

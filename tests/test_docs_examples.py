@@ -27,8 +27,8 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.driver import read_system
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.compiler.driver import read_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.testing import random_arrays
@@ -89,7 +89,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("*_tcgen"))
     commands = tmp_path / ".commands"
     commands.mkdir()
-    start = "-c \"from tcgen.cli import main; main(prog_name='tcgen')\""
+    start = "-c \"from tcgen.cli.commands import main; main(prog_name='tcgen')\""
     for name, arguments in (("tcgen", start), ("python", "")):
         command = commands / name
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {arguments} "$@"\n')

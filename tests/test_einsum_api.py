@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.api
-from tcgen.einsum_kernels import _default_target
+import tcgen.compiler.api
+from tcgen.compiler.target import _default_target
 from tcgen.errors import (
     ArgumentError,
     DtypeError,
@@ -26,7 +26,7 @@ from tcgen.errors import (
     MemoryLimitError,
     ShapeError,
 )
-from tcgen.runtime.threads import used_threads
+from tcgen.runtime.cpu.threads import used_threads
 
 pytestmark = pytest.mark.usefixtures("generated_einsum")
 
@@ -340,7 +340,7 @@ def test_contract_may_write_over_an_operand() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_contract_adds_in_place(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if tcgen.api.default_target() != "cpu":
+    if tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("NumPy makes arrays of its own")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
     a, b = np.ones((100, 300), dtype), np.ones((300, 5000), dtype)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-import tcgen.api
+import tcgen.compiler.api
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,7 +51,7 @@ def test_random_calls() -> None:
 
 
 def test_random_calls_in_c(monkeypatch: pytest.MonkeyPatch) -> None:
-    if tcgen.api.default_target() != "cpu":
+    if tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("no C compiler")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
     random_calls(80)()

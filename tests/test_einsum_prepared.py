@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.api
-from tcgen import einsum_call, einsum_ways
+import tcgen.compiler.api
+from tcgen.contraction import call as einsum_call
+from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import ArgumentError, DtypeError, EinsumError, MemoryLimitError, ShapeError
 
 TARGETS = ("numpy", "cpu")
@@ -75,7 +76,7 @@ def operands(
 @pytest.mark.parametrize("target", TARGETS)
 def test_calls_that_differ_in_one_thing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few expressions, so that most calls find what an earlier one has left."""
-    if target == "cpu" and tcgen.api.default_target() != "cpu":
+    if target == "cpu" and tcgen.compiler.target.default_target() != "cpu":
         pytest.skip("no C compiler")
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
     texts = EXPRESSIONS if target == "numpy" else EXPRESSIONS[:3]

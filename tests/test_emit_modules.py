@@ -11,13 +11,13 @@ import hand_modules as hand
 import numpy as np
 import pytest
 
+from tcgen.artifact.sizes import stored_shape
 from tcgen.emit import emit_artifact
 from tcgen.interp.modules import run_module
 from tcgen.ir.loops import Module
 from tcgen.ir.tensor import Role, element_type
-from tcgen.runtime.blas import blas_threads
-from tcgen.runtime.cpu import CpuBackend
-from tcgen.runtime.footprint import stored_shape
+from tcgen.runtime.cpu.backend import CpuBackend
+from tcgen.runtime.cpu.blas import blas_threads
 from tcgen.runtime.program import Program
 
 HERE = Path(__file__).parent
@@ -94,7 +94,7 @@ def test_more_than_one_block_and_thread(name: str) -> None:
 @pytest.mark.parametrize("name", ["gemm", "tiles", "phases"])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcgen.runtime.cpu.blas_pointers", lambda: (None,) * 6)
+    monkeypatch.setattr("tcgen.runtime.cpu.backend.blas_pointers", lambda: (None,) * 6)
     compare(hand.ALL[name](dtype), "cpu", dict(hand.EXTENTS))
     compare(hand.ALL[name](dtype), "cpu", {"o": 21, "v": 83})
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 
 from tcgen.emit import emit_artifact
-from tcgen.emit.c_expr import literal
+from tcgen.emit.c.expressions import literal
 from tcgen.emit.names import C_RESERVED, PYTHON_RESERVED, unique
-from tcgen.emit.text import fill, template_text
 from tcgen.errors import UnavailableError, VerifyError
 from tcgen.interp.modules import run_module
 from tcgen.ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
 from tcgen.ir.loops import Assign, BandVar, Gemm, Module, Stmt
 from tcgen.ir.tensor import Space, Storage
+from tcgen.resources import fill, template_text
 from tcgen.runtime.program import Program
 
 TARGETS = ["cpu", "numpy"]

@@ -11,14 +11,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcgen.algebra import form_sequence
-from tcgen.algebra.factor import factored
-from tcgen.algebra.rank import Vector, coordinates, decomposed, kernel, reduced, remainder
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.algebra.factoring.factor import factored
+from tcgen.algebra.factoring.rank_one import (
+    Vector,
+    coordinates,
+    decomposed,
+    kernel,
+    reduced,
+    remainder,
+)
+from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 
 EQS = Path(__file__).parent / "data" / "eqs"

@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import tcgen
 from tcgen.algebra import form_sequence
-from tcgen.algebra.expand import keep_needed
-from tcgen.algebra.factor import factored
-from tcgen.algebra.stages import stages_of
-from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.algebra.equations.inline import keep_needed
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.factoring.factor import factored
+from tcgen.algebra.factoring.symmetriser import stages_of
+from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 

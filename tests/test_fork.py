@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen import delayed_run, einsum_kernels
-from tcgen.runtime import allocation
-from tcgen.runtime.locks import Lock
+from tcgen.contraction import programs as einsum_kernels
+from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.runtime.fork_safe_lock import Lock
+from tcgen.runtime.memory import ledger as allocation
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here"),

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tcgen.cli import main
+from tcgen.cli.commands import main
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec
-from tcgen.frontend.from_pdaggerq import from_pdaggerq
-from tcgen.frontend.from_wicked import from_wicked
+from tcgen.frontend.importers.pdaggerq import from_pdaggerq
+from tcgen.frontend.importers.wicked import from_wicked
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Tensor, symmetry_group

@@ -16,15 +16,15 @@ import pytest
 import random_programs as programs
 import test_fusion_trees as trees
 
-from tcgen.config import Options
 from tcgen.emit import emit_artifact
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.graph import fusion_graph
-from tcgen.fusion.memory import unfused_bytes
+from tcgen.fusion.placement.memory import unfused_bytes
+from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program
 from tcgen.ir.program import Program
 from tcgen.ir.tensor import Index, Space
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 from tcgen.runtime.program import Program as Compiled
 
 # A space for each letter: arrays of five axes pass 2^53 elements.

@@ -13,29 +13,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.fusion.dependences as dependences
-import tcgen.fusion.exact as exact
-import tcgen.fusion.grow as grow
-import tcgen.fusion.least as search
-import tcgen.fusion.model as model
-import tcgen.fusion.rules as rules
-from tcgen.config import Options
+import tcgen.fusion.memory.exact as exact
+import tcgen.fusion.memory.large_programs as grow
+import tcgen.fusion.memory.objective as search
+import tcgen.fusion.sharing.dependences as dependences
+import tcgen.fusion.solver.loop_constraints as rules
+import tcgen.fusion.solver.memory_model as model
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.descent import Descent
-from tcgen.fusion.graph import fusion_graph
-from tcgen.fusion.least import least_value
-from tcgen.fusion.memory import counted_lives, once_elements
-from tcgen.fusion.nest import place_arrangement
-from tcgen.fusion.offsets import Interval, pack
-from tcgen.fusion.plan import build_plan, shared_axes
-from tcgen.fusion.sharing import sharing
+from tcgen.fusion.memory.descent import Descent
+from tcgen.fusion.memory.objective import least_value
+from tcgen.fusion.placement.memory import counted_lives, once_elements
+from tcgen.fusion.placement.nest import place_arrangement
+from tcgen.fusion.placement.offsets import Interval, pack
+from tcgen.fusion.placement.plan import build_plan, shared_axes
+from tcgen.fusion.sharing.candidates import sharing
+from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 from tcgen.runtime.program import Program as Compiled
 
 seeds = st.integers(0, 2**32)

@@ -9,16 +9,16 @@ import time
 
 import pytest
 
-from tcgen.config import Options
 from tcgen.errors import ExtentError
 from tcgen.fusion import ilp, plan_fusion
-from tcgen.fusion.graph import fusion_graph
-from tcgen.fusion.ilp import savings
 from tcgen.fusion.legality import path_inequalities, variables
-from tcgen.fusion.memory import static_elements, unfused_bytes
+from tcgen.fusion.linear import savings
+from tcgen.fusion.placement.memory import static_elements, unfused_bytes
+from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import GroupKind, Place
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Role
+from tcgen.options import Options
 
 EXTENTS = (("i", 10), ("j", 10), ("k", 12), ("l", 10))
 OBJECTIVE = "90 90 9 1080 1100 1080 110 108 108 110"

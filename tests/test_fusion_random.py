@@ -9,18 +9,18 @@ import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcgen.config import Options
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.graph import fusion_graph
-from tcgen.fusion.ilp import savings, solve_linear
 from tcgen.fusion.legality import path_inequalities, variables
-from tcgen.fusion.memory import static_elements
-from tcgen.fusion.nest import place_nodes
-from tcgen.fusion.plan import build_plan, fused_axes
-from tcgen.fusion.tiles import BUDGET
+from tcgen.fusion.linear import savings, solve_linear
+from tcgen.fusion.placement.generated_tiles import BUDGET
+from tcgen.fusion.placement.memory import static_elements
+from tcgen.fusion.placement.nest import place_nodes
+from tcgen.fusion.placement.plan import build_plan, fused_axes
+from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Add, Contract, Produce
 from tcgen.ir.tensor import Role
+from tcgen.options import Options
 
 seeds = st.integers(0, 2**32)
 extents = st.tuples(st.integers(1, 12), st.integers(1, 60)).map(

@@ -16,20 +16,21 @@ import random_programs as programs
 
 import tcgen
 from tcgen.algebra import form_sequence
-from tcgen.api import spec_path
-from tcgen.config import Machine, Options, parse_machine
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
+from tcgen.compiler.memory_limit import lower_within, plan_within, planned_use
 from tcgen.errors import ArgumentError, MemoryLimitError
-from tcgen.frontend.spec import read_spec
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.time_plan import output_bytes, plan_peak, recomputed
-from tcgen.fusion.timing import plan_picoseconds, stays_near, step_picoseconds
+from tcgen.fusion.placement.memory import output_bytes, plan_peak
+from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_near, step_picoseconds
+from tcgen.fusion.time.objective import recomputed
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, Program
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
-from tcgen.memory_limit import lower_within, plan_within, planned_use
+from tcgen.options import Machine, Options, parse_machine
 from tcgen.report.tables import readable_bytes
+from tcgen.resources import spec_path
 from tcgen.testing import random_arrays
 
 SIZES = (("o", 5), ("v", 7))

@@ -10,14 +10,14 @@ import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tcgen.fusion.tree_peak as tree_peak
-from tcgen.fusion.exact import solve_exact
-from tcgen.fusion.graph import fusion_graph
-from tcgen.fusion.least import least_value
-from tcgen.fusion.nest import place_arrangement
-from tcgen.fusion.plan import build_plan, shared_axes
-from tcgen.fusion.profiles import end_of, merged, no_worse, peak_of, profile_of
-from tcgen.fusion.sharing import Arrangement, sharing
+import tcgen.fusion.memory.tree_peak as tree_peak
+from tcgen.fusion.memory.exact import solve_exact
+from tcgen.fusion.memory.objective import least_value
+from tcgen.fusion.memory.profiles import end_of, merged, no_worse, peak_of, profile_of
+from tcgen.fusion.placement.nest import place_arrangement
+from tcgen.fusion.placement.plan import build_plan, shared_axes
+from tcgen.fusion.sharing.candidates import Arrangement, sharing
+from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import Solve
 from tcgen.ir.program import Program
 

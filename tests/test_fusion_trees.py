@@ -11,13 +11,13 @@ import random_programs as programs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcgen.config import Options
 from tcgen.fusion import plan_fusion
-from tcgen.fusion.graph import FusionGraph, fusion_graph
 from tcgen.fusion.legality import path_inequalities, variables
+from tcgen.fusion.sharing.graph import FusionGraph, fusion_graph
 from tcgen.ir.cost import extent_of
 from tcgen.ir.program import Add, Contract, Produce, Program
 from tcgen.ir.tensor import Index, Ref, Space, Tensor
+from tcgen.options import Options
 
 seeds = st.integers(0, 2**32)
 few = settings(derandomize=True, deadline=None, max_examples=30)

@@ -9,11 +9,11 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tcgen.config import Options
 from tcgen.emit import emit_artifact
 from tcgen.interp import evaluate_program
 from tcgen.ir.plan import FusionPlan
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 
 NAMES = (

@@ -27,7 +27,14 @@ def compile_with_seed(seed: str, spec: str, options: list[str], folder: Path) ->
         "PYTHONPATH": str(ROOT),
         "TCGEN_CACHE_DIR": str(folder.parent / "cache"),
     }
-    command = [sys.executable, "-m", "tcgen.cli", "-q", "compile", str(ROOT / "specs" / spec)]
+    command = [
+        sys.executable,
+        "-m",
+        "tcgen.cli.commands",
+        "-q",
+        "compile",
+        str(ROOT / "specs" / spec),
+    ]
     result = subprocess.run(
         [*command, *options, "--target", "numpy", "-o", "out"],
         cwd=folder,

@@ -17,10 +17,10 @@ from tcgen.emit import emit_artifact
 from tcgen.errors import BuildError
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Scheme
 from tcgen.ir.tensor import Role
-from tcgen.runtime import cpu
-from tcgen.runtime.build import Source
+from tcgen.runtime.cpu import backend as cpu
+from tcgen.runtime.cpu.build import Source
+from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
-from tcgen.runtime.threads import set_threads
 
 FITS, DEEP = 20, 401  # summed points that a stage holds, and more than it does
 

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-from tcgen import delayed_run
 from tcgen.errors import ArgumentError, TcgenError
-from tcgen.frontend.delayed import delayed_system
+from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.lazy_arrays.equations import delayed_system
 
 Array = npt.NDArray[Any]
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pytest
 
 import tcgen
-from tcgen import delayed_run
 from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
+from tcgen.lazy_arrays import evaluate as delayed_run
 
 Array = npt.NDArray[Any]
 

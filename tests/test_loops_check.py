@@ -28,7 +28,7 @@ from tcgen.ir.loops import (
     Module,
     Zero,
 )
-from tcgen.ir.loops_text import format_statement
+from tcgen.ir.pretty.loops import format_statement
 from tcgen.ir.tensor import Packing, Ref, Role, Space, Tensor
 
 N, M = Space("n"), Space("m")

@@ -29,7 +29,6 @@ from flat_programs import (
     unfused,
 )
 
-from tcgen.config import Options
 from tcgen.errors import PlanError
 from tcgen.ir.expr import Call, Const, Delta, Expr, Prod, Quot, Sum
 from tcgen.ir.loops import Assign, Fetch, Gemm
@@ -45,6 +44,7 @@ from tcgen.ir.tensor import (
     Tensor,
 )
 from tcgen.lower import layout, lower_plan
+from tcgen.options import Options
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.api import default_target
-from tcgen.config import Options
-from tcgen.driver import compile_system
+from tcgen.compiler.driver import compile_system
+from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import Kernel, einsum_system
 from tcgen.ir.loops import Assign, Gemm, Module
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 
 needs_compiler = pytest.mark.skipif(default_target() != "cpu", reason="no C compiler")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.errors import VerifyError
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Access, Subscript
 from tcgen.ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Module, Scheme
 from tcgen.ir.tensor import Packing, Space
-from tcgen.lower import pairs
+from tcgen.lower.cpu import symmetric_pairs as pairs
 from tcgen.testing import random_arrays
 
 HEAD = """

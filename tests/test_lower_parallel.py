@@ -9,17 +9,17 @@ import pytest
 
 import tcgen
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
-from tcgen.driver import compile_system
+from tcgen.compiler.driver import compile_system
 from tcgen.emit import emit_artifact
-from tcgen.frontend.spec import read_spec
-from tcgen.fusion.orbits import orbit_nests
-from tcgen.fusion.plan import in_nests
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.fusion.placement.plan import in_nests
+from tcgen.fusion.time.triangular_nests import orbit_nests
 from tcgen.interp import evaluate_system
+from tcgen.ir.loop_analysis import parallel_chain
 from tcgen.ir.loops import Gemm, Loop, Module, Stmt
-from tcgen.ir.loops_query import parallel_chain
 from tcgen.ir.plan import FusionPlan
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
 

@@ -11,13 +11,13 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from tcgen.config import Options
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Module
 from tcgen.ir.plan import FusionPlan, GroupKind, KernelGroup, LoopId, Visit
 from tcgen.ir.program import Add, Contract, Map, Program
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 
 GOLDEN = Path(__file__).parent / "golden" / "lower"
 NAMES = (

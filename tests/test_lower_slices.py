@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.driver import read_system
+from tcgen.compiler.driver import read_system
 from tcgen.interp import evaluate_system
-from tcgen.lower import slices
+from tcgen.lower.cpu import sliced_operands as slices
 from tcgen.testing import random_arrays
 
 HEAD = """

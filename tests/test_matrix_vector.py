@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.api import default_target
-from tcgen.lower import scheme
+from tcgen.compiler.target import default_target
+from tcgen.lower.cpu import kernel_scheme as scheme
 from tcgen.testing import assert_same_values
 
 SPEC = """

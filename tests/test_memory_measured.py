@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.driver import read_plan, read_system
+from tcgen.compiler.driver import read_plan, read_system
 from tcgen.errors import MemoryLimitError
-from tcgen.runtime import allocation, cpu
+from tcgen.runtime.cpu import backend as cpu
+from tcgen.runtime.memory import ledger as allocation
 from tcgen.testing import random_arrays, split_starts
 
 SPECS = tuple(sorted(p.stem for p in tcgen.spec_path("mp2_df").parent.glob("*.spec")))

@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 import tcgen
-from tcgen.cli import main
-from tcgen.config import parse_bytes
+from tcgen.cli.commands import main
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
+from tcgen.options import parse_bytes
 from tcgen.testing import random_arrays
 
 SPEC = """space o = 3

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.config import parse_bytes
+from tcgen.options import parse_bytes
 
 TRACE = "space o\nindex i : o\ninput f[o,o]\noutput r\nr = f[i,i]\n"
 

@@ -11,15 +11,15 @@ import pytest
 
 import tcgen
 from tcgen.algebra import form_sequence
-from tcgen.config import Options
-from tcgen.frontend.spec import read_spec
-from tcgen.fusion.direct import added_directly, in_one_pass, only_added
-from tcgen.fusion.orbit_sum import orbit_sums
-from tcgen.fusion.orbits import orbit_nests
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.fusion.time.orbit_steps import added_directly, in_one_pass, only_added
+from tcgen.fusion.time.orbit_sums import orbit_sums
+from tcgen.fusion.time.triangular_nests import orbit_nests
 from tcgen.interp import evaluate_program, evaluate_system, run_module
-from tcgen.ir.invariance import exchange_sign
+from tcgen.ir.exchange_symmetry import exchange_sign
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 from tcgen.testing import random_arrays
 
 SPACES = "space o occupied\nspace v virtual\nindex i j k : o\nindex a b c d : v\n"

@@ -16,18 +16,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcgen.algebra import form_sequence, neutral_sequence
-from tcgen.algebra.expand import keep_needed
-from tcgen.algebra.factor import factored
-from tcgen.algebra.model import CostModel
-from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.algebra.cost_model import CostModel
+from tcgen.algebra.equations.inline import keep_needed
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.factoring.factor import factored
+from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.orbits import equal_points
 from tcgen.ir.program import Program
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
+from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
 from tcgen.testing.strategies import extents_for, systems
 

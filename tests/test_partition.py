@@ -11,7 +11,7 @@ import pytest
 
 import tcgen
 from tcgen.errors import PlanError
-from tcgen.fusion.partition import (
+from tcgen.fusion.kernels.partition import (
     ALGORITHMS,
     Ways,
     greedy,
@@ -21,7 +21,7 @@ from tcgen.fusion.partition import (
     structure,
     unintrusive,
 )
-from tcgen.fusion.wsp import (
+from tcgen.fusion.kernels.wsp import (
     COST_MODELS,
     Graph,
     Operation,

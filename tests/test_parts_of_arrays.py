@@ -13,16 +13,17 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import tcgen
-import tcgen.api
-from tcgen import einsum_kernels, einsum_ways
+import tcgen.compiler.api
+from tcgen.contraction import programs as einsum_kernels
+from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import TcgenError
-from tcgen.frontend.einsum import Kernel, einsum_system
-from tcgen.frontend.write_spec import spec_text
-from tcgen.runtime.allocation import Ledger
-from tcgen.runtime.parts import left_out
-from tcgen.runtime.results import Results
+from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.spec.writer import spec_text
+from tcgen.runtime.call.results import Results
+from tcgen.runtime.call.strided import left_out
+from tcgen.runtime.memory.ledger import Ledger
 
-TARGETS = ["numpy", *(["cpu"] if tcgen.api.default_target() == "cpu" else [])]
+TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.target.default_target() == "cpu" else [])]
 DTYPES = ("float64", "float32", "complex128")
 OUTSIDE = 777.0  # what lies beside a result
 
@@ -31,7 +32,7 @@ OUTSIDE = 777.0  # what lies beside a result
 def every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are, and no call is left to NumPy."""
     monkeypatch.setattr(einsum_ways, "_LARGE", 0)
-    monkeypatch.setattr("tcgen.einsum_call._prepared", {})
+    monkeypatch.setattr("tcgen.contraction.call._prepared", {})
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
 
 

@@ -11,7 +11,7 @@ import pytest
 from whole_orbitals import WholeOrbitals
 
 from tcgen.frontend import read, read_spec, spec_text
-from tcgen.frontend.from_pdaggerq import from_pdaggerq
+from tcgen.frontend.importers.pdaggerq import from_pdaggerq
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
 from tcgen.testing import assert_same_values, random_arrays

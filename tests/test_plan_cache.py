@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tcgen import plan_cache
-from tcgen.config import Options
-from tcgen.driver import compile_system, read_system
+from tcgen.compiler import plan_cache
+from tcgen.compiler.driver import compile_system, read_system
+from tcgen.compiler.plan_cache import plans_kept
 from tcgen.errors import ArgumentError
-from tcgen.plan_cache import plans_kept
+from tcgen.options import Options
 
 SPEC = """
 space o = 3
@@ -43,7 +43,7 @@ def no_search(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         raise AssertionError("searched again")
 
     monkeypatch.setattr("tcgen.algebra.form_sequence", refuse)
-    monkeypatch.setattr("tcgen.memory_limit.plan_fusion", refuse)
+    monkeypatch.setattr("tcgen.compiler.memory_limit.plan_fusion", refuse)
     return monkeypatch
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from tcgen.errors import VerifyError
+from tcgen.ir.exchange_symmetry import exchange_sign
 from tcgen.ir.expr import Call, Const, Pow, Prod, Quot, Sum
-from tcgen.ir.invariance import exchange_sign
 from tcgen.ir.plan import GroupKind, KernelGroup, LoopId, Place, Visit
 from tcgen.ir.program import Add, Contract, Map, Phase, Program, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor

@@ -14,12 +14,12 @@ import brute_force as brute
 import numpy as np
 import pytest
 
-import tcgen.ir.legality as legality
-from tcgen.config import Options
+import tcgen.ir.verify.plan as legality
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import ArrayPlan, FusionPlan, Place, Visit
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
+from tcgen.options import Options
 
 RULES = (
     "_check_nesting",

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.runtime import allocation
-from tcgen.runtime.pool import Pool
+from tcgen.runtime.memory import ledger as allocation
+from tcgen.runtime.memory.pool import Pool
 
 
 def pool(most: int = 10**9) -> Pool:

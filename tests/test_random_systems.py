@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tcgen.config import Options
-from tcgen.driver import compile_system
+from tcgen.compiler.driver import compile_system
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import (
     assert_same_values,

@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 import tcgen
-from tcgen import arena
-from tcgen.config import Options
-from tcgen.driver import Compilation, compile_system, read_system
+from tcgen.artifact import arena
+from tcgen.compiler.driver import Compilation, compile_system, read_system
+from tcgen.options import Options
 from tcgen.report import report_html, report_json
 from tcgen.report.timeline import after_fusion, before_fusion
 

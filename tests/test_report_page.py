@@ -20,18 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tcgen
-from tcgen.cli import main
-from tcgen.config import Options
-from tcgen.driver import Compilation, compile_system, read_system
+from tcgen.cli.commands import main
+from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.cost import Poly
 from tcgen.ir.plan import FusionPlan, Place
 from tcgen.ir.tensor import Space
+from tcgen.options import Options
 from tcgen.report import figures, report_html, report_json
 from tcgen.report.counts import polynomial, product_value
 from tcgen.report.fusion_graph import figure_graph, graph_note, graph_svg
 from tcgen.report.nest import loop_letters, nest_text
 from tcgen.report.timeline import after_fusion, before_fusion
-from tcgen.runtime.memory import memory_use
+from tcgen.runtime.memory.usage import memory_use
 
 ROOT = Path(__file__).parents[1]
 CASES: dict[str, tuple[str, dict[str, int]]] = {

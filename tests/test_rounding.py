@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.config import Options
-from tcgen.driver import compile_system
-from tcgen.frontend.spec import read_spec
-from tcgen.runtime.build import Source
-from tcgen.runtime.compiler import probe_compiler
-from tcgen.runtime.rounding import rounds_each
+from tcgen.artifact.rounding import rounds_each
+from tcgen.compiler.driver import compile_system
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.options import Options
+from tcgen.runtime.cpu.build import Source
+from tcgen.runtime.cpu.toolchain import probe_compiler
 
 SYSTEM = read_spec(
     "space n\nindex i : n\ninput x[n]\ninput y[n]\noutput z\nz[i] = x[i]*y[i] + y[i]\n"

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from tcgen.errors import BuildError, UnavailableError
-from tcgen.runtime import build, compiler, objects
+from tcgen.runtime.cpu import build
+from tcgen.runtime.cpu import object_cache as objects
+from tcgen.runtime.cpu import toolchain as compiler
 
 SOURCE = "int tcgen_answer(void) { return 42; }\n"
 
@@ -55,7 +57,7 @@ def test_a_damaged_object_is_built_again(folder: Path) -> None:
     good.unlink()  # a new file: this process has the old one mapped
     good.write_bytes(content[:-100])
     code = (
-        "from tcgen.runtime.build import Source, build_libraries\n"
+        "from tcgen.runtime.cpu.build import Source, build_libraries\n"
         f"assert build_libraries([Source({source!r})])[0].tcgen_answer() == 43"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[1])
@@ -63,7 +65,7 @@ def test_a_damaged_object_is_built_again(folder: Path) -> None:
 
 def test_two_processes_build_the_same(folder: Path) -> None:
     code = (
-        "from tcgen.runtime.build import Source, build_libraries\n"
+        "from tcgen.runtime.cpu.build import Source, build_libraries\n"
         f"assert build_libraries([Source({SOURCE!r})])[0].tcgen_answer() == 42"
     )
     root = Path(__file__).parents[1]

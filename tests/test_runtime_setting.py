@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 import tcgen
 from tcgen.errors import ArgumentError, DtypeError, ExtentError, ReadOnlyError, ShapeError
-from tcgen.runtime import cpu, execution
-from tcgen.runtime.allocation import address
+from tcgen.runtime import execution
+from tcgen.runtime.cpu import backend as cpu
+from tcgen.runtime.memory.ledger import address
 from tcgen.runtime.program import Program
 
 SPEC = """

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from tcgen.errors import SpecError
-from tcgen.frontend.from_pdaggerq import from_pdaggerq
-from tcgen.frontend.spec import read_spec
-from tcgen.frontend.terms import read_terms
+from tcgen.frontend.importers.pdaggerq import from_pdaggerq
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.frontend.terms.reader import read_terms
 from tcgen.interp import evaluate_system
 
 HEAD = "space o = 2\nindex i : o\ninput x[o]\n"

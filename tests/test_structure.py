@@ -12,17 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tcgen.algebra import form_sequence
-from tcgen.algebra.expand import keep_needed
-from tcgen.algebra.forms import Forms
-from tcgen.algebra.lift import lift
-from tcgen.algebra.symmetry import derive_symmetries
-from tcgen.algebra.young import images_of, least_order
-from tcgen.config import Options
-from tcgen.driver import read_system
+from tcgen.algebra.equations.inline import keep_needed
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.factoring.canonical_forms import Forms
+from tcgen.algebra.factoring.lift import lift
+from tcgen.algebra.permutation_groups import images_of, least_order
+from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.program import Contract
 from tcgen.ir.system import System
+from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, rewritten, split_starts
 from tcgen.testing.strategies import extents_for, systems
 

@@ -12,8 +12,8 @@ import pytest
 
 from tcgen.errors import SpecError, TcgenError
 from tcgen.frontend import read, read_spec, read_terms
-from tcgen.frontend.term_header import exact
-from tcgen.frontend.term_symmetry import read_symmetry
+from tcgen.frontend.exact_numbers import exact
+from tcgen.frontend.terms.symmetry import read_symmetry
 from tcgen.interp import evaluate_system
 from tcgen.ir.system import Permutation, System
 from tcgen.ir.tensor import Role, Symmetry

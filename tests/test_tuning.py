@@ -15,24 +15,24 @@ from command_line import invoke
 
 import tcgen
 import tcgen.emit
-from tcgen import way_times
-from tcgen.config import Options
-from tcgen.driver import Compilation, compile_system
+from tcgen.compiler import timings as way_times
+from tcgen.compiler.autotune import Choice, tune
+from tcgen.compiler.driver import Compilation, compile_system
+from tcgen.compiler.timings import fastest_way, time_ways, times_kept
 from tcgen.errors import ArgumentError, BuildError
-from tcgen.frontend.einsum import Kernel, einsum_system
-from tcgen.frontend.spec import read_spec
+from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript
 from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
-from tcgen.ir.loops_text import format_way
+from tcgen.ir.pretty.loops import format_way
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
-from tcgen.lower.alone import alone
-from tcgen.lower.ways import ways_of
+from tcgen.lower.cpu.product_benchmark import alone
+from tcgen.lower.cpu.product_variants import ways_of
+from tcgen.options import Options
+from tcgen.runtime.cpu.threads import set_threads
 from tcgen.runtime.program import Program
-from tcgen.runtime.threads import set_threads
-from tcgen.tuning import Choice, tune
-from tcgen.way_times import fastest_way, time_ways, times_kept
 
 LABELS = {
     "lies right": "ab,bc->ac",

@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ..config import Options
 from ..ir.program import Program
 from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
-from .expand import keep_needed, naive_cost
-from .merge import clean_equation
-from .model import CostModel
-from .permute import fold_permutations, separate_permutations
-from .same import merge_equal_intermediates
-from .sequence import neutral_sequence
-from .share import Recipe, Workspace
-from .steps import build_program
-from .symmetry import derive_symmetries, output_symmetry
+from ..options import Options
+from .cost_model import CostModel
+from .equations.equal_intermediates import merge_equal_intermediates
+from .equations.inline import keep_needed, naive_cost
+from .equations.like_terms import clean_equation
+from .equations.permutations import fold_permutations, separate_permutations
+from .equations.proven_symmetry import derive_symmetries, output_symmetry
+from .sequence.build import build_program
+from .sequence.common_products import Recipe, Workspace
+from .sequence.export import neutral_sequence
 
 __all__ = ["form_sequence", "neutral_sequence"]
 
@@ -50,7 +50,7 @@ def form_sequence(
     naive, each_term = naive_cost(system), plain.flops()
     if not options.optimize:
         return replace(plain, naive=naive, each_term=each_term)
-    from .factor import factored  # noqa: PLC0415  (the search is loaded where it is asked for)
+    from .factoring.factor import factored  # noqa: PLC0415  (the search is loaded where it is asked for)
 
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values)
@@ -72,7 +72,7 @@ def _candidates(
     source: System, extents: Mapping[str, int], complex_values: bool
 ) -> tuple[System, ...]:
     """The system with all brackets kept, and with those inlined that pay; each also folded."""
-    from .brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
+    from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
     chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
     found = [source]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from .. import __version__
-from ..artifact import Artifact
+from .._version import __version__
+from ..artifact.folder import Artifact
+from ..artifact.rounding import ROUND_EACH
 from ..errors import ArgumentError, VerifyError
+from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Module
-from ..ir.loops_query import launches, written_buffers
-from ..runtime.rounding import ROUND_EACH
-from .c import c_source
-from .c_contract import contraction_libraries
+from .c.contraction import contraction_libraries
+from .c.kernels import c_source
 from .manifest import make_manifest
 from .package import package_text, runtime_files
 
@@ -71,10 +71,10 @@ def _source(module: Module, target: str) -> str:
     if target == "cpu":
         return c_source(module, __version__)
     if target == "cuda":
-        from .cuda import cuda_source  # noqa: PLC0415
+        from .cuda.kernels import cuda_source  # noqa: PLC0415
 
         return cuda_source(module, __version__)
-    from .numpy_source import numpy_source  # noqa: PLC0415
+    from .python.kernels import numpy_source  # noqa: PLC0415
 
     return numpy_source(module, __version__)
 

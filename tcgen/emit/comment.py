@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.loops import Buffer
-from .count import bytes_moved, flops
+from .kernel_comment import bytes_moved, flops
 from .scope import Scope
 
 

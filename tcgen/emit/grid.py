@@ -6,11 +6,11 @@ from typing import assert_never
 
 import numpy as np
 
-from ..grid import GridEntry, StripEntry
+from ..artifact.grid import GridEntry, StripEntry
 from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
-from ..ir.share import Nest, Points, Strip, Sums, Tiles, Turned
-from .cuda import finish_symbol, threads, totals
-from .cuda_tile_store import PART
+from ..ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Turned
+from .cuda.kernels import finish_symbol, threads, totals
+from .cuda.tile_epilogue import PART
 from .scope import Scope
 
 _Lengths = tuple[tuple[str, int | None, str | None], ...]

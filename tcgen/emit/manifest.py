@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from .. import __version__
-from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
-from ..ir.loops_query import Positions, positions
-from ..ir.tensor import Packing, Space, Tensor, element_type
-from ..manifest import (
+from .._version import __version__
+from ..artifact.manifest import (
     BufferEntry,
     ContractionEntry,
     FetchEntry,
@@ -22,11 +19,13 @@ from ..manifest import (
     SymmetryEntry,
     TensorEntry,
 )
-from .c import symbol
-from .cuda_nest import private_buffers
+from ..ir.loop_analysis import Positions, positions
+from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
+from ..ir.tensor import Packing, Space, Tensor, element_type
+from .c.kernels import symbol
 from .grid import make_grid
 from .names import C_RESERVED
-from .scope import Scope, contractions, make_scope
+from .scope import Scope, contractions, make_scope, private_buffers
 
 
 def make_manifest(

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ArgumentError
-from ..manifest import Manifest, TensorEntry
+from ..resources import fill
 from .names import PYTHON_RESERVED, unique
-from .text import fill
 
 _NEEDS = {
     "cpu": " and a C compiler (once for each machine); SciPy's BLAS is used if it is there",
     "cuda": ", CuPy, and a GPU with its driver",
     "numpy": "; SciPy's BLAS is used if it is there",
 }
-_TRAVELS = ("arena.py", "artifact.py", "config.py", "errors.py", "grid.py", "manifest.py")
+_TRAVELS = (
+    "atomic_file.py",
+    "dtypes.py",
+    "environment.py",
+    "errors.py",
+    "hardware.py",
+    "options.py",
+)
 
 
 def package_text(manifest: Manifest) -> str:
@@ -88,7 +95,8 @@ def runtime_files() -> tuple[tuple[str, str], ...]:
     """The runtime, file by file, as it runs inside an artifact."""
     package = Path(__file__).parents[1]
     paths = [package / name for name in _TRAVELS]
-    paths += sorted((package / "runtime").glob("*.py"))
+    for folder in ("artifact", "runtime", "thresholds"):
+        paths += sorted((package / folder).rglob("*.py"))
     files = [
         ("_tcgen/__init__.py", '"""The part of tcgen that runs programs, copied verbatim."""\n')
     ]

@@ -11,6 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.expr import Access, Equal, Subscript, leaves
+from ..ir.loop_analysis import (
+    accesses,
+    band_of,
+    private_to,
+    summed_numbers,
+    used_buffers,
+    written_buffers,
+)
 from ..ir.loops import (
     Assign,
     BandVar,
@@ -23,16 +31,8 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import (
-    accesses,
-    band_of,
-    private_to,
-    summed_numbers,
-    used_buffers,
-    written_buffers,
-)
-from ..ir.share import Tiles
 from ..ir.tensor import Packing, Space
+from ..ir.thread_mapping import Tiles
 from .names import unique
 
 
@@ -227,3 +227,8 @@ def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:
 def _offsets(subscripts: tuple[Subscript, ...]) -> Iterator[Space]:
     for subscript in subscripts:
         yield from subscript.offset
+
+
+def private_buffers(scope: Scope) -> tuple[str, ...]:
+    """Private buffers of a block, in the order in which they lie."""
+    return tuple(n for n, b in scope.buffers.items() if b.place == "private")

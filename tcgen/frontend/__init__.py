@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .files import read, read_printed
-    from .spec import read_spec, read_spec_file
-    from .terms import read_terms, read_terms_file
-    from .write_spec import spec_text
+    from .spec.reader import read_spec, read_spec_file
+    from .spec.writer import spec_text
+    from .terms.reader import read_terms, read_terms_file
 
 __all__ = [
     "read",
@@ -27,11 +27,11 @@ __all__ = [
 _HOME = {
     "read": "files",
     "read_printed": "files",
-    "read_spec": "spec",
-    "read_spec_file": "spec",
-    "read_terms": "terms",
-    "read_terms_file": "terms",
-    "spec_text": "write_spec",
+    "read_spec": "spec.reader",
+    "read_spec_file": "spec.reader",
+    "read_terms": "terms.reader",
+    "read_terms_file": "terms.reader",
+    "spec_text": "spec.writer",
 }
 
 

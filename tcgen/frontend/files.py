@@ -7,10 +7,11 @@ from pathlib import Path
 from ..errors import TcgenError
 from ..ir.system import System
 from .assemble import identifier
-from .from_pdaggerq import from_pdaggerq
-from .from_wicked import from_wicked
-from .spec import read_spec_file, read_text
-from .terms import read_terms_file
+from .importers.pdaggerq import from_pdaggerq
+from .importers.wicked import from_wicked
+from .source import read_text
+from .spec.reader import read_spec_file
+from .terms.reader import read_terms_file
 
 
 def read(path: Path) -> System:

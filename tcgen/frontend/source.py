@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..errors import Diagnostic, Span, SpecError
+from ..errors import Diagnostic, Span, SpecError, TcgenError
 
 KEYWORDS = ("space", "index", "input", "output", "include")
 _DECLARATION = re.compile(r"\s*(?:" + "|".join(KEYWORDS) + r")\s+[A-Za-z_\"]")
@@ -163,3 +163,21 @@ def _continues(line: str, depth: int) -> bool:
         if sign == "=":
             return False
     return not _DECLARATION.match(line)
+
+
+def read_text(path: Path) -> str:
+    """Text of a file.
+
+    Raises:
+        TcgenError: the file is missing, a folder, or not text.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        message = f"{path} is not text in UTF-8 (byte {error.start}): save it as UTF-8"
+        raise TcgenError(message) from None
+    except OSError as error:
+        reason = error.strerror or "it cannot be opened"
+        raise TcgenError(f"cannot read {path}: {reason}; check the path") from None
+    except ValueError as error:
+        raise TcgenError(f"cannot read {str(path)!r}: {error}; check the path") from None

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..config import Options
 from ..errors import ExtentError
 from ..ir.plan import FusionPlan, Solve
 from ..ir.program import Program
-from .graph import fusion_graph
-from .legality import Variable
-from .memory import static_elements
-from .nest import place_nodes
-from .plan import build_plan, fused_axes
+from ..options import Options
+from .placement.memory import static_elements
+from .placement.nest import place_nodes
+from .placement.plan import build_plan, fused_axes
+from .sharing.graph import Variable, fusion_graph
 
 __all__ = ["plan_fusion"]
 
@@ -60,20 +59,20 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
 
     # The searches of an objective are loaded where it is asked for.
     if options.objective == "kernels":
-        from .kernels import least_bytes  # noqa: PLC0415
+        from .kernels.objective import least_bytes  # noqa: PLC0415
 
         return least_bytes(graph, extents, options.dtype, options.effort)
     if options.objective == "time":
-        from .time_plan import least_time  # noqa: PLC0415
+        from .time.objective import least_time  # noqa: PLC0415
 
         return least_time(graph, fuse((), Solve("time", model)), extents, options)
     if options.objective == "none":
         plan = fuse((), Solve("none", model))
         value = static_elements(plan)
         return replace(plan, solve=replace(plan.solve, value=value, bound=value))
-    from .ilp import solve_linear  # noqa: PLC0415
-    from .least import least_memory, least_value  # noqa: PLC0415
-    from .prefixes import least_static  # noqa: PLC0415
+    from .linear import solve_linear  # noqa: PLC0415
+    from .memory.objective import least_memory, least_value  # noqa: PLC0415
+    from .memory.tree_prefixes import least_static  # noqa: PLC0415
 
     if options.objective in ("memory", "peak"):
         # A tree's least static sum is found without a search, where loops are not too many.

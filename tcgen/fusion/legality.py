@@ -11,9 +11,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 
-from .graph import Edge, FusionGraph
-
-Variable = tuple[int, int]  # (edge, loop)
+from .sharing.graph import Edge, FusionGraph, Variable
 
 
 @dataclass(frozen=True, slots=True)

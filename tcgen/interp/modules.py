@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import VerifyError
 from ..ir.cost import extent_of
 from ..ir.expr import Access, Equal, Subscript
+from ..ir.loop_analysis import positions, used_buffers, written_buffers
 from ..ir.loops import (
     Assign,
     BandVar,
@@ -31,7 +32,6 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import positions, used_buffers, written_buffers
 from ..ir.tensor import Role, Space, element_type
 from .elements import Array, evaluate_expr
 from .storage import (

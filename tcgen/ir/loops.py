@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from .expr import Access, Expr
-from .share import Share
 from .tensor import Packing, Space, Tensor
+from .thread_mapping import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class Buffer:
         tensor: the tensor it holds, or None for scratch made by lowering.
         packed: pairs of axes stored as triangles (caller buffers and scratch).
         live: first and last position (of statements and fetches, in the order of the text, constant
-            phase first; see :func:`~tcgen.ir.loops_query.positions`) at which it holds memory,
+            phase first; see :func:`~tcgen.ir.loop_analysis.positions`) at which it holds memory,
             inclusive, over all of a loop that it outlives. Memory is reused between disjoint lives.
         keep: written in the constant phase and read in the volatile one: survives between calls.
         rank: place in an order of layout that is good under the planning extents.
@@ -299,12 +299,12 @@ class Module:
         Raises:
             VerifyError: naming the kernel, the statement and the rule.
         """
-        from .loops_check import check_module  # noqa: PLC0415  (the check reads this module)
+        from .verify.loops import check_module  # noqa: PLC0415  (the check reads this module)
 
         check_module(self)
 
     def pretty(self) -> str:
         """The module as indented pseudo-code."""
-        from .loops_text import format_module  # noqa: PLC0415  (the text reads this module)
+        from .pretty.loops import format_module  # noqa: PLC0415  (the text reads this module)
 
         return format_module(self)

@@ -207,7 +207,7 @@ class FusionPlan:
         Raises:
             VerifyError: naming the visit, the array and the rule that is broken.
         """
-        from .legality import check_plan  # noqa: PLC0415  (legality reads this module)
+        from .verify.plan import check_plan  # noqa: PLC0415  (legality reads this module)
 
         check_plan(self)
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..config import Options
 from ..ir.loops import Module, Stmt
 from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
-from .bind_cpu import bind_statement
-from .bind_loops import bind_assign, bind_packing
-from .budget import arena_budget, crowded
+from ..options import Options
+from .axis_orders import choose_orders
+from .buffers import Memory
+from .cpu.bind import bind_statement
+from .cpu.loops import bind_assign, bind_packing
+from .cpu.parallel import mark_parallel
+from .cpu.sliced_operands import bind_sliced
+from .cpu.symmetric_pairs import bind_half, exchange_of
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
-from .memory import Memory
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
-from .orders import choose_orders
-from .pairs import bind_half, exchange_of
-from .parallel import mark_parallel
-from .slices import bind_sliced
+from .scratch_budget import arena_budget, crowded
 from .statements import make_fetch, make_statement
 
 __all__ = ["lower_plan"]
@@ -65,7 +65,7 @@ def lower_plan(
     if not thrifty:
         options = replace(options, memory_limit=None)
     if options.target == "cuda":
-        from .bind_gpu import bind_gpu  # noqa: PLC0415  (loaded where it is used)
+        from .gpu.bind import bind_gpu  # noqa: PLC0415  (loaded where it is used)
 
         module, _ = _lower(plan, options, {}, limit)
         budget = arena_budget(plan, options, module)

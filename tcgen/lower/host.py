@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from ..ir.expr import Const, Equal, Subscript, leaves
+from ..ir.loop_analysis import accesses, used_buffers, written_buffers
 from ..ir.loops import (
     Assign,
     Fetch,
@@ -25,10 +26,9 @@ from ..ir.loops import (
     Stmt,
     Zero,
 )
-from ..ir.loops_query import accesses, used_buffers, written_buffers
 from ..ir.plan import FusionPlan, LoopId
 from ..ir.program import Phase, Produce, pretty_step
-from .memory import Memory
+from .buffers import Memory
 from .names import unique
 from .nest import Branch, Item, Leaf, leaves_of
 

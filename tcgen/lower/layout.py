@@ -10,8 +10,8 @@ from typing import assert_never
 
 from ..ir.cost import extent_of
 from ..ir.expr import Access
+from ..ir.loop_analysis import band_of, gemm_obstacle
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, Stmt, Zero
-from ..ir.loops_query import band_of, gemm_obstacle
 from ..ir.tensor import BYTES_OF
 from .statements import Statement
 

@@ -15,7 +15,7 @@ from ..ir.expr import Access, Const, Subscript
 from ..ir.loops import Assign, BandVar, Buffer, Fetch, Stmt, Zero
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.tensor import Role
-from .memory import Memory
+from .buffers import Memory
 
 
 @dataclass(frozen=True, slots=True)

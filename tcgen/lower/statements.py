@@ -26,7 +26,7 @@ from ..ir.loops import BandVar, Fetch, LoopVar
 from ..ir.plan import FusionPlan, LoopId, Visit
 from ..ir.program import Add, Contract, Map, Produce, Step
 from ..ir.tensor import Index, Ref, Space
-from .memory import Memory
+from .buffers import Memory
 from .names import unique
 
 

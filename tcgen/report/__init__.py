@@ -1,7 +1,7 @@
 """What a plan costs: operations, memory, arrays, steps, kernels; as JSON, text, tables, a page."""
 
-from .contents import report_json
 from .explain import explain_text
+from .numbers import report_json
 from .page import figures, report_html
 from .pareto import pareto_points
 from .tables import print_report

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from math import lcm
 from typing import Any
 
+from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
 from ..ir.cost import Poly
 from ..ir.plan import ArrayPlan
 from ..ir.tensor import Space, Tensor
-from ..manifest import BufferEntry, Manifest, TensorEntry
 
 Factor = list[Any]
 

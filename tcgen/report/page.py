@@ -12,19 +12,19 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from ..emit.text import fill, template_text
-from ..fusion.time_plan import output_bytes, plan_peak
+from ..artifact.manifest import Manifest
+from ..artifact.sizes import ITEM_BYTES
+from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.program import Add, Contract, Map, pretty_step
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
-from ..manifest import Manifest
-from ..runtime.footprint import ITEM_BYTES
+from ..resources import fill, template_text
 from ..runtime.report import fusion_text
-from .contents import never_held, report_json
 from .counts import array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .nest import nest_text
+from .numbers import never_held, report_json
 from .pareto import pareto_svg
 from .peak import peak_data
 from .svg import as_file

@@ -12,10 +12,10 @@ from dataclasses import replace
 from math import log10
 from typing import Any
 
-from ..config import Options
 from ..fusion import plan_fusion
-from ..fusion.time_plan import output_bytes, plan_peak
+from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import FusionPlan
+from ..options import Options
 from .svg import drawing, element, label
 from .tables import readable_bytes
 

@@ -1,19 +1,19 @@
 """The peak of a program as plain data, so that a page can find it at other extents.
 
-What :func:`tcgen.runtime.memory.memory_use` counts for one thread, or for a GPU: the arenas of both
-phases and the results. `templates/report/page.js` places the blocks by the rule of
-:func:`tcgen.arena.place`.
+What :func:`tcgen.runtime.memory.usage.memory_use` counts for one thread, or for a GPU: the
+arenas of both phases and the results. `templates/report/page.js` places the blocks by the rule of
+:func:`tcgen.artifact.arena.place`.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ..arena import ALIGNMENT, GRANTED
-from ..grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
-from ..manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
-from ..runtime.footprint import ITEM_BYTES
-from ..runtime.packing import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
+from ..artifact.arena import ALIGNMENT, GRANTED
+from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
+from ..artifact.kernel_abi import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
+from ..artifact.manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
+from ..artifact.sizes import ITEM_BYTES
 from .counts import stored_product
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.sax.saxutils import escape, quoteattr
 
-from ..emit.text import template_text
+from ..resources import template_text
 
 
 def number(value: float) -> str:

@@ -11,11 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..config import DTYPES
+from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.sizes import stored_shape
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
-from ..manifest import Manifest, TensorEntry
-from .device import Device
-from .footprint import stored_shape
+from ..options import DTYPES
+from .device_protocol import Device
 
 Array = npt.NDArray[Any]
 Source = Any  # an array; for generated inputs also a callable or what slices like an array

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..manifest import KernelEntry, Manifest, TensorEntry
-from .allocation import Ledger
+from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
+from ..artifact.sizes import array_bytes, stored_shape
 from .arguments import (
     Source,
     check_names,
@@ -22,14 +22,14 @@ from .arguments import (
     refuse_positional,
     shape_of,
 )
-from .call import run_phase
+from .call.kept import Kept
+from .call.phase import run_phase
 from .execution import Execution
-from .footprint import array_bytes, stored_shape
-from .gpu import GpuBackend
-from .host import launches
-from .kept import Kept
-from .locks import Lock
-from .memory import check_limit
+from .fork_safe_lock import Lock
+from .gpu.backend import GpuBackend
+from .host_program import launches
+from .memory.ledger import Ledger
+from .memory.usage import check_limit
 
 Array = npt.NDArray[Any]
 

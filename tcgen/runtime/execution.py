@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact import Artifact
-from ..manifest import Manifest, TensorEntry
-from .allocation import Ledger
+from ..artifact.folder import Artifact
+from ..artifact.manifest import Manifest, TensorEntry
 from .arguments import Source, find_extents, in_place, shape_of
-from .call import Backend, run_phase
-from .cpu import CpuBackend
-from .device import Device
-from .gpu import GpuBackend
-from .kept import Kept
-from .locks import Lock
-from .memory import check_limit
-from .numpy_ import NumpyBackend
-from .parts import gap_extents
-from .results import Results
-from .setting import Setting, settle
-from .symmetry import SAMPLES, check_symmetry, packed_generators
+from .call.kept import Kept
+from .call.layout import Setting, settle
+from .call.phase import Backend, run_phase
+from .call.results import Results
+from .call.strided import gap_extents
+from .cpu.backend import CpuBackend
+from .device_protocol import Device
+from .fork_safe_lock import Lock
+from .gpu.backend import GpuBackend
+from .memory.ledger import Ledger
+from .memory.usage import check_limit
+from .numpy_backend import NumpyBackend
+from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
 _REMEMBERED = 256  # shapes of late calls, and settings that they led to

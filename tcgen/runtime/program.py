@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..artifact import Artifact
-from ..config import parse_extents
+from ..artifact.folder import Artifact
+from ..artifact.manifest import Manifest
 from ..errors import ArgumentError, ExtentError
-from ..manifest import Manifest
+from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
 from .bound import BoundProgram
-from .cpu import CpuBackend
+from .cpu.backend import CpuBackend
 from .execution import Execution
 from .report import Report
 

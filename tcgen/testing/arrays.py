@@ -13,13 +13,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ..config import DTYPES
 from ..errors import ArgumentError, MemoryLimitError
 from ..interp.storage import check_extents, logical_shape, to_caller
 from ..interp.systems import evaluate_system
 from ..ir.expr import Expr, expr_indices, format_expr
 from ..ir.system import Apply, Equation, System, Term
 from ..ir.tensor import Ref, Role, Tensor, element_type, symmetry_group
+from ..options import DTYPES
 from .signs import Signs, choose_signs, sources
 
 Array: TypeAlias = npt.NDArray[Any]

@@ -22,7 +22,7 @@ function product(factors) {
 
 const least = (list) => list.reduce((a, b) => (a < b ? a : b));
 
-// Memory in which one thread packs blocks of contractions, as in tcgen/runtime/packing.py.
+// Memory in which one thread packs blocks of contractions, as in tcgen/artifact/kernel_abi.py.
 function packed([item, parts, staged, ...groups]) {
   const [depth, left, buffers, right, rows, columns, spare, line] = data.peak.packing.map(BigInt);
   const [m, n, k] = groups.map(product);
@@ -35,7 +35,7 @@ function packed([item, parts, staged, ...groups]) {
   ].map((count) => ((count + line - 1n) / line) * line).reduce((a, b) => a + b);
 }
 
-// Scratch of a kernel on a GPU, as in tcgen/runtime/gpu_memory.py: what its blocks leave for a second
+// Scratch of a kernel on a GPU, as in tcgen/runtime/memory/gpu_usage.py: what its blocks leave for a second
 // pass, and the private arrays of those that run at one time where they do not fit shared memory.
 function scratch([strips, most, part, privates]) {
   const [shared, spilled, line] = data.peak.spilling.map(BigInt);
@@ -68,7 +68,7 @@ function firstFit(blocks) {
   return placed.map((p) => p.start + p.bytes).reduce(larger, 0n);
 }
 
-// Bytes of an arena: the best of four orders of first fit, as in tcgen/arena.py.
+// Bytes of an arena: the best of four orders of first fit, as in tcgen/artifact/arena.py.
 function arena(blocks, alignment, granted) {
   const step = BigInt(alignment);
   const wanted = blocks.map((b) => ({

@@ -127,7 +127,7 @@ def chemistry(blocks: Any) -> Callable[[str], Case]:
 def compiled(request: pytest.FixtureRequest) -> Callable[[str], Any]:
     """``compiled("mp2_df")`` is the program of that shipped spec, on each target in turn."""
     import tcgen
-    from tcgen.api import default_target
+    from tcgen.compiler.target import default_target
 
     if request.param == "cpu" and default_target() != "cpu":
         pytest.skip("no C compiler")

@@ -22,7 +22,7 @@ LITHIUM_HYDRIDE = ("--atom", "Li 0 0 0; H 0 0 1.5957", "--basis", "sto-3g")
 @pytest.fixture(params=["cpu", "numpy"])
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Every pairwise contraction runs generated code, on each target in turn: this one."""
-    from tcgen.api import default_target
+    from tcgen.compiler.target import default_target
 
     if request.param == "cpu" and default_target() != "cpu":
         pytest.skip("no C compiler")

@@ -25,7 +25,7 @@ def run(script: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture
 def target() -> str:
-    from tcgen.api import default_target
+    from tcgen.compiler.target import default_target
 
     return default_target()
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tcgen
-from tcgen.api import default_target
+from tcgen.compiler.target import default_target
 from tcgen.frontend import read_printed
 from tcgen.ir.system import System
 

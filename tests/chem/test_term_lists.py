@@ -84,7 +84,7 @@ def test_closed_shell_with_fused_loops(
 
 def compiled(source: Path, target: str, extents: dict[str, int], objective: str = "none") -> Any:
     import tcgen
-    from tcgen.api import default_target
+    from tcgen.compiler.target import default_target
 
     if target == "cpu" and default_target() != "cpu":
         pytest.skip("no C compiler")

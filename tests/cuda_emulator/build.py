@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from tcgen.config import cache_dir
+from tcgen.environment import cache_dir
 
 HERE = Path(__file__).parent
 RUNTIME = ("scheduler.cpp", "warp.cpp", "memory.cpp", "hooks.cpp")

@@ -1,0 +1,4 @@
+"""Systems from systems.
+
+``equations`` differentiates equations, by the ``expressions`` that they hold.
+"""

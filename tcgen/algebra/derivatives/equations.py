@@ -1,0 +1,386 @@
+"""Derivatives of a system, as new systems: directional (jvp) and with respect to an input.
+
+From the residuals of coupled cluster, :func:`jvp` makes the EOM sigma vectors, and from its
+Lagrangian :func:`derivative` makes the Lambda equations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from ...errors import ArgumentError
+from ...ir.expr import Const, Delta
+from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
+from ...ir.tensor import Index, Ref, Role, Storage, Tensor, distinct, symmetry_group
+from ...ir.term_rewriting import fresh_index, rename_factors, replace_refs
+from ..equations.inline import keep_needed
+from ..equations.like_terms import clean_equation
+from .expressions import partial_expr, tangent_expr
+
+_ONE = Fraction(1)
+
+
+def jvp(
+    system: System,
+    directions: Mapping[str, str],
+    *,
+    of: Sequence[str] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> System:
+    """The change of outputs when inputs change along given directions, to first order.
+
+    Args:
+        system: equations.
+        directions: from an input to the name of its direction, a new input with the same axes,
+            symmetry and layout: ``{"t1": "r1", "t2": "r2"}``.
+        of: outputs to differentiate, by default all.
+        names: of the new outputs; by default ``d_`` and the name of the old.
+
+    Returns:
+        A system whose inputs are those of ``system`` that are still needed and the directions.
+
+    Raises:
+        ArgumentError: no system, an unknown input or output, or a name that is taken or none.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> o = Space("o")
+        >>> i, x, e = Index("i", o), Tensor("x", (o,), Role.INPUT), Tensor("e", (), Role.OUTPUT)
+        >>> square = Term(Fraction(1), (Ref(x, (i,)), Ref(x, (i,))), (i,))
+        >>> norm = System("norm", (o,), (x, e), (Equation(Ref(e), (square,)),))
+        >>> jvp(norm, {"x": "y"}).pretty().strip()
+        'd_e = sum(i) 2*y[i]*x[i]'
+    """
+    _check_system(system)
+    if not isinstance(directions, Mapping):
+        raise ArgumentError(f"directions={directions!r}: give a dict such as {{'t1': 'r1'}}")
+    wanted = _outputs(system, of)
+    sources = [_input(system, name) for name in directions]
+    names = {t.name: (names or {}).get(t.name, f"d_{t.name}") for t in wanted}
+    taken = {t.name for t in system.tensors if t.role is not Role.OUTPUT}
+    tangents: dict[Tensor, Tensor] = {}
+    for source, name in zip(sources, directions.values(), strict=True):
+        _claim(name, taken)
+        tangents[source] = replace(
+            source, name=name, role=Role.INPUT, volatile=True, default=None, family=None
+        )
+    for name in names.values():
+        _claim(name, taken)
+    made: list[Equation] = []
+    for equation in system.equations:
+        tensor = equation.lhs.tensor
+        terms = tuple(t for term in equation.terms for t in _tangent_terms(term, tangents))
+        if tensor in wanted:
+            role, name = Role.OUTPUT, names[tensor.name]
+        elif terms:
+            role, name = Role.TEMP, _fresh_name(f"d_{tensor.name}", taken)
+        else:
+            continue
+        new = replace(tensor, name=name, role=role, accumulate=False)
+        tangents[tensor] = new
+        lhs = Ref(new, equation.lhs.indices)
+        changed = replace(equation, lhs=lhs, terms=terms)
+        made.append(clean_equation(changed, True, frozenset()))
+        if not made[-1].terms:
+            del tangents[tensor]
+    return _system(f"{system.name}_jvp", system, made, list(tangents.values()))
+
+
+def derivative(
+    system: System,
+    wrt: str | Sequence[str],
+    *,
+    of: str | None = None,
+    names: Mapping[str, str] | None = None,
+) -> System:
+    """The derivative of an output with respect to every element of inputs.
+
+    A symmetric input changes only within its symmetry: its derivative has that symmetry too, so
+    that the output changes by the sum of derivative times change over all elements.
+
+    Args:
+        system: equations.
+        wrt: an input or several.
+        of: the output; by default the only output, or the only one without axes.
+        names: of the new outputs by input; by default ``d_e_t2`` for e and t2.
+
+    Returns:
+        A system with an output for each input of ``wrt``; its axes are those of the output ``of``,
+        then those of the input.
+
+    Raises:
+        ArgumentError: no system, an unknown input or output, a name that is taken, or a dependence
+            through conj, real, imag or abs, which have no complex derivative (use :func:`jvp`).
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> o = Space("o")
+        >>> i, x, e = Index("i", o), Tensor("x", (o,), Role.INPUT), Tensor("e", (), Role.OUTPUT)
+        >>> square = Term(Fraction(1), (Ref(x, (i,)), Ref(x, (i,))), (i,))
+        >>> norm = System("norm", (o,), (x, e), (Equation(Ref(e), (square,)),))
+        >>> derivative(norm, "x").pretty().strip()
+        'd_e_x[i] = 2*x[i]'
+    """
+    _check_system(system)
+    root = _root(system, of)
+    sources = [_input(system, name) for name in ((wrt,) if isinstance(wrt, str) else wrt)]
+    return _Reverse(system, root, sources, names or {}).system()
+
+
+class _Reverse:
+    """Adjoints of all tensors between the inputs and the output, from the output backwards."""
+
+    def __init__(
+        self, system: System, root: Tensor, sources: list[Tensor], names: Mapping[str, str]
+    ) -> None:
+        self.source, self.root, self.inputs = system, root, sources
+        self.names = {s: names.get(s.name, f"d_{root.name}_{s.name}") for s in sources}
+        self.taken = {t.name for t in system.tensors if t.role is not Role.OUTPUT}
+        for name in self.names.values():
+            _claim(name, self.taken)
+        self.active = set(sources)
+        for equation in system.equations:
+            if any(r.tensor in self.active for t in equation.terms for r in t.refs):
+                self.active.add(equation.lhs.tensor)
+        self.outer = system.equation(root).lhs.indices
+        self.letters: dict[Tensor, tuple[Index, ...]] = {}
+        self.terms: dict[Tensor, list[Term]] = {}
+        self.made: list[Equation] = []
+
+    def system(self) -> System:
+        """The equations of all adjoints."""
+        equations = list(self.source.equations)
+        last = next(n for n, e in enumerate(equations) if e.lhs.tensor == self.root)
+        for equation in reversed(equations[: last + 1]):
+            tensor = equation.lhs.tensor
+            if tensor != self.root and tensor not in self.terms:
+                continue
+            seed = None if tensor == self.root else self._adjoint(tensor)
+            for term in equation.terms:
+                self._spread(equation, term, seed)
+        for source in self.inputs:
+            self._gradient(source)
+        return _system(f"{self.source.name}_{self.root.name}", self.source, self.made, [])
+
+    def _letters(self, tensor: Tensor, ref: Ref) -> tuple[Index, ...]:
+        """Left letters of a tensor's adjoint: those of its equation, or its first in the alphabet.
+
+        An input is read with different letters; the references that use the earliest are (i,j,a,b).
+        """
+        if tensor not in self.letters:
+            equations = self.source.equations
+            own = [e.lhs.indices for e in equations if e.lhs.tensor == tensor]
+            if not own:
+                read = (r for e in equations for t in e.terms for r in t.refs if r.tensor == tensor)
+                own = sorted((r.indices for r in read), key=lambda x: [i.name for i in x])
+            used = {i.name for i in self.outer}
+            found: list[Index] = []
+            for index, space in zip(own[0] if own else ref.indices, tensor.spaces, strict=True):
+                letter = fresh_index(Index(index.name, space), used)
+                used.add(letter.name)
+                found.append(letter)
+            self.letters[tensor] = tuple(found)
+        return self.letters[tensor]
+
+    def _equation(self, tensor: Tensor, name: str, role: Role) -> Equation:
+        """The adjoint as it is now, like terms merged."""
+        left = (*self.outer, *self.letters[tensor])
+        spaces = tuple(i.space for i in left)
+        lhs = Ref(Tensor(name, spaces, role), left)
+        return clean_equation(Equation(lhs, tuple(self.terms[tensor])), True, frozenset())
+
+    def _adjoint(self, tensor: Tensor) -> Equation:
+        """The adjoint of an intermediate; one that only renames a tensor is not stored."""
+        equation = self._equation(tensor, f"_adjoint_{tensor.name}", Role.TEMP)
+        if not _is_alias(equation):
+            name = _fresh_name(f"bar_{tensor.name}", self.taken)
+            equation = self._equation(tensor, name, Role.TEMP)
+            self.made.append(equation)
+        return equation
+
+    def _spread(self, equation: Equation, term: Term, seed: Equation | None) -> None:
+        """Add what one term passes on to the adjoints of its factors."""
+        left = equation.lhs.indices
+        perms = term.perms or (Permutation(1, tuple(range(len(left)))),)
+        for coeff, others, ref in _parts(term, self.active):
+            letters = self._letters(ref.tensor, ref)
+            fixed = (*self.outer, *letters)
+            used = {i.name for i in fixed}
+            names: dict[Index, Index] = {}
+            for index in distinct((*left, *term.sums)):
+                names[index] = fresh_index(index, used)
+                used.add(names[index].name)
+            inner = rename_factors(others, names)
+            deltas = tuple(Delta(a, names[b]) for a, b in zip(letters, ref.indices, strict=True))
+            sums = tuple(names.values())
+            for perm in perms:
+                moved = list(left)
+                for k, image in enumerate(perm.images):
+                    moved[image] = names[left[k]]
+                number, first = self._seed(seed, tuple(moved))
+                factors = (*first, *inner, *deltas)
+                held = {i for f in factors for i in Term(_ONE, (f,)).indices}
+                lost = tuple(Delta(i, i) for i in sums if i not in held)
+                whole = perm.sign * coeff * number
+                new = Term(whole, (*factors, *lost), sums)
+                self.terms.setdefault(ref.tensor, []).append(new)
+
+    def _seed(
+        self, seed: Equation | None, left: tuple[Index, ...]
+    ) -> tuple[Fraction, tuple[Factor, ...]]:
+        """The adjoint of the left side with the letters ``left``."""
+        if seed is None:
+            return _ONE, tuple(Delta(a, b) for a, b in zip(self.outer, left, strict=True))
+        indices = (*self.outer, *left)
+        if not _is_alias(seed):
+            return _ONE, (Ref(seed.lhs.tensor, indices),)
+        names = dict(zip(seed.lhs.indices, indices, strict=True))
+        return seed.terms[0].coeff, rename_factors(seed.terms[0].factors, names)
+
+    def _gradient(self, source: Tensor) -> None:
+        name, group = self.names[source], [s for s in symmetry_group(source) if not s.conj]
+        if source not in self.terms:
+            letters = tuple(Index(f"x{k}", s) for k, s in enumerate(source.spaces))
+            self.letters[source], self.terms[source] = letters, []
+        if len(group) == 1:
+            self.made.append(self._equation(source, name, Role.OUTPUT))
+            return
+        raw = self._equation(source, _fresh_name(f"raw_{name}", self.taken), Role.TEMP)
+        self.made.append(raw)
+        left = raw.lhs.indices
+        shift = len(self.outer)
+        # positions follow T[x[perm]] = sign*T[x]; a group holds each permutation's inverse too
+        perms = tuple(
+            Permutation(s.sign, (*range(shift), *(shift + k for k in s.perm))) for s in group
+        )
+        output = Ref(replace(raw.lhs.tensor, name=name, role=Role.OUTPUT), left)
+        term = Term(Fraction(1, len(group)), (raw.lhs,), (), perms)
+        self.made.append(Equation(output, (term,)))
+
+
+def _is_alias(equation: Equation) -> bool:
+    """True for ``coeff * t[..]`` with the left letters in some order."""
+    if len(equation.terms) != 1:
+        return False
+    term = equation.terms[0]
+    plain = len(term.factors) == 1 and isinstance(term.factors[0], Ref)
+    return plain and not term.sums and not term.perms
+
+
+def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Factor, ...], Ref]]:
+    """Every reference to an active tensor: coefficient, the other factors, and the reference."""
+    for n, factor in enumerate(term.factors):
+        others = term.factors[:n] + term.factors[n + 1 :]
+        match factor:
+            case Ref(tensor, _) if tensor in active:
+                yield term.coeff, others, factor
+            case Apply(expr):
+                for ref, part in partial_expr(expr, active):
+                    if isinstance(part, Const):
+                        yield term.coeff * part.value, others, ref
+                    else:
+                        yield term.coeff, (*others, Apply(part)), ref
+            case Ref() | Delta():
+                pass
+
+
+def _tangent_terms(term: Term, tangents: Mapping[Tensor, Tensor]) -> Iterator[Term]:
+    """The term with one factor after the other replaced by its change."""
+    for n, factor in enumerate(term.factors):
+        new: Factor | None = None
+        match factor:
+            case Ref(tensor, indices) if tensor in tangents:
+                new = Ref(tangents[tensor], indices)
+            case Apply(expr):
+                changed = tangent_expr(expr, tangents)
+                if changed is not None:
+                    new = changed if isinstance(changed, Ref) else Apply(changed)
+            case Ref() | Delta():
+                pass
+        if new is not None:
+            factors = (*term.factors[:n], new, *term.factors[n + 1 :])
+            held = Term(_ONE, factors).indices
+            lost = tuple(Delta(i, i) for i in term.sums if i not in held)
+            yield replace(term, factors=(*factors, *lost))
+
+
+def _system(name: str, source: System, made: list[Equation], inputs: list[Tensor]) -> System:
+    """The new equations after those of the source that they need; old outputs are not outputs."""
+    hidden: dict[Tensor, Tensor] = {}
+    taken = {e.lhs.tensor.name for e in made} | {t.name for t in inputs}
+    taken |= {t.name for t in source.tensors if t.role is not Role.OUTPUT}
+    for tensor in source.outputs:
+        new = _fresh_name(tensor.name, taken)
+        hidden[tensor] = replace(tensor, name=new, role=Role.TEMP, storage=Storage())
+
+    def change(ref: Ref) -> Ref:
+        return Ref(hidden.get(ref.tensor, ref.tensor), ref.indices)
+
+    equations = tuple(replace_refs(e, change) for e in (*source.equations, *made))
+    tensors = dict.fromkeys((*source.inputs, *(t for t in inputs if t.is_input)))
+    tensors |= dict.fromkeys(e.lhs.tensor for e in equations)
+    whole = keep_needed(System(name, source.spaces, tuple(tensors), equations))
+    for old, new_tensor in hidden.items():
+        if old.accumulate and new_tensor in whole.tensors:
+            raise ArgumentError(
+                f"the derivative reads {old.name}, which starts from the caller's array "
+                f"(accumulate): remove accumulate from it"
+            )
+    read = {r.tensor for e in whole.equations for t in e.terms for r in t.refs}
+    kept = tuple(t for t in whole.tensors if not t.is_input or t in read or t in inputs)
+    return replace(whole, tensors=kept, warnings=())
+
+
+def _outputs(system: System, names: Sequence[str] | None) -> tuple[Tensor, ...]:
+    found = {t.name: t for t in system.outputs}
+    for name in names or ():
+        if name not in found:
+            raise ArgumentError(f"{name} is no output of {system.name}; there are {[*found]}")
+    return system.outputs if names is None else tuple(found[n] for n in names)
+
+
+def _check_system(system: object) -> None:
+    if not isinstance(system, System):
+        kind = type(system).__name__
+        raise ArgumentError(
+            f"a {kind} is no system of equations: read it with tcgen.frontend.read_spec (text) or "
+            "tcgen.frontend.read_spec_file (path)"
+        )
+
+
+def _root(system: System, name: str | None) -> Tensor:
+    if name is not None:
+        return _outputs(system, (name,))[0]
+    scalars = tuple(t for t in system.outputs if t.rank == 0)
+    for found in (system.outputs, scalars):
+        if len(found) == 1:
+            return found[0]
+    names = [t.name for t in system.outputs]
+    raise ArgumentError(f"{system.name} has several outputs: say of which, of= one of {names}")
+
+
+def _input(system: System, name: str) -> Tensor:
+    for tensor in system.inputs:
+        if tensor.name == name and tensor.role is Role.INPUT:
+            return tensor
+    names = [t.name for t in system.inputs if t.role is Role.INPUT]
+    raise ArgumentError(f"{name} is no stored input of {system.name}; there are {names}")
+
+
+def _claim(name: str, taken: set[str]) -> None:
+    if not isinstance(name, str) or not (name.isascii() and name.isidentifier()):
+        raise ArgumentError(f"{name!r} is no name of a tensor: write letters, digits and _")
+    if name in taken:
+        raise ArgumentError(f"the name {name} is taken in the system: give another one")
+    taken.add(name)
+
+
+def _fresh_name(name: str, taken: set[str]) -> str:
+    new, number = name, 1
+    while new in taken:
+        number += 1
+        new = f"{name}_{number}"
+    taken.add(new)
+    return new

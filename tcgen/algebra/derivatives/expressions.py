@@ -1,0 +1,148 @@
+"""Derivatives of element-by-element expressions: denominators, powers, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from fractions import Fraction
+from typing import assert_never
+
+from ...errors import ArgumentError
+from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, refs
+from ...ir.tensor import Ref, Tensor
+
+_ONE, _MINUS = Const(Fraction(1)), Const(Fraction(-1))
+
+
+def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
+    """The change of an expression when tensors change; None where it does not change.
+
+    Right for complex values too: conj, real, imag and abs change as functions of two real numbers.
+
+    Args:
+        expr: over references.
+        tangents: the change of each tensor that changes.
+    """
+
+    def of(part: Expr) -> Expr | None:
+        return tangent_expr(part, tangents)
+
+    match expr:
+        case Ref(tensor, indices):
+            return Ref(tangents[tensor], indices) if tensor in tangents else None
+        case Const() | Delta() | Access() | Equal():
+            return None
+        case Sum(args):
+            return _sum([d for a in args if (d := of(a)) is not None])
+        case Prod(args):
+            parts = [
+                _product((*args[:n], d, *args[n + 1 :]))
+                for n, a in enumerate(args)
+                if (d := of(a)) is not None
+            ]
+            return _sum(parts)
+        case Quot(num, den):
+            parts = []
+            if (d := of(num)) is not None:
+                parts.append(Quot(d, den))
+            if (d := of(den)) is not None:
+                parts.append(Quot(_product((_MINUS, num, d)), Pow(den, 2)))
+            return _sum(parts)
+        case Call("conj" | "real" | "imag" as function, arg):
+            return None if (d := of(arg)) is None else Call(function, d)
+        case Call("abs", arg):
+            if (d := of(arg)) is None:
+                return None
+            return Quot(Call("real", Prod((Call("conj", arg), d))), expr)
+        case Pow(arg, _) | Call(_, arg):
+            return None if (d := of(arg)) is None else _product((_outer(expr), d))
+        case _:
+            assert_never(expr)
+
+
+def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, Expr]]:
+    """Each reference to an active tensor with the derivative of the expression with respect to it.
+
+    Raises:
+        ArgumentError: it stands inside conj, real, imag or abs.
+    """
+    match expr:
+        case Ref(tensor, _):
+            if tensor in active:
+                yield expr, _ONE
+        case Const() | Delta() | Access() | Equal():
+            return
+        case Sum(args):
+            for arg in args:
+                yield from partial_expr(arg, active)
+        case Prod(args):
+            for n, arg in enumerate(args):
+                for ref, part in partial_expr(arg, active):
+                    yield ref, _product((*args[:n], part, *args[n + 1 :]))
+        case Quot(num, den):
+            for ref, part in partial_expr(num, active):
+                yield ref, Quot(part, den)
+            for ref, part in partial_expr(den, active):
+                yield ref, Quot(_product((_MINUS, num, part)), Pow(den, 2))
+        case Call("conj" | "real" | "imag" | "abs" as function, arg):
+            for ref in refs(arg):
+                if ref.tensor in active:
+                    raise ArgumentError(
+                        f"{function}({ref}) has no complex derivative: use jvp, or write the "
+                        f"equations for real values without {function}"
+                    )
+        case Pow(arg, _) | Call(_, arg):
+            for ref, part in partial_expr(arg, active):
+                yield ref, _product((_outer(expr), part))
+        case _:
+            assert_never(expr)
+
+
+def _outer(expr: Pow | Call) -> Expr:
+    """Derivative of a power or function with respect to its argument."""
+    match expr:
+        case Pow(base, exponent):
+            if exponent == 0:
+                return Const(Fraction(0))
+            power = base if exponent == 2 else Pow(base, exponent - 1)
+            return (
+                Const(Fraction(1))
+                if exponent == 1
+                else _product((Const(Fraction(exponent)), power))
+            )
+        case Call("sqrt", _):
+            return Quot(Const(Fraction(1, 2)), expr)
+        case Call("exp", _):
+            return expr
+        case Call("log", arg):
+            return Quot(_ONE, arg)
+        case Call("sin", arg):
+            return Call("cos", arg)
+        case Call("cos", arg):
+            return Prod((_MINUS, Call("sin", arg)))
+        case Call("tanh", _):
+            return Sum((_ONE, Prod((_MINUS, Pow(expr, 2)))))
+        case Call(function, _):
+            raise ArgumentError(f"{function} has no derivative here")
+        case _:
+            assert_never(expr)
+
+
+def _sum(parts: list[Expr]) -> Expr | None:
+    if not parts:
+        return None
+    return parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+
+def _product(parts: tuple[Expr, ...]) -> Expr:
+    """The product without factors 1, numbers gathered in front."""
+    number, rest = Fraction(1), list[Expr]()
+    for part in parts:
+        if isinstance(part, Const):
+            number *= part.value
+        elif isinstance(part, Prod):
+            rest += part.args
+        else:
+            rest.append(part)
+    if number != 1 or not rest:
+        rest.insert(0, Const(number))
+    return rest[0] if len(rest) == 1 else Prod(tuple(rest))

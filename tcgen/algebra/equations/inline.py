@@ -1,0 +1,284 @@
+"""Expansion: intermediates inlined into the terms that read them, and the naive cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ...ir.cost import ZERO, Poly
+from ...ir.expr import Delta
+from ...ir.system import (
+    Apply,
+    Equation,
+    Factor,
+    Permutation,
+    System,
+    Term,
+    factor_indices,
+    factor_refs,
+    fits_axis,
+)
+from ...ir.tensor import Index, Ref, Role, Space, Tensor
+from ...ir.term_rewriting import fresh_index, rename_factors, without_perms
+
+
+def read_in_apply(tensor: Tensor, equations: tuple[Equation, ...]) -> bool:
+    """True where an element-wise expression reads the tensor, so that it cannot be inlined."""
+    return any(
+        ref.tensor == tensor
+        for e in equations
+        for t in e.terms
+        for f in t.factors
+        if isinstance(f, Apply)
+        for ref in factor_refs(f)
+    )
+
+
+def inline(reader: Equation, inner: Equation) -> Equation:
+    """``reader`` with every factor that reads ``inner``'s tensor replaced by its terms.
+
+    References inside Apply stay. Perms of a term pass through; perms inside a product are
+    written out, unless the reference is the whole term and names the left indices.
+    """
+    terms = list(reader.terms)
+    done: list[Term] = []
+    while terms:
+        term = terms.pop(0)
+        replaced = _inline_first(term, reader.lhs, inner)
+        if replaced is None:
+            done.append(term)
+        else:
+            terms[:0] = replaced
+    return replace(reader, terms=tuple(done))
+
+
+def inlined_count(reader: Equation, inner: Equation) -> int:
+    """Number of terms that :func:`inline` would make, perms inside products written out."""
+    width = sum(max(1, len(t.perms)) for t in inner.terms)
+    return sum(
+        width ** sum(isinstance(f, Ref) and f.tensor == inner.lhs.tensor for f in t.factors)
+        for t in reader.terms
+    )
+
+
+def _inline_first(term: Term, lhs: Ref, inner: Equation) -> list[Term] | None:
+    position = next((p for p, f in enumerate(term.factors) if _can_inline(f, inner.lhs)), None)
+    if position is None:
+        return None
+    factor = term.factors[position]
+    assert isinstance(factor, Ref)
+    whole = (
+        len(term.factors) == 1
+        and not term.perms
+        and not term.sums
+        and sorted(i.name for i in factor.indices) == sorted(i.name for i in lhs.indices)
+    )
+    before, after = term.factors[:position], term.factors[position + 1 :]
+    result = []
+    for source in inner.terms:
+        plain, perms = without_perms(source, inner.lhs), term.perms
+        if whole and source.perms:
+            plain = (replace(source, perms=()),)
+            perms = _carried(source.perms, factor, lhs)
+        for one in plain:
+            factors, sums = _substituted(one, inner.lhs, factor, term, lhs)
+            held = {i for f in (*before, *factors, *after) for i in factor_indices(f)}
+            broadcast = tuple(  # summed, but only the array read held it: sum over 1
+                Delta(i, i) for i in term.sums if i not in held
+            )
+            result.append(
+                Term(
+                    term.coeff * one.coeff,
+                    (*before, *factors, *broadcast, *after),
+                    (*term.sums, *sums),
+                    perms,
+                    term.span or one.span,
+                )
+            )
+    return result
+
+
+def _can_inline(factor: Factor, lhs: Ref) -> bool:
+    """True for a reference to the tensor of ``lhs`` whose indices can replace the left ones."""
+    return (
+        isinstance(factor, Ref)
+        and factor.tensor == lhs.tensor
+        and all(
+            fits_axis(new, old.space) for new, old in zip(factor.indices, lhs.indices, strict=True)
+        )
+    )
+
+
+def _carried(perms: tuple[Permutation, ...], ref: Ref, lhs: Ref) -> tuple[Permutation, ...]:
+    """Perms over the axes of ``ref`` as perms over the left indices that it names."""
+    place = [lhs.indices.index(i) for i in ref.indices]
+    carried = []
+    for perm in perms:
+        images = list(range(len(place)))
+        for axis, image in enumerate(perm.images):
+            images[place[axis]] = place[image]
+        carried.append(Permutation(perm.sign, tuple(images)))
+    return tuple(carried)
+
+
+def _substituted(
+    source: Term, source_lhs: Ref, ref: Ref, term: Term, lhs: Ref
+) -> tuple[tuple[Factor, ...], tuple[Index, ...]]:
+    taken = {i.name for i in (*lhs.indices, *term.sums, *term.indices)}
+    names = dict(zip(source_lhs.indices, ref.indices, strict=True))
+    sums = []
+    for index in source.sums:
+        new = fresh_index(index, taken)
+        taken.add(new.name)
+        names[index] = new
+        sums.append(new)
+    return rename_factors(source.factors, names), tuple(sums)
+
+
+def expand(system: System, named: bool) -> System:
+    """The system with anonymous, or with all intermediates inlined where they are factors.
+
+    Args:
+        system: equations in order of definition.
+        named: inline named intermediates as well.
+    """
+    equations: list[Equation] = []
+    known: dict[str, Equation] = {}
+    for equation in system.equations:
+        current = inline_all(equation, known)
+        if (named or equation.anonymous) and equation.lhs.tensor.role is Role.TEMP:
+            known[equation.lhs.tensor.name] = current
+        equations.append(current)
+    return keep_needed(replace(system, equations=tuple(equations)))
+
+
+def inline_all(equation: Equation, known: Mapping[str, Equation]) -> Equation:
+    """The equation with every intermediate of ``known`` that it reads inlined."""
+    for inner in [known[name] for name in factor_names(equation) if name in known]:
+        equation = inline(equation, inner)
+    return equation
+
+
+def factor_names(equation: Equation) -> tuple[str, ...]:
+    """Names of the tensors that are factors, in order, each once."""
+    return tuple(
+        dict.fromkeys(
+            f.tensor.name for t in equation.terms for f in t.factors if isinstance(f, Ref)
+        )
+    )
+
+
+def keep_needed(system: System) -> System:
+    """The system without the intermediates that no output needs."""
+    needed = {t.name for t in system.tensors if t.role is Role.OUTPUT}
+    kept = []
+    for equation in reversed(system.equations):
+        if equation.lhs.tensor.name in needed:
+            kept.append(equation)
+            needed.update(r.tensor.name for t in equation.terms for r in t.refs)
+    names = {e.lhs.tensor.name for e in kept}
+    return replace(
+        system,
+        tensors=tuple(t for t in system.tensors if t.is_input or t.name in names),
+        equations=tuple(reversed(kept)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What the cost of an expanded term depends on.
+
+    Attributes:
+        factors: how many.
+        spaces: of its summed indices, by name.
+        held: left indices that factors hold, by position in the equation, by name in a term.
+    """
+
+    factors: int
+    spaces: tuple[Space, ...]
+    held: frozenset[int | str]
+
+
+def naive_cost(system: System) -> Poly:
+    """Flops of the equations as sums of products, brackets multiplied out, P not expanded.
+
+    The sum over terms of number of factors times iteration space; named intermediates stay. Terms
+    are counted by what they cost, so that a long product of brackets is not written out.
+    """
+    products: dict[str, Counter[_Product]] = {}
+    reads: dict[str, frozenset[str]] = {}
+    known: dict[str, Equation] = {}
+    for equation in system.equations:
+        name = equation.lhs.tensor.name
+        products[name] = _products(equation, known, products)
+        reads[name] = _reads(equation, known, reads)
+        if equation.anonymous and equation.lhs.tensor.role is Role.TEMP:
+            known[name] = equation
+    total = ZERO
+    needed = {t.name for t in system.tensors if t.role is Role.OUTPUT}
+    for equation in reversed(system.equations):
+        if (name := equation.lhs.tensor.name) not in needed:
+            continue
+        needed |= reads[name]
+        left = [i.space for i in equation.lhs.indices]
+        for product, count in products[name].items():
+            total = total + Poly.of(count * product.factors, (*left, *product.spaces))
+    return total
+
+
+def _products(
+    equation: Equation, known: Mapping[str, Equation], products: Mapping[str, Counter[_Product]]
+) -> Counter[_Product]:
+    """How many expanded terms of each kind an equation has."""
+    found: Counter[_Product] = Counter()
+    for term in equation.terms:
+        kinds = Counter({_Product(0, tuple(i.space for i in term.sums), frozenset()): 1})
+        for factor in term.factors:
+            inner = _inlined(factor, known)
+            if inner is None:
+                held = frozenset(i.name for i in factor_indices(factor))
+                choices = Counter({_Product(1, (), held): 1})
+            else:
+                assert isinstance(factor, Ref)
+                names = [i.name for i in factor.indices]
+                choices = Counter()
+                for kind, count in products[inner.lhs.tensor.name].items():
+                    held = frozenset(names[p] for p in kind.held if isinstance(p, int))
+                    choices[replace(kind, held=held)] += count
+            kinds = _multiplied(kinds, choices)
+        left = [i.name for i in equation.lhs.indices]
+        for kind, count in kinds.items():
+            broadcast = sum(i.name not in kind.held for i in term.sums)  # a sum over 1
+            places = frozenset(p for p, name in enumerate(left) if name in kind.held)
+            found[replace(kind, factors=kind.factors + broadcast, held=places)] += count
+    return found
+
+
+def _multiplied(one: Counter[_Product], two: Counter[_Product]) -> Counter[_Product]:
+    result: Counter[_Product] = Counter()
+    for x, many in one.items():
+        for y, times in two.items():
+            spaces = tuple(sorted((*x.spaces, *y.spaces), key=lambda s: s.name))
+            result[_Product(x.factors + y.factors, spaces, x.held | y.held)] += many * times
+    return result
+
+
+def _inlined(factor: Factor, known: Mapping[str, Equation]) -> Equation | None:
+    """The bracket that a factor stands for, where it can be multiplied out."""
+    inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
+    return inner if inner is not None and _can_inline(factor, inner.lhs) else None
+
+
+def _reads(
+    equation: Equation, known: Mapping[str, Equation], reads: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """Names of the tensors that an equation reads once its brackets are multiplied out."""
+    found: set[str] = set()
+    for factor in (f for t in equation.terms for f in t.factors):
+        inner = _inlined(factor, known)
+        if inner is None:
+            found.update(r.tensor.name for r in factor_refs(factor))
+        else:
+            found |= reads[inner.lhs.tensor.name]
+    return frozenset(found)

@@ -1,0 +1,120 @@
+"""Permutation operators: each is applied once, to the sum of all terms that carry it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import replace
+from fractions import Fraction
+
+from ...ir.system import Equation, Permutation, Term
+from ...ir.tensor import Ref, Role, Symmetry, Tensor, symmetry_group
+from ...ir.term_rewriting import without_perms
+from .like_terms import left_colours, term_form
+
+
+def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation, ...]:
+    """The equation without perms, after the equations of the sums that they act on.
+
+    Terms with equal sets of permutations form one new intermediate, which the equation then adds
+    once for each permutation; a single reference needs no intermediate.
+
+    Args:
+        equation: any equation.
+        taken: names in use; the new names are added to it.
+    """
+    groups: dict[tuple[Permutation, ...], list[Term]] = {}
+    for term in equation.terms:
+        perms = tuple(sorted(term.perms, key=lambda p: (p.images, p.sign)))
+        groups.setdefault(perms, []).append(term)
+    lhs = equation.lhs
+    first: list[Equation] = []
+    terms: list[Term] = []
+    for perms, members in groups.items():
+        if not perms:
+            terms.extend(members)
+            continue
+        plain_read = len(members) == 1 and len(members[0].factors) == 1 and not members[0].sums
+        if plain_read and isinstance(members[0].factors[0], Ref):
+            terms.extend(without_perms(replace(members[0], perms=perms), lhs))
+            continue
+        tensor = Tensor(
+            new_name(f"{lhs.tensor.name}_p", taken),
+            tuple(i.space for i in lhs.indices),
+            Role.TEMP,
+            volatile=any(r.tensor.volatile for t in members for r in t.refs),
+        )
+        inner = Ref(tensor, lhs.indices)
+        plain = tuple(replace(t, perms=()) for t in members)
+        first.append(Equation(inner, plain, members[0].span, anonymous=True))
+        whole = Term(Fraction(1), (inner,), (), perms, members[0].span)
+        terms.extend(without_perms(whole, lhs))
+    return (*first, replace(equation, terms=tuple(terms)))
+
+
+def new_name(stem: str, taken: set[str]) -> str:
+    """The stem with the first free number, which is then taken."""
+    number = 1
+    while f"{stem}{number}" in taken:
+        number += 1
+    taken.add(f"{stem}{number}")
+    return f"{stem}{number}"
+
+
+def fold_permutations(
+    equation: Equation, symmetry: tuple[Symmetry, ...], complex_values: bool
+) -> Equation:
+    """Terms that are permutations of one another folded into one term with perms.
+
+    Args:
+        equation: one without perms, such as a residual written out.
+        symmetry: proven generators of its left side; terms are images under their group.
+        complex_values: whether hermitian symmetries must be left alone.
+    """
+    lhs = equation.lhs
+    if not symmetry or any(t.perms for t in equation.terms):
+        return equation
+    probe = replace(lhs.tensor, symmetry=symmetry)
+    group = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
+    if len(group) == 1:
+        return equation
+    members: dict[Hashable, tuple[int, Term]] = {}  # key -> position, term
+    for position, term in enumerate(equation.terms):
+        key, _ = term_form(term, left_colours(lhs), complex_values)
+        members.setdefault(key, (position, term))
+    done: set[Hashable] = set()
+    folded: list[tuple[int, Term]] = []
+    for key, (position, term) in members.items():
+        if key in done:
+            continue
+        table = {
+            images: term_form(term, left_colours(lhs, images), complex_values)[0]
+            for images, _ in group
+        }
+        orbit = set(table.values())
+        done |= orbit
+        if len(orbit) == 1:
+            folded.append((position, term))
+            continue
+        choices = []
+        for images, _ in group:
+            start, first = members[table[images]]
+            perms = _cosets(group, table, images)
+            choices.append((tuple(p.images for p in perms), start, first, perms))
+        _, start, first, perms = min(choices, key=lambda c: (c[0], c[1]))
+        folded.append((min(position, start), replace(first, perms=perms)))
+    folded.sort(key=lambda item: item[0])
+    return replace(equation, terms=tuple(term for _, term in folded))
+
+
+def _cosets(
+    group: tuple[tuple[tuple[int, ...], int], ...],
+    table: dict[tuple[int, ...], Hashable],
+    start: tuple[int, ...],
+) -> tuple[Permutation, ...]:
+    """One permutation for each distinct image of the term that ``start`` makes, least first."""
+    found: dict[Hashable, Permutation] = {}
+    for images, sign in group:
+        # index k of the term stands at start[k], and is then moved on
+        moved = tuple(images[p] for p in start)
+        found.setdefault(table[moved], Permutation(sign, images))
+    return tuple(found.values())

@@ -1,0 +1,268 @@
+"""Products over numbered indices in canonical form: the fast kernel of the factoring search.
+
+A product is a tuple of factors ``(label, indices)``; indices are small integers, those of the
+sum's left side first. :class:`Forms` interns labels with their symmetry groups and finds the
+least labelling of a product, optionally together with the left side and its group, so that two
+terms of a sum have one form where a permutation of the left side makes them equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TypeAlias
+
+from ..permutation_groups import Group, Images, images_of, orbits, shuffled
+
+Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
+Parts: TypeAlias = tuple[Part, ...]
+
+LEFT = 1_000_000  # labels from here on are left sides; they sort behind all factors
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """Least labelling of a product.
+
+    Attributes:
+        key: equal for equal products.
+        sign: of the product against its form.
+        order: indices in the order of their new labels.
+        parts: the factors with new labels, the left side last where it took part.
+        least: the (order, sign) that give the same form, twins in ascending order.
+        twins: sets of indices that may be exchanged freely wherever they stand, with the sign of
+            one exchange. Quadruples have hundreds of ties, nearly all of them by twins.
+    """
+
+    key: tuple[object, ...]
+    sign: int
+    order: tuple[int, ...]
+    parts: Parts
+    least: tuple[tuple[tuple[int, ...], int], ...]
+    twins: tuple[tuple[tuple[int, ...], int], ...] = ()
+
+    @property
+    def vanishes(self) -> bool:
+        """True where two ties have different signs."""
+        return any(sign != self.sign for _, sign in self.least) or any(s < 0 for _, s in self.twins)
+
+    def ties(self) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Every (order, sign) that gives the same form."""
+        if not self.twins:
+            yield from self.least
+            return
+        for images in product(*(shuffled(members, sign) for members, sign in self.twins)):
+            moved = {i: j for image, _ in images for i, j in image}
+            factor = 1
+            for _, sign in images:
+                factor *= sign
+            for order, sign in self.least:
+                yield tuple(moved.get(i, i) for i in order), sign * factor
+
+
+@dataclass(slots=True)
+class Forms:
+    """Labels with their symmetry groups, and all forms found so far.
+
+    Attributes:
+        work: images of factors looked at, the measure of what forms have cost.
+    """
+
+    groups: dict[int, Group] = field(default_factory=dict)
+    orbits: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    images: dict[int, Images] = field(default_factory=dict)
+    left_labels: dict[Group, int] = field(default_factory=dict)
+    known: dict[tuple[Parts, tuple[int, ...]], Form] = field(default_factory=dict)
+    numbers: dict[object, int] = field(default_factory=dict)
+    numbered: dict[tuple[Parts, tuple[int, ...]], int] = field(default_factory=dict)
+    work: int = 0
+
+    def add(self, label: int, group: Group) -> None:
+        """Give a label its symmetry group, identity included."""
+        self.groups[label] = group
+        self.orbits[label] = orbits(group)
+        self.images[label] = images_of(group)
+
+    def left(self, group: Group) -> int:
+        """Label of left sides with this symmetry group."""
+        ordered = tuple(sorted(group))
+        label = self.left_labels.get(ordered)
+        if label is None:
+            label = LEFT + len(self.left_labels)
+            self.left_labels[ordered] = label
+            self.add(label, ordered)
+        return label
+
+    def form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
+        """Canonical form of a product.
+
+        Args:
+            parts: factors in any order.
+            kinds: colour of each index; only indices of equal colour may be exchanged.
+        """
+        parts = tuple(sorted(parts))
+        memo = (parts, kinds)
+        found = self.known.get(memo)
+        if found is None:
+            found = self._form(parts, kinds)
+            self.known[memo] = found
+        return found
+
+    def number(self, parts: Parts, kinds: tuple[int, ...]) -> int:
+        """The same number for products of one form, and for no others.
+
+        Quicker than the form: products with other names of their indices are known at once.
+        """
+        new: dict[int, int] = {}
+        renamed = tuple(
+            (label, tuple(new.setdefault(i, len(new)) for i in held))
+            for label, held in sorted(parts)
+        )
+        memo = (renamed, tuple(kinds[i] for i in new))
+        found = self.numbered.get(memo)
+        if found is None:
+            key = self.form(*memo).key
+            found = self.numbered[memo] = self.numbers.setdefault(key, len(self.numbers))
+        return found
+
+    def _form(self, parts: Parts, kinds: tuple[int, ...]) -> Form:
+        rank = self._ranks(parts, kinds)
+        twins = self._twins(parts, kinds)
+        older = {i: n for members, _ in twins for n, i in enumerate(members)}
+        eldest = {i: members[0] for members, _ in twins for i in members}
+        states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {
+            ((), tuple(range(len(parts)))): 1
+        }
+        codes: list[tuple[int, ...]] = []
+        for _ in parts:
+            best: tuple[int, ...] | None = None
+            fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
+            for (order, left), sign in states.items():
+                label = parts[left[0]][0]
+                tried: set[tuple[int, ...]] = set()
+                seen = {index: n for n, index in enumerate(order)}
+                for place in left:
+                    if parts[place][0] != label:
+                        break
+                    held = parts[place][1]
+                    if held in tried:
+                        continue
+                    tried.add(held)
+                    rest = tuple(p for p in left if p != place)
+                    images = self.groups[label]
+                    if len(set(held)) == len(held):
+                        values = [seen.get(i, _FRESH + rank[i]) for i in held]
+                        alike = [eldest.get(i, -1) if i not in seen else -1 for i in held]
+                        ages = [older.get(i, 0) for i in held]
+                        images = self.images[label].least(values, alike, ages)
+                    self.work += len(images)
+                    for perm, factor in images:
+                        code, extended = _code(held, perm, rank, seen, order)
+                        if best is not None and code > best:
+                            continue
+                        if best is None or code < best:
+                            best, fresh = code, {}
+                        state = (extended, rest)
+                        new = sign * factor
+                        fresh[state] = new if fresh.get(state, new) == new else 0
+            assert best is not None
+            codes.append(best)
+            states = fresh
+        least = tuple((order, sign) for (order, _), sign in states.items())
+        return self._finished(parts, kinds, codes, least, twins)
+
+    def _twins(
+        self, parts: Parts, kinds: tuple[int, ...]
+    ) -> tuple[tuple[tuple[int, ...], int], ...]:
+        """Sets of indices held by the same factors, all of which let any two be exchanged."""
+        around: dict[int, list[tuple[int, int]]] = {}
+        for place, (label, held) in enumerate(parts):
+            if len(set(held)) < len(held):
+                # which image is meant is not clear where an index is repeated
+                return ()
+            for axis, index in enumerate(held):
+                orbit = self.images[label].free_orbits[axis]
+                around.setdefault(index, []).append((place, orbit))
+        alike: dict[tuple[int, tuple[tuple[int, int], ...]], list[int]] = {}
+        for index, holders in around.items():
+            if all(orbit >= 0 for _, orbit in holders):
+                alike.setdefault((kinds[index], tuple(holders)), []).append(index)
+        found = []
+        for (_, shared), members in alike.items():
+            if len(members) > 1:
+                sign = 1
+                for place, orbit in shared:
+                    sign *= self.images[parts[place][0]].exchange[orbit]
+                found.append((tuple(sorted(members)), sign))
+        return tuple(sorted(found))
+
+    def _finished(
+        self,
+        parts: Parts,
+        kinds: tuple[int, ...],
+        codes: list[tuple[int, ...]],
+        least: tuple[tuple[tuple[int, ...], int], ...],
+        twins: tuple[tuple[tuple[int, ...], int], ...],
+    ) -> Form:
+        order, sign = min(least)
+        relabelled: list[Part] = []
+        count = 0
+        for (label, _), code in zip(parts, codes, strict=True):
+            new: list[int] = []
+            for entry in code:
+                if entry >= _FRESH:
+                    entry, count = count, count + 1
+                new.append(entry)
+            relabelled.append((label, tuple(new)))
+        key = (
+            tuple(label for label, _ in parts),
+            tuple(codes),
+            tuple(kinds[i] for i in order),
+        )
+        return Form(key, sign, order, tuple(relabelled), least, twins)
+
+    def _ranks(self, parts: Parts, kinds: tuple[int, ...]) -> dict[int, int]:
+        """Ranks of the indices by colour, refined twice by the factors that hold them."""
+        level = {k: n for n, k in enumerate(sorted({kinds[i] for _, held in parts for i in held}))}
+        rank = {i: level[kinds[i]] for _, held in parts for i in held}
+        for _ in range(2):
+            if len(set(rank.values())) == len(rank):
+                break
+            around: dict[int, list[tuple[int, int, tuple[int, ...]]]] = {i: [] for i in rank}
+            for label, held in parts:
+                orbit = self.orbits[label]
+                ranks = tuple(sorted(rank[i] for i in held))
+                for axis, index in enumerate(held):
+                    around[index].append((label, orbit[axis], ranks))
+            detail = {i: (rank[i], tuple(sorted(around[i]))) for i in rank}
+            steps = {d: n for n, d in enumerate(sorted(set(detail.values())))}
+            rank = {i: steps[d] for i, d in detail.items()}
+        return rank
+
+
+_FRESH = 1000
+
+
+def _code(
+    held: tuple[int, ...],
+    perm: tuple[int, ...],
+    rank: dict[int, int],
+    seen: dict[int, int],
+    order: tuple[int, ...],
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Code of one image of a factor: a label where the index has one, else its rank."""
+    code = []
+    fresh: list[int] = []
+    known = len(order)
+    for axis in perm:
+        index = held[axis]
+        label = seen.get(index)
+        if label is not None:
+            code.append(label)
+        elif index in fresh:
+            code.append(known + fresh.index(index))
+        else:
+            code.append(_FRESH + rank[index])
+            fresh.append(index)
+    return tuple(code), (*order, *fresh) if fresh else order

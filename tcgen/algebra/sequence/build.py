@@ -1,0 +1,172 @@
+"""From recipes to the steps of a program: what is stored, in which order, in which phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from ...ir.expr import Access, Const, Delta, Equal, Expr, map_leaves
+from ...ir.program import Add, Contract, Map, Operation, Phase, Produce, Program, Step
+from ...ir.system import System
+from ...ir.tensor import Ref, Role, Tensor
+from .brackets import stored_nodes
+from .common_products import Draft, Recipe, Workspace, refs_read
+from .fuse_maps import inline_into_maps
+
+
+def build_program(
+    system: System, space: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
+) -> Program:
+    """The program that computes the recipes.
+
+    Args:
+        system: for name, spaces and tensors.
+        space: nodes and extents.
+        recipes: of every array, in order of definition.
+        keep: names of the user's intermediates that must stay arrays.
+    """
+    arrays = draft_arrays(space, recipes)
+    outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
+    arrays = inline_into_maps(arrays, keep | frozenset(outputs))
+    ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
+    steps = _numbered(ordered)
+    written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
+    return Program(system.name, system.spaces, (*system.inputs, *written), steps)
+
+
+def draft_arrays(space: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:
+    """For each array that is stored the steps that make it, in order."""
+    stored = stored_nodes(space, recipes)
+    arrays: dict[str, tuple[Draft, ...]] = {
+        name: (node.draft,) for name, node in space.nodes.items() if name in stored
+    }
+    for recipe in recipes:
+        drafts = []
+        for product in recipe.products:
+            if product.stored is not None and product.node in stored:
+                drafts.append(product.stored)
+            else:
+                drafts.append(product.direct)
+        if not drafts:
+            drafts = [Draft(recipe.lhs, Map(Const(Fraction(0))), Fraction(1))]
+        arrays[recipe.lhs.tensor.name] = tuple(drafts)
+    return arrays
+
+
+def _scheduled(
+    arrays: Mapping[str, tuple[Draft, ...]], outputs: Iterable[str]
+) -> tuple[Draft, ...]:
+    """Steps in the order of the outputs; each array is made right before it is first read."""
+    ordered: list[Draft] = []
+    started: set[str] = set()
+    for output in outputs:
+        if output in started:
+            continue
+        started.add(output)
+        waiting: list[tuple[str, int]] = [(output, 0)]
+        while waiting:
+            name, position = waiting.pop()
+            if position == len(arrays[name]):
+                continue
+            draft = arrays[name][position]
+            waiting.append((name, position))
+            for ref in refs_read(draft.op):
+                if ref.tensor.name in started:
+                    continue
+                if ref.tensor.role is Role.GENERATED:
+                    started.add(ref.tensor.name)
+                    ordered.append(_produced(ref))
+                elif ref.tensor.name in arrays:
+                    started.add(ref.tensor.name)
+                    waiting.append((ref.tensor.name, 0))
+                    break
+            else:
+                ordered.append(draft)
+                waiting[-1] = (name, position + 1)
+    return tuple(ordered)
+
+
+def _produced(ref: Ref) -> Draft:
+    """The step that fetches a generated input, with distinct whole-axis indices."""
+    tensor = ref.tensor
+    indices = tuple(
+        replace(index, name=f"{index.name.rstrip('0123456789')}{axis + 1}", space=space)
+        for axis, (index, space) in enumerate(zip(ref.indices, tensor.spaces, strict=True))
+    )
+    return Draft(Ref(tensor, indices), Produce(tensor), Fraction(1))
+
+
+def _named(drafts: tuple[Draft, ...], taken: frozenset[str]) -> tuple[Draft, ...]:
+    """Arrays made here get the names x1, x2, .. in the order of their first steps."""
+    names: dict[str, str] = {}
+    used = set(taken)
+    number = 0
+    for draft in drafts:
+        name = draft.out.tensor.name
+        if name.startswith("#") and name not in names:
+            number += 1
+            while f"x{number}" in used:
+                number += 1
+            names[name] = f"x{number}"
+
+    def ref(old: Ref) -> Ref:
+        name = names.get(old.tensor.name)
+        return old if name is None else Ref(replace(old.tensor, name=name), old.indices)
+
+    return tuple(replace(d, out=ref(d.out), op=_with_refs(d.op, ref)) for d in drafts)
+
+
+def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        return change(node) if isinstance(node, Ref) else node
+
+    match op:
+        case Contract(a, b):
+            return Contract(change(a), change(b))
+        case Add(a):
+            return Add(change(a))
+        case Map(expr):
+            return Map(map_leaves(expr, leaf))
+        case Produce():
+            return op
+        case _:
+            assert_never(op)
+
+
+def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
+    """Steps with ids, accumulation flags and phases.
+
+    An array is constant where all its producers read constants only and it does not start from
+    the caller's array; all producers of an array share one phase.
+    """
+    constant: dict[str, bool] = {}
+    for draft in drafts:
+        name = draft.out.tensor.name
+        if isinstance(draft.op, Produce):
+            fixed = not draft.op.tensor.volatile
+        else:
+            fixed = not draft.out.tensor.accumulate and all(
+                constant.get(r.tensor.name, r.tensor.is_input and not r.tensor.volatile)
+                for r in refs_read(draft.op)
+            )
+        constant[name] = constant.get(name, True) and fixed
+    written: set[Tensor] = set()
+    steps = []
+    for position, draft in enumerate(drafts):
+        tensor = draft.out.tensor
+        steps.append(
+            Step(
+                position,
+                draft.out,
+                draft.op,
+                draft.coeff,
+                tensor in written or tensor.accumulate,
+                draft.sums,
+                Phase.CONSTANT if constant[tensor.name] else Phase.VOLATILE,
+                draft.span,
+            )
+        )
+        written.add(tensor)
+    return tuple(steps)

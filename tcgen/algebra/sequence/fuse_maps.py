@@ -1,0 +1,169 @@
+"""Element-wise arrays that one map reads are evaluated inside that map and never stored."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from ...ir.expr import (
+    Access,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Prod,
+    Quot,
+    Sum,
+    map_leaves,
+    operation_count,
+)
+from ...ir.program import Add, Contract, Map, Operation, Produce
+from ...ir.tensor import Index, Ref
+from ...ir.term_rewriting import rename_expr
+from .common_products import Draft, multiplied, refs_read
+
+
+def inline_into_maps(
+    arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str]
+) -> dict[str, tuple[Draft, ...]]:
+    """The arrays, those inlined that a single map reads once over the same index set.
+
+    An array qualifies where no producer sums anything, so that a map can evaluate it element by
+    element, and where this costs no more flops. A product of two plain references stays a
+    contraction unless a map reads it.
+
+    Args:
+        arrays: producers of each stored array.
+        keep: arrays that must stay.
+    """
+    arrays = dict(arrays)
+    waiting = [name for name in arrays if name not in keep]
+    while waiting:
+        again: list[str] = []
+        for name in waiting:
+            found = _reader(name, arrays)
+            if found is None:
+                continue
+            reader, position = found
+            draft = _merged(arrays[name], arrays[reader][position])
+            if draft is None:
+                continue
+            drafts = arrays[reader]
+            arrays[reader] = (*drafts[:position], draft, *drafts[position + 1 :])
+            del arrays[name]
+            again = [n for n in waiting if n in arrays]
+        waiting = again
+    return arrays
+
+
+def _reader(name: str, arrays: dict[str, tuple[Draft, ...]]) -> tuple[str, int] | None:
+    """The array and position of the only step that reads ``name``, and reads it once."""
+    places = [
+        (array, position)
+        for array, drafts in arrays.items()
+        for position, draft in enumerate(drafts)
+        for ref in refs_read(draft.op)
+        if ref.tensor.name == name
+    ]
+    return places[0] if len(places) == 1 else None
+
+
+def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
+    """The reading step with the array's elements written into its expression, or None."""
+    if not isinstance(reader.op, Map) or any(p.sums for p in producers):
+        return None
+    tensor = producers[0].out.tensor
+    ref = next(r for r in refs_read(reader.op) if r.tensor.name == tensor.name)
+    loops = set(reader.out.indices + reader.sums)
+    if len(set(ref.indices)) != len(ref.indices) or set(ref.indices) != loops:
+        return None
+    constant = not any(r.tensor.volatile for p in producers for r in refs_read(p.op))
+    if constant and any(r.tensor.volatile for r in refs_read(reader.op)):
+        return None
+    parts = []
+    for producer in producers:
+        part = _element(producer, ref)
+        if part is None:
+            return None
+        parts.append(part)
+    value: Expr = parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        return value if node == ref else node
+
+    expr = _flat(map_leaves(reader.op.expr, leaf))
+    before = operation_count(reader.op.expr)
+    for n, producer in enumerate(producers):
+        before += _element_flops(producer.op) + (abs(producer.coeff) != 1)
+        before += n > 0 and not isinstance(producer.op, Contract)
+    if operation_count(expr) > before:
+        return None
+    return replace(reader, op=Map(expr))
+
+
+def _element(producer: Draft, ref: Ref) -> Expr | None:
+    """What a producer adds to the element that ``ref`` reads."""
+    names: dict[Index, Index] = dict(zip(producer.out.indices, ref.indices, strict=True))
+    if any(old.space != new.space for old, new in names.items()):
+        return None
+    value: Expr
+    match producer.op:
+        case Contract(a, b):
+            value = multiplied((a, b))
+        case Add(a):
+            value = a
+        case Map(expr):
+            value = expr
+        case Produce():
+            return None
+        case _:
+            assert_never(producer.op)
+    value = rename_expr(value, names)
+    if producer.coeff != 1:
+        value = Prod(
+            (Const(producer.coeff), *(value.args if isinstance(value, Prod) else (value,)))
+        )
+    return value
+
+
+def _element_flops(op: Operation) -> int:
+    match op:
+        case Contract():
+            return 2
+        case Map(expr):
+            return operation_count(expr)
+        case Add() | Produce():
+            return 0
+        case _:
+            assert_never(op)
+
+
+def _flat(expr: Expr) -> Expr:
+    """Products in products joined, with numbers gathered in front."""
+    match expr:
+        case Prod(args):
+            return _gathered(multiplied(tuple(_flat(a) for a in args)))
+        case Quot(num, den):
+            return Quot(_flat(num), den)
+        case Sum(args):
+            return Sum(tuple(_flat(a) for a in args))
+        case _:
+            return expr
+
+
+def _gathered(expr: Expr) -> Expr:
+    if isinstance(expr, Quot):
+        return Quot(_gathered(expr.num), expr.den)
+    if not isinstance(expr, Prod):
+        return expr
+    number = Fraction(1)
+    others: list[Expr] = []
+    for arg in expr.args:
+        if isinstance(arg, Const):
+            number *= arg.value
+        else:
+            others.append(arg)
+    if number != 1 or not others:
+        others.insert(0, Const(number))
+    return others[0] if len(others) == 1 else Prod(tuple(others))

@@ -1,0 +1,227 @@
+"""A compiled program as a folder: the manifest, and the texts beside it with their checksums."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..errors import ArtifactError, UnavailableError
+from .manifest import Manifest, decode, encode
+
+SCHEMA = 4
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A manifest and the texts beside it: sources, runtime, reports.
+
+    Attributes:
+        manifest: as above.
+        files: (path relative to the folder with ``/``, text), sorted by path.
+    """
+
+    manifest: Manifest
+    files: tuple[tuple[str, str], ...]
+
+    def has(self, name: str) -> bool:
+        """True if there is a file of that name."""
+        return any(path == name for path, _ in self.files)
+
+    def text(self, name: str) -> str:
+        """Text of one file.
+
+        Raises:
+            ArtifactError: there is none of that name.
+        """
+        for path, text in self.files:
+            if path == name:
+                return text
+        raise ArtifactError(f"the program {self.manifest.name} has no file {name}")
+
+    def with_files(self, files: tuple[tuple[str, str], ...]) -> Artifact:
+        """The artifact with these files added, in place of any of the same path."""
+        merged = {**dict(self.files), **dict(files)}
+        return Artifact(self.manifest, tuple(sorted(merged.items())))
+
+    def with_memory_limit(self, limit: int | None) -> Artifact:
+        """The artifact with another limit in bytes for what a run may allocate."""
+        return Artifact(replace(self.manifest, memory_limit=limit), self.files)
+
+    def manifest_text(self) -> str:
+        """``manifest.json``: schema, checksums of all files, the manifest."""
+        body = {
+            "schema": SCHEMA,
+            "files": {path: _digest(text) for path, text in self.files},
+            "manifest": encode(self.manifest),
+        }
+        return json.dumps({"tcgen": _digest(_canonical(body)), **body}, indent=1) + "\n"
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the folder, complete or not at all.
+
+        An older artifact of that name is replaced; anything else that is there is left alone.
+
+        Raises:
+            ArtifactError: the folder holds something that is not an artifact.
+            UnavailableError: it cannot be written.
+        """
+        target = _absolute(folder)
+        _refuse_other(target)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=target.parent, prefix=".tcgen-") as scratch:
+                fresh = Path(scratch) / "new"
+                for path, text in (*self.files, (MANIFEST, self.manifest_text())):
+                    (fresh / path).parent.mkdir(parents=True, exist_ok=True)
+                    (fresh / path).write_bytes(text.encode())
+                _link_others(target, fresh)
+                _put(fresh, target, Path(scratch))
+        except OSError as error:
+            raise UnavailableError(
+                f"the artifact cannot be written to {target} ({error.strerror or error}): "
+                f"choose a folder you may write to"
+            ) from error
+        return target
+
+    @staticmethod
+    def load(folder: str | Path) -> Artifact:
+        """Read a folder and verify its manifest and the checksum of each file.
+
+        Raises:
+            ArtifactError: missing, corrupted, changed, or of another version.
+        """
+        root = _absolute(folder)
+        if not (root / MANIFEST).is_file():
+            raise ArtifactError(
+                f"{root} is not a tcgen artifact (it has no {MANIFEST}): "
+                f"give the folder that tcgen compile wrote"
+            )
+        manifest, digests = read_manifest(root / MANIFEST)
+        files = []
+        for path, digest in digests:
+            try:
+                text = (root / path).read_bytes().decode()
+            except (OSError, UnicodeDecodeError) as error:
+                raise ArtifactError(
+                    f"{root / path} of the artifact cannot be read ({error}): compile it again"
+                ) from error
+            if _digest(text) != digest:
+                raise ArtifactError(
+                    f"{root / path} was changed after it was compiled (its checksum differs): "
+                    f"compile the program again"
+                )
+            files.append((path, text))
+        return Artifact(manifest, tuple(files))
+
+
+def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
+    """The manifest of a file, and the checksum of each file beside it.
+
+    Raises:
+        ArtifactError: it is corrupted or of another schema.
+    """
+    try:
+        data = json.loads(path.read_bytes())
+        seal = data.pop("tcgen")
+        schema = data["schema"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _corrupted(path, str(error)) from error
+    if schema != SCHEMA:
+        age = "an older" if isinstance(schema, int) and schema < SCHEMA else "a newer"
+        raise ArtifactError(
+            f"{path} has schema {schema}, written by {age} tcgen; this one reads schema {SCHEMA}: "
+            f"compile the program again with the tcgen installed here"
+        )
+    if seal != _digest(_canonical(data)):
+        raise _corrupted(path, "its checksum differs")
+    try:
+        manifest = decode(Manifest, data["manifest"], "manifest")
+        digests = decode(
+            tuple[tuple[str, str], ...], list(map(list, data["files"].items())), "files"
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise _corrupted(path, str(error)) from error
+    return manifest, digests
+
+
+def _absolute(folder: str | Path) -> Path:
+    try:
+        return Path(folder).absolute()
+    except TypeError:
+        raise ArtifactError(f"{folder!r} is no path of a folder") from None
+
+
+def _corrupted(path: Path, why: str) -> ArtifactError:
+    return ArtifactError(f"{path} is corrupted ({why}): compile the program again")
+
+
+def _put(fresh: Path, target: Path, scratch: Path) -> None:
+    """Move a folder into place and what was there into scratch, while others may do the same."""
+    for attempt in itertools.count():
+        old = scratch / f"old{attempt}"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                target.rename(old)
+            fresh.rename(target)
+            return
+        except BaseException as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                _refuse_other(target)
+                continue  # another process has put its artifact there meanwhile
+            if fresh.exists() and old.exists():
+                old.rename(target)
+            raise
+
+
+def _link_others(target: Path, fresh: Path) -> None:
+    """What else lies in the folder of an older artifact is in the new one, too."""
+    try:
+        written = json.loads((target / MANIFEST).read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        written = {}
+    with contextlib.suppress(FileNotFoundError):  # another process has just moved it away
+        for path in sorted(target.rglob("*")):
+            place = path.relative_to(target)
+            other = place.as_posix() not in written and "__pycache__" not in place.parts
+            if not other or path.is_dir() or (fresh / place).exists():
+                continue
+            (fresh / place).parent.mkdir(parents=True, exist_ok=True)
+            try:
+                os.link(path, fresh / place, follow_symlinks=False)
+            except OSError:  # of a file system without links
+                shutil.copy2(path, fresh / place, follow_symlinks=False)
+
+
+def _refuse_other(target: Path) -> None:
+    """Raise ArtifactError where something other than an artifact or an empty folder is."""
+    try:
+        if not any(target.iterdir()):
+            return
+        known = "tcgen" in json.loads((target / MANIFEST).read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        # Nothing is there, or it has just been moved away; or it is a file, or has no manifest.
+        known = not target.exists() or (target / MANIFEST).is_file()
+    except (OSError, ValueError, TypeError):
+        known = False
+    if not known:
+        raise ArtifactError(
+            f"{target} exists and is not a tcgen artifact, so it is not replaced: "
+            f"choose another folder or move it away"
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _canonical(data: object) -> str:
+    return json.dumps(data, sort_keys=True, separators=(",", ":"))

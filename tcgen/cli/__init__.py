@@ -1,0 +1,4 @@
+"""The command line.
+
+``commands``, with ``options``, ``output``, the trial ``run`` and ``doctor``.
+"""

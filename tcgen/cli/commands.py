@@ -1,0 +1,400 @@
+"""The command line: compile, report, explain, run, convert, doctor, cache.
+
+Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
+here. Errors go to stderr; with --json one object goes to stdout and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from .._version import __version__
+from ..compiler.driver import (
+    Compilation,
+    Tracer,
+    compile_system,
+    is_artifact,
+    load_artifact,
+    read_artifact_system,
+    read_asked,
+    read_plan,
+    read_system,
+)
+from ..compiler.plan_cache import plans_kept
+from ..compiler.timings import times_kept
+from ..errors import ExtentError, SpecError, TcgenError
+from ..ir.plan import FusionPlan
+from ..ir.system import System, planning_extents
+from ..options import MOST, parse_bytes
+from ..runtime.cpu.object_cache import cache_clear, cache_info
+from ..runtime.cpu.toolchain import no_compiler
+from ..runtime.program import Program
+from .options import chosen_options, json_option, planning_options, refuse_planning
+from .output import (
+    make_folder,
+    output_console,
+    print_json,
+    print_warnings,
+    show_warning,
+    write_text,
+)
+
+
+class _Group(click.Group):
+    """Turns an error that a user caused into its message and exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except TcgenError as error:
+            prefix = "" if isinstance(error, SpecError) else "tcgen: error: "
+            click.echo(f"{prefix}{error}", err=True)
+            ctx.exit(error.exit_code)
+        except BrokenPipeError:
+            raise  # the reader of our output has closed it; click ends quietly
+        except OSError as error:
+            where = f"{error.filename}: " if error.filename else ""
+            click.echo(f"tcgen: error: {where}{error.strerror or error}", err=True)
+            ctx.exit(2)
+        except MemoryError as error:  # of arrays that are no program's, such as random inputs
+            click.echo(f"tcgen: error: not enough memory: {error or 'no details'}", err=True)
+            ctx.exit(3)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tcgen")
+@click.option("-v", "--verbose", is_flag=True, help="Show the time of each stage on stderr.")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.pass_context
+def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
+    """Compile the equations of many-body methods to fused loop nests."""
+    ctx.obj = {"verbose": verbose, "quiet": quiet}
+    ctx.with_resource(warnings.catch_warnings())
+    warnings.showwarning = partial(show_warning, quiet)
+
+
+@main.command("compile")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
+@planning_options
+@json_option
+@click.pass_context
+def compile_command(
+    ctx: click.Context, /, spec: Path, output: Path | None, as_json: bool, **planning: Any
+) -> None:
+    """Compile SPEC (.spec or .json) into a folder that runs on its own."""
+    if is_artifact(spec):
+        raise click.UsageError(f"{spec} is compiled already: give the spec it was made from")
+    system = read_system(spec)
+    print_warnings(ctx, system)
+    result = _compile(ctx, system, planning)
+    if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
+        Program(result.artifact).build()
+    folder = output or Path(f"{spec.stem}_tcgen")
+    result.artifact.save(folder)
+    if as_json:
+        print_json(_report_of(result))
+        return
+    if not ctx.obj["quiet"]:
+        from ..report import print_report  # noqa: PLC0415  (tables are loaded when printed)
+
+        print_report(_report_of(result), output_console())
+        click.echo(f"wrote {folder}/")
+
+
+@main.command("report")
+@click.argument("source", type=click.Path(path_type=Path))
+@planning_options
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report as one page that needs no network.",
+)
+@click.option(
+    "--figures",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the page's drawings as SVG files.",
+)
+@json_option
+@click.pass_context
+def report_command(
+    ctx: click.Context,
+    /,
+    source: Path,
+    html: Path | None,
+    figures: Path | None,
+    as_json: bool,
+    **planning: Any,
+) -> None:
+    """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    from ..report import figures as draw_figures  # noqa: PLC0415
+    from ..report import print_report, report_html, report_json  # noqa: PLC0415
+
+    if is_artifact(source):
+        refuse_planning(ctx, source, "extents")
+        artifact = load_artifact(source)
+        system, plan = read_artifact_system(artifact), read_plan(artifact)
+        extents = _extents_for(plan, planning["extents"])
+        report = report_json(plan, artifact.manifest, extents) | read_asked(artifact)
+        report["seconds"] = {}
+    else:
+        system = read_system(source)
+        print_warnings(ctx, system)
+        result = _compile(ctx, system, planning)
+        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extent_of)
+        report = _report_of(result)
+    files: dict[Path, str] = {}
+    if html is not None:
+        asked = (report.get("pareto"), report.get("tuning"))
+        files[html] = report_html(system, plan, artifact.manifest, extents, *asked)
+    if figures is not None:
+        make_folder(figures)
+        drawn = draw_figures(plan, artifact.manifest, extents)
+        files |= {figures / name: text for name, text in drawn.items()}
+    for path, text in files.items():
+        write_text(path, text)
+    if as_json:
+        print_json(report)
+        return
+    print_report(report, output_console())
+    if not ctx.obj["quiet"]:
+        for path in files:
+            click.echo(f"wrote {path}")
+
+
+@main.command("explain")
+@click.argument("source", type=click.Path(path_type=Path))
+@planning_options
+@click.option(
+    "--sequence",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the formula sequence as neutral JSON.",
+)
+@click.pass_context
+def explain_command(
+    ctx: click.Context, /, source: Path, sequence: Path | None, **planning: Any
+) -> None:
+    """The formula sequence of a compiled DIR or a SPEC and its costs, line by line."""
+    from ..report import explain_text  # noqa: PLC0415
+
+    if is_artifact(source):
+        refuse_planning(ctx, source, "extents")
+        artifact = load_artifact(source)
+        plan = read_plan(artifact)
+        extents = _extents_for(plan, planning["extents"])
+    else:
+        system = read_system(source)
+        print_warnings(ctx, system)
+        result = _compile(ctx, system, planning)
+        artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extents)
+    if sequence is not None:
+        from ..algebra.sequence.export import neutral_sequence  # noqa: PLC0415
+
+        text = json.dumps(neutral_sequence(plan.program), indent=1) + "\n"
+        write_text(sequence, text)
+    tuning = read_asked(artifact).get("tuning")
+    click.echo(explain_text(plan, extents, tuning), nl=False)
+
+
+@main.command("run")
+@click.argument("source", type=click.Path(path_type=Path))
+@planning_options
+@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
+@click.option(
+    "--random",
+    "seed",
+    type=click.IntRange(min=0),
+    help="Seed of random inputs (default 0).",
+)
+@click.option("--output", type=click.Path(path_type=Path), help="Write the results, .npz.")
+@click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
+@click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+@json_option
+@click.pass_context
+def run_command(
+    ctx: click.Context,
+    /,
+    source: Path,
+    inputs: Path | None,
+    seed: int | None,
+    output: Path | None,
+    save_inputs: Path | None,
+    check: bool,
+    repeat: int,
+    as_json: bool,
+    **planning: Any,
+) -> None:
+    """Run a compiled DIR or a SPEC on given or random inputs."""
+    from . import run as trial  # noqa: PLC0415  (loads the interpreter)
+
+    if inputs is not None and seed is not None:
+        raise click.UsageError("give --inputs or --random, not both")
+    if output is not None and output == save_inputs:
+        raise click.UsageError(f"--output and --save-inputs are both {output}: give two files")
+    seconds: tuple[tuple[str, float], ...] = ()
+    if is_artifact(source):
+        refuse_planning(ctx, source, "extents", "memory_limit")
+        artifact = load_artifact(source)
+        system = read_artifact_system(artifact)
+        if planning["memory_limit"] is not None:
+            artifact = artifact.with_memory_limit(parse_bytes(planning["memory_limit"]))
+        defaults = dict(artifact.manifest.planning_extents)
+    else:
+        system = read_system(source)
+        print_warnings(ctx, system)
+        artifact, defaults = None, {}
+    given = {**defaults, **dict(planning["extents"])}
+    dtype = artifact.manifest.dtype if artifact else planning["dtype"]
+    case = (
+        trial.read_inputs(system, inputs, given)
+        if inputs is not None
+        else trial.random_inputs(system, dict(planning_extents(system, given)), dtype, seed or 0)
+    )
+    for name, extent in planning["extents"]:
+        if case.extents.get(name, extent) != extent:
+            raise ExtentError(
+                f"-e {name}={extent} contradicts the arrays in {inputs}, where space {name} has "
+                f"extent {case.extents[name]}: leave it out, extents come from the arrays"
+            )
+    if artifact is None:
+        result = _compile(ctx, system, {**planning, "extents": tuple(case.extents.items())})
+        artifact, seconds = result.artifact, result.seconds
+    if save_inputs is not None:
+        trial.write_arrays(save_inputs, {**case.inputs, **case.starts})
+    outcome = trial.run(Program(artifact), system, case, repeat=repeat, check=check)
+    if output is not None:
+        trial.write_arrays(output, outcome.outputs)
+    if as_json:
+        from ..report import report_json  # noqa: PLC0415
+
+        report = report_json(read_plan(artifact), artifact.manifest, case.extents)
+        report |= read_asked(artifact)
+        print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
+    elif not ctx.obj["quiet"]:
+        for line in outcome.lines:
+            click.echo(line)
+    if outcome.failure:
+        click.echo(f"tcgen: error: {outcome.failure}", err=True)
+        ctx.exit(1)
+
+
+@main.command("convert")
+@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.option("--real", is_flag=True, help="Orbitals are real: bra and ket may be exchanged.")
+@click.pass_context
+def convert_command(ctx: click.Context, /, source: Path, output: Path | None, real: bool) -> None:
+    """Write FILE (.spec, .json, or what pdaggerq or wick&d printed) as a .spec."""
+    from ..frontend import read_printed, spec_text  # noqa: PLC0415  (loaded where files are read)
+    from ..frontend.source import read_text  # noqa: PLC0415
+
+    if real and source.suffix in (".spec", ".json"):
+        raise click.UsageError("--real is for .txt and .jsonl files: the others say it themselves")
+    system = (
+        read_printed(read_text(source), str(source), real=True) if real else read_system(source)
+    )
+    print_warnings(ctx, system)
+    text = spec_text(system)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+@main.command("doctor")
+@json_option
+def doctor_command(as_json: bool) -> None:
+    """What works on this machine and what to install."""
+    from .doctor import examine, print_findings  # noqa: PLC0415
+
+    findings = examine()
+    if as_json:
+        print_json({"schema": 1, "findings": findings})
+    else:
+        print_findings(findings, output_console())
+
+
+@main.group("cache")
+def cache_group() -> None:
+    """Compiled objects, plans and measured times kept between runs."""
+
+
+@cache_group.command("info")
+@json_option
+def cache_info_command(as_json: bool) -> None:
+    """Where the cache is, how many objects, plans, measured times and bytes it holds."""
+    info, plans, times = cache_info(), plans_kept(), times_kept()
+    count = info["bytes"] + sum(p.stat().st_size for p in (*plans, *times))
+    if as_json:
+        print_json({**info, "plans": len(plans), "times": len(times), "bytes": count})
+    else:
+        held = f"{info['objects']} objects, {len(plans)} plans, {len(times)} times, {count:,} bytes"
+        click.echo(f"{info['folder']}: {held}")
+
+
+@cache_group.command("clear")
+def cache_clear_command() -> None:
+    """Remove every compiled object, plan and measured time from the cache."""
+    plans, times = plans_kept(), times_kept()
+    for path in (*plans, *times):
+        path.unlink(missing_ok=True)
+    click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
+
+
+def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Compilation:
+    target = planning["target"]
+    if target is None and planning["tune"]:
+        target = "cpu"
+    elif target is None:
+        reason = no_compiler()
+        target = "cpu" if reason is None else "numpy"
+        if reason is not None and not ctx.obj["quiet"]:
+            click.echo(f"tcgen: {reason}, using target numpy", err=True)
+    options = chosen_options(planning, target)
+    console = Console(stderr=True)
+    if ctx.obj["quiet"] or not console.is_terminal:
+        result = compile_system(system, options, Tracer())
+    else:
+        with console.status("reading") as status:
+            tracer = Tracer(progress=lambda text: status.update(escape(text)))
+            result = compile_system(system, options, tracer)
+    print_warnings(ctx, result)
+    if ctx.obj["verbose"]:
+        for stage, seconds in result.seconds:
+            click.echo(f"{stage:<8} {seconds:8.3f} s", err=True)
+    return result
+
+
+def _report_of(result: Compilation) -> dict[str, Any]:
+    from ..report import report_json  # noqa: PLC0415
+
+    report = report_json(result.plan, result.artifact.manifest, result.plan.extent_of)
+    report |= read_asked(result.artifact)
+    seconds = dict(result.seconds)
+    report["fusion"]["seconds"] = seconds["plan"]
+    if "tuning" in report:
+        report["tuning"] = [choice.row(times=True) for choice in result.choices]
+    return {**report, "seconds": seconds}
+
+
+def _extents_for(plan: FusionPlan, given: tuple[tuple[str, int], ...]) -> dict[str, int]:
+    extents = plan.extent_of
+    for name, value in given:
+        if name not in extents:
+            raise ExtentError(f"space {name} is not declared; there are: {', '.join(extents)}")
+        if not 0 <= value <= MOST:
+            raise ExtentError(f"extent {name}={value} is negative, or above 2^63 - 1")
+    return {**extents, **dict(given)}
+
+
+if __name__ == "__main__":
+    main()

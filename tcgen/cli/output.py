@@ -1,0 +1,66 @@
+"""What the command line prints and writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from ..atomic_file import whole_file
+from ..errors import UnavailableError
+from ..ir.system import System
+
+if TYPE_CHECKING:
+    from ..compiler.driver import Compilation
+
+
+def output_console() -> Console:
+    """Standard output; a pipe gets wide lines, since nobody's window limits them."""
+    return Console() if sys.stdout.isatty() else Console(width=120)
+
+
+def show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
+    """A warning without the place in tcgen's own source that raised it."""
+    if not quiet:
+        click.echo(f"tcgen: warning: {message}", err=True)
+
+
+def print_warnings(ctx: click.Context, source: System | Compilation) -> None:
+    """What there is to say about equations that were accepted, or that were compiled."""
+    if not ctx.obj["quiet"]:
+        for message in source.warnings:
+            click.echo(f"tcgen: warning: {message}", err=True)
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One object on standard output."""
+    sys.stdout.write(json.dumps(value, indent=1) + "\n")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where there is none.
+
+    Raises:
+        UnavailableError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UnavailableError(f"cannot write to {path}: {error.strerror}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        UnavailableError: it cannot be written.
+    """
+    try:
+        with whole_file(path) as file:
+            file.write(text.encode())
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error

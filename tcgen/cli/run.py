@@ -1,0 +1,212 @@
+"""One run of a program on given or random arrays, timed and checked: ``tcgen run``."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import statistics
+import sys
+import time
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..atomic_file import whole_file
+from ..compiler.driver import read_plan
+from ..errors import ArgumentError, UnavailableError
+from ..interp import evaluate_system
+from ..interp.storage import to_logical
+from ..ir.system import System, planning_extents
+from ..runtime.program import Program
+from ..runtime.symmetry_check import check_symmetry
+from ..testing import random_arrays, split_starts
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Inputs of a run; ``starts`` are the arrays that accumulating outputs start from."""
+
+    inputs: Arrays
+    starts: Arrays
+    extents: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Results of a run: arrays, numbers for --json, lines for people, and why it failed, if so."""
+
+    outputs: Arrays
+    numbers: dict[str, Any]
+    lines: tuple[str, ...]
+    failure: str
+
+
+def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int) -> Case:
+    """Random arrays that keep the declared symmetries and keep denominators away from 0."""
+    arrays = random_arrays(system, extents, dtype=dtype, seed=seed)
+    return Case(*split_starts(system, arrays), extents)
+
+
+def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
+    """Arrays from an .npz file; extents from their shapes, else from ``given``.
+
+    Raises:
+        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
+    """
+    try:
+        with zipfile.ZipFile(path):  # a file of another kind is refused as such
+            pass
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except zipfile.BadZipFile as error:
+        raise ArgumentError(
+            f"cannot read inputs from {path}: it is no .npz file, write it with numpy.savez"
+        ) from error
+    except OSError as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+    other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
+    if other:
+        raise ArgumentError(f"cannot read inputs from {path}: {', '.join(other)} is no array")
+    extents = dict(given)
+    for tensor in (*system.inputs, *system.outputs):
+        if tensor.name in arrays and not tensor.storage.packed:
+            shape = arrays[tensor.name].shape
+            if len(shape) == tensor.rank:
+                for axis, length in zip(tensor.stored_order, shape, strict=True):
+                    if not tensor.spaces[axis].parts:
+                        extents[tensor.spaces[axis].name] = length
+    extents = dict(planning_extents(system, extents))
+    return Case(*split_starts(system, arrays), extents)
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays to an .npz file of exactly this name, whole or not at all."""
+    try:
+        with whole_file(path) as file:
+            np.savez(file, **dict[str, Any](arrays))
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+
+
+def run(program: Program, system: System, case: Case, *, repeat: int, check: bool) -> Outcome:
+    """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
+    program.build()
+    outputs, numbers = _timed(program, case, repeat)
+    flops = read_plan(program.artifact).program.flops().value(case.extents)
+    numbers["gflops"] = flops / max(numbers["time_seconds"], 1e-9) / 1e9
+    failure = ""
+    if check:
+        failure = _check(system, case, outputs, numbers, program.manifest.dtype)
+    lines = [_describe(name, value) for name, value in outputs.items()]
+    speed = f"{numbers['gflops']:.3g} Gflop/s"
+    lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}), {speed}")
+    lines.append(f"peak {numbers['peak_bytes_measured']:,} bytes allocated beyond the inputs")
+    if check:
+        lines.append(
+            f"check: max error {numbers['max_abs_error']:.2e} absolute, "
+            f"{numbers['max_rel_error']:.2e} relative"
+        )
+    return Outcome(outputs, numbers, tuple(lines), failure)
+
+
+@contextlib.contextmanager
+def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
+    """Where kernels run: in the main thread, Ctrl-C would wait until the kernel returns."""
+    worker = ThreadPoolExecutor(1)
+    try:
+        yield worker
+    except KeyboardInterrupt:
+        sys.stderr.write("Aborted!\n")
+        sys.stderr.flush()
+        os._exit(1)  # everything else waits for the thread
+    finally:
+        worker.shutdown()
+
+
+def _timed(program: Program, case: Case, repeat: int) -> tuple[Arrays, dict[str, Any]]:
+    times = []
+    outputs: Arrays = {}
+    with _in_a_thread() as worker:
+        for n in range(repeat + 1):
+            out = {name: start.copy() for name, start in case.starts.items()}
+            start = time.perf_counter()
+            outputs = worker.submit(program, **case.inputs, out=out).result()
+            if n > 0:
+                times.append(time.perf_counter() - start)
+    numbers = {
+        "time_seconds": statistics.median(times),
+        "peak_bytes_measured": program.allocated_bytes,
+    }
+    return outputs, numbers
+
+
+def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any], dtype: str) -> str:
+    for tensor in system.inputs:
+        if tensor.symmetry and tensor.name in case.inputs:
+            array = to_logical(tensor, case.inputs[tensor.name], case.extents)
+            check_symmetry(tensor.name, array, [(s.perm, s.sign, s.conj) for s in tensor.symmetry])
+    expected = evaluate_system(system, case.inputs, case.extents, out=case.starts)
+    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    worst_abs = worst_rel = 0.0
+    failure = ""
+    for name, reference in expected.items():
+        if reference.size == 0:
+            continue
+        found = outputs[name]
+        alike = (found == reference) | (np.isnan(found) & np.isnan(reference))  # inf - inf is NaN
+        with np.errstate(invalid="ignore"):
+            error = float(np.max(np.where(alike, 0, np.abs(found - reference))))
+        scale = float(np.max(np.abs(reference), initial=0, where=np.isfinite(reference)))
+        relative = error / scale if scale else error
+        if scale and relative > tolerance:
+            change = _cancelled(system, case, name, reference, tolerance)
+            relative = error * tolerance / change if change > scale else relative
+        worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
+        if not relative <= tolerance:
+            failure = f"{name} differs from the interpreter by {relative:.2e} (limit {tolerance})"
+    numbers["max_abs_error"], numbers["max_rel_error"] = worst_abs, worst_rel
+    return failure
+
+
+def _cancelled(
+    system: System, case: Case, name: str, reference: np.ndarray[Any, Any], tolerance: float
+) -> float:
+    """Largest change of a result where each term of the equations changes by the tolerance.
+
+    A result that is less than that is zero but for rounding, as (T) of one electron pair: its
+    largest element is no measure of an error, while the terms that cancel are.
+    """
+    rng = np.random.default_rng(0)
+    equations = tuple(
+        replace(
+            equation,
+            terms=tuple(
+                replace(t, coeff=t.coeff * (1 + Fraction(tolerance * rng.uniform(-1, 1))))
+                for t in equation.terms
+            ),
+        )
+        for equation in system.equations
+    )
+    moved = evaluate_system(
+        replace(system, equations=equations), case.inputs, case.extents, out=case.starts
+    )
+    with np.errstate(invalid="ignore"):
+        change = np.abs(moved[name] - reference)
+    return float(np.max(change, initial=0, where=np.isfinite(change)))
+
+
+def _describe(name: str, value: np.ndarray[Any, Any]) -> str:
+    if value.ndim == 0:
+        return f"{name} = {value[()]:.12f}"
+    shape = " x ".join(str(n) for n in value.shape)
+    return f"{name}  {shape}  norm {np.linalg.norm(value.ravel()):.12f}"

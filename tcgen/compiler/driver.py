@@ -1,0 +1,339 @@
+"""The page that knows every stage: from equations to an artifact.
+
+    text -> System -> Program -> FusionPlan -> Module -> Artifact
+
+Each stage is a plain function, called through a :class:`Tracer`, which times it, verifies what it
+made and dumps it where TCGEN_DUMP asks for it. Stages know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from .. import environment
+from ..artifact.folder import Artifact
+from ..errors import (
+    ArgumentError,
+    ArtifactError,
+    CheckError,
+    Diagnostic,
+    SpecError,
+    UnavailableError,
+)
+from ..ir.cost import extent_of
+from ..ir.loops import Module
+from ..ir.plan import FusionPlan
+from ..ir.program import Program, pretty_step
+from ..ir.serialize import decode, encode
+from ..ir.system import System, planning_extents
+from ..options import Machine, Options
+
+if TYPE_CHECKING:  # loaded where it is asked for
+    from .autotune import Choice
+
+
+class Level(Protocol):
+    """What every level offers."""
+
+    def verify(self) -> None:
+        """Raise VerifyError where a rule of the level is broken."""
+
+    def pretty(self) -> str:
+        """Text for people."""
+
+
+L = TypeVar("L", bound=Level)
+
+
+@dataclass(slots=True)
+class Tracer:
+    """Times, verifies and dumps the stages of one compilation.
+
+    Attributes:
+        progress: called with a stage's name as it starts, and with what a long search has found so
+            far (the command line shows it).
+        seconds: wall time by stage, in order.
+    """
+
+    progress: Callable[[str], None] = lambda _: None
+    seconds: dict[str, float] = field(default_factory=dict)
+    check_values: Callable[[str, Level], None] | None = None
+
+    def run(self, stage: str, make: Callable[[], L]) -> L:
+        """The level that ``make`` builds, verified and dumped."""
+        self.progress(stage)
+        start = time.perf_counter()
+        level = make()
+        if environment.verify_level() >= 1:
+            level.verify()
+        if environment.verify_level() >= 2 and self.check_values is not None:
+            self.check_values(stage, level)
+        self.seconds[stage] = time.perf_counter() - start
+        wanted = environment.dump_stages()
+        if "all" in wanted or stage in wanted:
+            self._dump(stage, level.pretty())
+        return level
+
+    def _dump(self, stage: str, text: str) -> None:
+        folder = environment.dump_dir()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{len(self.seconds):02d}-{stage}.txt").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UnavailableError(
+                f"TCGEN_DUMP: cannot write to {folder} ({error.strerror}): set TCGEN_DUMP_DIR"
+            ) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Compilation:
+    """Everything that one compilation made; ``seconds`` by stage are for the reader only.
+
+    ``choices`` are what was measured, where that was asked for.
+    """
+
+    system: System
+    program: Program
+    plan: FusionPlan
+    module: Module
+    artifact: Artifact
+    seconds: tuple[tuple[str, float], ...]
+    choices: tuple[Choice, ...] = ()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What compiling showed that the author of the equations may not have meant."""
+        return tuple(
+            f"output {t.name} is zero for all inputs: its terms cancel, or vanish by the "
+            f"symmetries declared for what they read"
+            for t in self.program.zero_outputs
+            if not t.accumulate
+        )
+
+
+def compile_system(
+    system: System, options: Options, tracer: Tracer | None = None, *, documents: bool = True
+) -> Compilation:
+    """Compile equations for the options' target, planning for the options' extents.
+
+    Args:
+        system: the equations.
+        options: how.
+        tracer: to be told about each stage.
+        documents: the artifact has its equations, plan, report and explanation beside the sources.
+
+    Raises:
+        SpecError: symmetries declared for outputs that do not follow from their equations.
+        ExtentError: a planning extent is missing.
+        MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
+    """
+    from ..algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
+    from ..emit import emit_artifact  # noqa: PLC0415
+    from ..frontend.sliced import read_in_slices  # noqa: PLC0415
+    from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
+    from .plan_cache import kept  # noqa: PLC0415
+
+    tracer = tracer or Tracer()
+    # One product in the order given needs no search: looking for its file takes longer.
+    plain = options.objective == "none" and not options.optimize and len(system.equations) == 1
+
+    def keep(stage: str, given: Level, asked: Options, kind: type[L], make: Callable[[], L]) -> L:
+        return make() if plain else kept(stage, given, asked, kind, make)
+
+    options = replace(options, extents=planning_extents(system, options.extent_of))
+    if environment.verify_level() >= 2:
+        tracer.check_values = _ValueCheck(system, options.dtype)
+    equations = read_in_slices(system, options.sliced)
+    system = tracer.run("system", lambda: equations)
+    planning = replace(options, tune=False)
+    factoring = replace(  # what the search for a sequence reads
+        planning,
+        objective="none",
+        memory_limit=None,
+        machine=Machine(),
+        pareto=False,
+        target="cpu",
+    )
+    try:
+        program = tracer.run(
+            "program",
+            lambda: keep(
+                "program",
+                system,
+                factoring,
+                Program,
+                lambda: form_sequence(system, options, tracer.progress),
+            ),
+        )
+    except SpecError as error:
+        raise SpecError(tuple(map(_with_line, error.diagnostics))) from None
+
+    plan = tracer.run(
+        "plan",
+        lambda: keep("plan", program, planning, FusionPlan, lambda: plan_within(program, options)),
+    )
+    _check_sliced(plan, options)
+    module = tracer.run("module", lambda: lower_within(plan, options))
+    refuse_excess(program, plan, module, options)
+    choices: list[Choice] = []
+    if options.tune:
+        from .autotune import tune  # noqa: PLC0415
+
+        module = tracer.run("tuned", lambda: tune(module, options, choices, tracer.progress))
+    tracer.progress("emit")
+    start = time.perf_counter()
+    artifact = emit_artifact(
+        module,
+        target=options.target,
+        planning_extents=options.extents,
+        memory_limit=options.memory_limit,
+        round_each=options.round_each,
+    )
+    points: list[dict[str, Any]] = []
+    if options.pareto:
+        from ..report import pareto_points  # noqa: PLC0415
+
+        points = pareto_points(plan, options)
+    if documents:
+        rows = [choice.row(times=False) for choice in choices] if options.tune else None
+        artifact = _with_documents(artifact, system, plan, points, rows)
+    tracer.seconds["emit"] = time.perf_counter() - start
+    seconds = tuple(tracer.seconds.items())
+    return Compilation(system, program, plan, module, artifact, seconds, tuple(choices))
+
+
+def _check_sliced(plan: FusionPlan, options: Options) -> None:
+    """Refuse a plan that holds an input whole which was to be read in slices."""
+    for array in plan.arrays:
+        extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
+        if array.tensor.name not in options.sliced or array.contracted or max(extents) == 1:
+            continue
+        step = plan.program.steps[plan.visits[array.live[1]].step]
+        if options.objective == "time":  # what shares no loop is not cut into tiles there
+            raise ArgumentError(
+                f"sliced input {array.tensor.name} shares no loop in this plan of the objective "
+                f"time, which would hold it whole: choose another objective, or a smaller "
+                f"memory limit"
+            )
+        raise ArgumentError(
+            f"sliced input {array.tensor.name} is needed whole by {pretty_step(step)}: the step "
+            f"must read one of its axes in full and with one index, so name a block of a joined "
+            f"axis as an input of its own, or pass the array whole"
+        )
+
+
+def _with_line(diagnostic: Diagnostic) -> Diagnostic:
+    """The diagnostic of a later stage with its source line, where that can still be read."""
+    try:
+        lines = Path(diagnostic.span.file).read_text(encoding="utf-8-sig").splitlines()
+        return replace(diagnostic, source_line=lines[diagnostic.span.line - 1])
+    except (OSError, ValueError, IndexError):
+        return diagnostic
+
+
+def read_system(path: Path) -> System:
+    """The equations of a .spec or a .json term list.
+
+    Raises:
+        SpecError: with every error of the file.
+    """
+    from ..frontend import read  # noqa: PLC0415  (lark is loaded only where a spec is read)
+
+    return read(path)
+
+
+def read_plan(artifact: Artifact) -> FusionPlan:
+    """The plan that an artifact was made from."""
+    return decode(artifact.text("plan.json"), FusionPlan)
+
+
+def read_asked(artifact: Artifact) -> dict[str, Any]:
+    """What the report of an artifact has beside its plan and manifest: what was asked for.
+
+    ``pareto``, points of time against memory, and ``tuning``, the ways that measurement chose;
+    whether the artifact is ``reproducible``.
+    """
+    report = json.loads(artifact.text("report.json"))
+    return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}
+
+
+def read_artifact_system(artifact: Artifact) -> System:
+    """The equations that an artifact was made from."""
+    return decode(artifact.text("system.json"), System)
+
+
+def _with_documents(
+    artifact: Artifact,
+    system: System,
+    plan: FusionPlan,
+    pareto: list[dict[str, Any]],
+    tuning: list[dict[str, Any]] | None,
+) -> Artifact:
+    """The artifact with its equations, plan, report and explanation beside the sources."""
+    from ..report import explain_text, report_html, report_json  # noqa: PLC0415
+
+    extents = plan.extent_of
+    manifest = artifact.manifest
+    report = report_json(plan, manifest, extents)
+    if pareto:
+        report["pareto"] = pareto
+    if tuning is not None:
+        report |= {"tuning": tuning, "reproducible": False}
+    documents = (
+        ("system.json", encode(system)),
+        ("plan.json", encode(plan)),
+        ("report.json", json.dumps(report, indent=1) + "\n"),
+        ("report.html", report_html(system, plan, manifest, extents, pareto, tuning)),
+        ("explain.txt", explain_text(plan, extents, tuning)),
+    )
+    return artifact.with_files(documents)
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueCheck:
+    """TCGEN_VERIFY=2: every level must give the values of the equations at small extents."""
+
+    system: System
+    dtype: str
+
+    def __call__(self, stage: str, level: Level) -> None:
+        from ..interp import evaluate_program, evaluate_system, run_module  # noqa: PLC0415
+        from ..testing import assert_same_values, random_arrays, split_starts  # noqa: PLC0415
+
+        bases = [s.name for s in self.system.spaces if not s.parts]
+        extents = {name: 2 + n % 3 for n, name in enumerate(bases)}
+        arrays = random_arrays(self.system, extents, dtype=self.dtype, seed=0)
+        inputs, starts = split_starts(self.system, arrays)
+        expected = evaluate_system(self.system, inputs, extents, out=starts)
+        match level:
+            case Program():
+                actual = evaluate_program(level, inputs, extents, out=starts)
+            case Module():
+                actual = run_module(level, inputs, extents, out=starts)
+            case _:
+                return  # a system is the reference itself; a plan means what its module means
+        try:
+            assert_same_values(actual, expected, rtol=1e-4 if self.dtype == "float32" else 1e-10)
+        except AssertionError as error:
+            raise CheckError(f"TCGEN_VERIFY: {stage} differs from the equations: {error}") from None
+
+
+def is_artifact(path: Path) -> bool:
+    """True where ``path`` is the folder of a compiled program."""
+    return (path / "manifest.json").is_file()
+
+
+def load_artifact(path: Path) -> Artifact:
+    """Read a saved program.
+
+    Raises:
+        ArtifactError: it is missing, damaged, or of another version.
+    """
+    if not path.is_dir():
+        raise ArtifactError(f"{path}: no such folder of a compiled program")
+    return Artifact.load(path)

@@ -1,0 +1,144 @@
+"""Programs that keep a memory limit: tiles that leave room for copies, modules with fewer copies.
+
+A plan knows the bytes of its arrays; copies and packed blocks of contractions are known only when
+it is lowered, and where they lie among the arrays only by the manifest, by which a call allocates.
+So plans and modules are tried, and judged by what a call would allocate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..emit import make_manifest
+from ..errors import MemoryLimitError
+from ..fusion import plan_fusion
+from ..fusion.placement.memory import is_kept, largest_together
+from ..ir.loops import Module
+from ..ir.plan import FusionPlan
+from ..ir.program import Program
+from ..lower import lower_plan
+from ..options import Options
+from ..runtime.memory.footprint import MemoryUse
+from ..runtime.memory.usage import memory_use
+
+_TRIES = 8  # of smaller tiles, because copies take a part of the limit
+_SLOWER = 10  # times: room for copies is not worth more
+
+
+def plan_within(program: Program, options: Options) -> FusionPlan:
+    """The plan of the options' objective, with a limit one whose products have room for copies.
+
+    Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
+    Where no tiles help, or only such as take far longer, the first plan: lowering does with fewer
+    copies.
+    """
+    plan, limit = plan_fusion(program, options), options.memory_limit
+    if options.objective != "time" or limit is None:
+        return plan
+    from ..fusion.time.objective import planned_bytes, smaller_tiles  # noqa: PLC0415  (loaded if needed)
+
+    if planned_bytes(plan, options.dtype) > limit:
+        return plan  # none was found that fits, and this is the smallest
+    room, tried = limit, plan
+    for _ in range(_TRIES):
+        needed = planned_use(lower_plan(tried, options, thrifty=False), options).peak
+        if needed <= limit:
+            return tried
+        room = min(room * limit // needed, room * 7 // 8)
+        wish = replace(options, memory_limit=room)
+        smaller = smaller_tiles(tried, wish) if tried.loops else plan_fusion(program, wish)
+        if smaller is None or (smaller.solve.value or 0) > _SLOWER * (plan.solve.value or 0):
+            break
+        tried = smaller
+    return plan
+
+
+def lower_within(plan: FusionPlan, options: Options) -> Module:
+    """The module with the most copies and packed blocks that keep the limit and the plan's promise.
+
+    All of them where they fit (``time``), else those that fit into what lives at one time, else
+    none: copies that fit into that need not fit between the arrays of the arena.
+    """
+    limit = options.memory_limit
+    if options.objective == "time" and limit is not None:
+        module = lower_plan(plan, options, thrifty=False)
+        if planned_use(module, options).peak <= limit:
+            return module
+    module = lower_plan(plan, options)
+    if limit is None and plan.solve.objective != "peak":
+        return module
+    use = planned_use(module, options)
+    over_limit = limit is not None and use.peak > limit
+    promised = max(plan.arena, plan.solve.value or 0)
+    if over_limit or (plan.solve.objective == "peak" and use.arenas > promised):
+        return lower_plan(plan, options, scratch=False)
+    return module
+
+
+def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: Options) -> None:
+    """Refuse the module of a plan of a program if calls at planning extents pass the limit.
+
+    Raises:
+        MemoryLimitError: with what is needed, by which arrays, and what needs less.
+    """
+    limit = options.memory_limit
+    if limit is None:
+        return
+    peak = planned_use(module, options).peak
+    if peak <= limit:
+        return
+    arrays = largest_together(plan)[:4]
+    largest = [f"{a.tensor.name} {a.bytes:,}" for a in arrays]
+    kept = [a.tensor.name for a in arrays if is_kept(a.tensor, plan.program)]
+    raise MemoryLimitError(
+        f"this plan needs {peak:,} bytes, the memory limit is {limit:,}: its largest arrays "
+        f"at one time are {'; '.join(largest)} bytes. Raise the limit to {peak} or more, "
+        f"{_advice(program, options, peak)}{_kept_whole(kept)}"
+    )
+
+
+def _kept_whole(names: list[str]) -> str:
+    """What helps where large arrays depend on constant inputs alone."""
+    if not names:
+        return ""
+    return (
+        f". Computed once from constant inputs, and whole for all calls: {', '.join(names)}; "
+        "declare one of those inputs volatile to have tiles of them made in each call"
+    )
+
+
+def _advice(program: Program, options: Options, peak: int) -> str:
+    if options.objective == "time":
+        found = "since no plan that tcgen finds needs less"
+        from ..fusion.time.objective import proven_bytes  # noqa: PLC0415  (loaded if needed)
+
+        least = proven_bytes(program, options)
+        if least > peak:  # steps were rewritten: the bound is for these steps as they are
+            return found
+        if least == peak:
+            return f"{found}: it is proven that shared loops and repeated steps cannot need less"
+        return f"{found}; proven is that shared loops and repeated steps need {least:,} or more"
+    if options.objective != "peak":
+        wish = replace(options, objective="peak")
+        smallest = plan_fusion(program, wish)
+        needed = planned_use(lower_plan(smallest, wish, scratch=False), options).peak
+        if needed < peak:
+            return (
+                "try the objective time, which plans for the limit, or use the objective peak, "
+                f"which fuses loops and needs {needed:,} bytes"
+            )
+    return (
+        "or try the objective time, which plans for the limit and may compute parts anew; "
+        "no fusion alone that tcgen finds needs less"
+    )
+
+
+def planned_use(module: Module, options: Options) -> MemoryUse:
+    """What a call at planning extents allocates, on one thread."""
+    manifest = make_manifest(
+        module,
+        target=options.target,
+        planning_extents=options.extents,
+        memory_limit=options.memory_limit,
+    )
+    return memory_use(manifest, options.extent_of, threads=1)

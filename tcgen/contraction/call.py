@@ -1,0 +1,178 @@
+"""One einsum call: its checks by NumPy's rules.
+
+What a call's subscripts, shapes, strides and element types settle is worked out once and kept: a
+call that comes again finds its checks done, and what is to be done with its arrays.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+# Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
+from numpy import einsum as numpy_einsum
+
+from ..environment import einsum_min_flops
+from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
+from ..frontend.einsum.equation import Update, extents_of
+from ..frontend.einsum.path import Path
+from ..frontend.einsum.subscripts import Expression, express
+from ..options import parse_bytes
+from ..runtime.fork_safe_lock import Lock
+from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
+
+_PLAIN_KINDS = "biufc"
+_UNKNOWN: Any = object()
+_REMEMBERED = 4096  # prepared calls: a few kilobytes each
+
+_lock = Lock()
+_prepared: dict[tuple[Any, ...], Prepared | None] = {}
+
+
+def run_einsum(
+    subscripts: str | Expression,
+    arrays: Arrays,
+    out: Any,
+    path: Path | None,
+    dtype: npt.DTypeLike | None,
+    order: str | None,
+    casting: str,
+    memory_limit: str | int | None,
+    update: Update | None = None,
+) -> Any:
+    """The result of a call.
+
+    Args:
+        subscripts: as text, or read.
+        arrays: the operands.
+        out: as the caller gave it.
+        path: order of contraction, or None for the cheapest.
+        dtype: asked for by the caller.
+        order: "C", "F", "A", "K", or None.
+        casting: as the caller gave it.
+        memory_limit: bytes or text.
+        update: a factor of the result, and whether it is added to ``out``.
+
+    Returns:
+        The result; with an update NotImplemented where NumPy or a cast would come between a kernel
+        and ``out``: then nothing was done.
+
+    Raises:
+        ShapeError, DtypeError, EinsumError, ArgumentError: something does not fit.
+        MemoryLimitError: no plan fits the limit.
+    """
+    if out is not None:
+        check_out(out)
+    if order is not None and not isinstance(order, str):
+        raise ArgumentError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+    if not isinstance(casting, str):
+        raise DtypeError(f"einsum: casting must be str, not {type(casting).__name__}")
+    asked = None if dtype is None else _dtype(dtype)
+    limit = None if memory_limit is None else parse_bytes(memory_limit)
+    kinds = tuple([(a.shape, a.strides, a.dtype) for a in arrays])
+    kind = None if out is None else (out.shape, out.strides, out.dtype, type(out))
+    least = einsum_min_flops()
+    key = (subscripts, kinds, kind, path, asked, order, casting, limit, least, update)
+    prepared = _prepared.get(key, _UNKNOWN)
+    if prepared is _UNKNOWN:
+        expression = _expression(subscripts, arrays)
+        extents = extents_of(expression, tuple(a.shape for a in arrays))
+        layout = "K" if order is None else order.upper()
+        if layout not in ("C", "F", "A", "K"):
+            raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
+        if out is not None and update is None:
+            _check_shape(out, tuple(extents[n] for n in expression.output))
+        computed = None
+        if not makes_view(expression, out):
+            types = tuple([a.dtype for a in arrays])
+            computed = _computed(types, asked, casting, None if out is None else out.dtype)
+        prepared = prepare(
+            Call(
+                expression,
+                arrays,
+                extents,
+                dtype=computed,
+                out=out,
+                order=layout,
+                casting=casting,
+                asked_dtype=asked,
+                path=path,
+                memory_limit=limit,
+                least=least,
+                update=update,
+            )
+        )
+        with _lock:
+            _prepared[key] = prepared
+            while len(_prepared) > _REMEMBERED:
+                del _prepared[next(iter(_prepared))]
+    return NotImplemented if prepared is None else prepared.run(arrays, out)
+
+
+def _expression(subscripts: str | Expression, arrays: Arrays) -> Expression:
+    if isinstance(subscripts, str):
+        return express(subscripts, tuple(a.ndim for a in arrays))
+    return subscripts
+
+
+def _check_shape(out: Array, shape: tuple[int, ...]) -> None:
+    """NumPy's rules for ``out``: it may be longer where the result has extent 1."""
+    fits = len(shape) == out.ndim
+    if not fits or any(n not in (1, m) for n, m in zip(shape, out.shape, strict=True)):
+        raise ShapeError(f"out has shape {out.shape}, but the result has shape {shape}")
+
+
+def check_out(out: object) -> None:
+    """Results can be written to it.
+
+    Raises:
+        ArgumentError: it is no NumPy array.
+        EinsumError: it is read-only.
+    """
+    if not isinstance(out, np.ndarray):
+        raise ArgumentError(f"out must be a NumPy array, found {type(out).__name__}")
+    if not out.flags.writeable:
+        raise EinsumError("out is read-only: pass an array to write to")
+
+
+def _dtype(asked: npt.DTypeLike) -> Dtype:
+    try:
+        return np.dtype(asked)
+    except TypeError as error:
+        raise DtypeError(f"dtype={asked!r}: {error}") from None
+
+
+@lru_cache(maxsize=4096)
+def _computed(
+    dtypes: tuple[Dtype, ...], asked: Dtype | None, casting: str, out: Dtype | None
+) -> Dtype | None:
+    """Element type of the computation; None where the elements are not plain numbers.
+
+    NumPy itself is asked, with operands of one element, whether it allows the casts.
+
+    Raises:
+        DtypeError, EinsumError: a cast is not allowed, or ``casting`` is unknown.
+    """
+    types = [*dtypes, *(d for d in (asked, out) if d is not None)]
+    if any(d.kind not in _PLAIN_KINDS for d in types):
+        return None
+    arguments: list[Any] = []
+    for dtype in dtypes:
+        arguments += [np.zeros(1, dtype), [0]]
+    keywords: dict[str, Any] = {"casting": casting}
+    if asked is not None:
+        keywords["dtype"] = asked
+    if out is not None:
+        keywords["out"] = np.zeros((), out)
+    try:
+        numpy_einsum(*arguments, [], **keywords)
+    except TypeError as error:
+        raise DtypeError(f"einsum: {error}: cast the operands, or pass casting='unsafe'") from None
+    except ValueError as error:
+        raise EinsumError(f"einsum: {error}") from None
+    if asked is not None:
+        return asked.newbyteorder("=")
+    return np.result_type(*dtypes, *(() if out is None else (out,))).newbyteorder("=")

@@ -1,0 +1,255 @@
+"""``tcgen.einsum`` and its relatives: NumPy's signatures, generated code behind them.
+
+A call is checked by NumPy's rules, then it runs a kernel that was generated for its expression, or
+goes to NumPy where that is better: element types without kernels, calls that only make a view, and
+tiny ones. ``tcgen.einsum_report()`` shows which way each call went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from numbers import Number
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
+from ..frontend.einsum.path import _path
+from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
+from .call import check_out, run_einsum
+from .routes import Array
+
+_SMALL = 64  # numerators and denominators of factors for which a program of their own is worth it
+
+
+def einsum(
+    *operands: Any,
+    out: Array | None = None,
+    optimize: Any = True,
+    dtype: npt.DTypeLike | None = None,
+    order: str | None = "K",
+    casting: str = "safe",
+    memory_limit: str | int | None = None,
+) -> Any:
+    """``numpy.einsum``, run by generated code.
+
+    Subscripts, broadcasting, promotion, ``out``, ``dtype``, ``order``, ``casting`` and errors are
+    NumPy's; labels may be letters of any alphabet, any number of them. Calls on element types other
+    than float64, float32 and complex128, calls that make a view, and small calls are delegated to
+    NumPy: those of fewer than 1,000,000 flops (TCGEN_EINSUM_MIN_FLOPS), and of four times as many
+    where NumPy has its BLAS do them. See :func:`tcgen.einsum_report`.
+
+    Args:
+        operands: subscripts and arrays, or arrays and lists of integers in turn.
+        out: array for the result, which is overwritten.
+        optimize: True, "greedy" or "optimal": the order with the fewest flops (exact for up to
+            eight operands). False: from left to right. Or a path as ``numpy.einsum_path`` gives it.
+        dtype: element type of the computation.
+        order: memory order of the result: "C", "F", "A" or "K".
+        casting: which casts are allowed, as in NumPy.
+        memory_limit: bytes or text such as "8GiB" for the result and all intermediates, which are
+            fused away where they need more. Copies of operands that are cast are not counted.
+
+    Returns:
+        The result; a NumPy scalar where it has no axes, a view where NumPy returns one.
+
+    Raises:
+        EinsumError: wrong subscripts, order, casting or path (a ValueError; of a path also a
+            RuntimeError and IndexError).
+        PathNameError: ``optimize`` is an unknown name (a KeyError).
+        ShapeError: extents do not fit (a ValueError).
+        DtypeError: a cast is not allowed (a TypeError).
+        ArgumentError: an argument of the wrong kind (a TypeError).
+        MemoryLimitError: no plan fits ``memory_limit``.
+
+    Example:
+        >>> import numpy as np
+        >>> einsum("ij,jk->ik", np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+        array([[1., 2.],
+               [3., 4.]])
+    """
+    if operands and isinstance(operands[0], str):
+        text, given = operands[0], operands[1:]
+    elif operands and isinstance(operands[0], bytes):
+        text, given = operands[0].decode(errors="replace"), operands[1:]
+    else:
+        text, given = interleaved(operands)
+    if not given:
+        raise EinsumError(f'einsum("{text}") needs at least one operand')
+    arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
+    path = None if optimize is True else _path(optimize, len(arrays))
+    return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
+
+
+def contract(
+    subscripts: str,
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    alpha: complex = 1.0,
+    beta: complex = 0.0,
+    out: Array | None = None,
+    *,
+    optimize: Any = True,
+) -> Any:
+    """``out = alpha*einsum(subscripts, a, b) + beta*out``: what PySCF, ebcc and gpu4pyscf call.
+
+    Args:
+        subscripts: of two operands.
+        a: first operand.
+        b: second operand.
+        alpha: factor of the product; where it is a fraction of integers up to 64, and ``beta`` is 0
+            or 1, a kernel applies it and writes to ``out`` itself.
+        beta: factor of what ``out`` holds; 0 overwrites it, whatever it holds.
+        out: array for the result; without it a new one.
+        optimize: accepted because ``pyscf.lib.einsum`` passes it on; two operands have one order.
+
+    Raises:
+        ArgumentError: ``beta`` is given and ``out`` is not, or one of both factors is no number.
+        EinsumError, ShapeError, DtypeError: as :func:`tcgen.einsum`.
+
+    Example:
+        >>> import numpy as np
+        >>> out = np.ones(2)
+        >>> contract("ij,j->i", np.eye(2), np.array([1.0, 2.0]), alpha=2.0, beta=1.0, out=out)
+        array([3., 5.])
+    """
+    for name, factor in (("alpha", alpha), ("beta", beta)):
+        if not isinstance(factor, Number) and (
+            np.ndim(factor) or np.asarray(factor).dtype.kind not in "biufc"
+        ):
+            raise ArgumentError(f"contract: {name}={factor!r} is not a number")
+    if out is not None:
+        check_out(out)
+    if out is None and beta != 0:
+        raise ArgumentError(f"contract: beta={beta} scales what out holds: pass out as well")
+    if alpha == 1 and beta == 0:
+        return einsum(subscripts, a, b, out=out, optimize=optimize, casting="same_kind")
+    arrays, exact = (_array(0, a), _array(1, b)), _exact(alpha)
+    types = [x.dtype for x in arrays]
+    computed = np.result_type(*types)
+    same = np.result_type(*types, alpha) == computed == (computed if out is None else out.dtype)
+    if exact is not None and beta in (0, 1) and same:
+        path = None if optimize is True else _path(optimize, 2)
+        update = (*exact, bool(beta == 1))
+        made = run_einsum(subscripts, arrays, out, path, None, "K", "safe", None, update)
+        if made is not NotImplemented:
+            return made
+    product = einsum(subscripts, *arrays, optimize=optimize)
+    if out is None:
+        return product * alpha
+    if np.shape(product) != out.shape:
+        raise ShapeError(
+            f'contract("{subscripts}"): out has shape {out.shape}, the result {np.shape(product)}'
+        )
+    scaled = product if alpha == 1 else product * alpha
+    if beta != 0:
+        scaled = scaled + (out if beta == 1 else out * beta)
+    try:
+        np.copyto(out, scaled, casting="same_kind")
+    except TypeError as error:
+        raise DtypeError(f'contract("{subscripts}"): {error}') from None
+    return out
+
+
+def tensordot(a: npt.ArrayLike, b: npt.ArrayLike, axes: Any = 2) -> Any:
+    """``numpy.tensordot``; with ``transpose`` and ``einsum`` it makes tcgen an opt_einsum backend.
+
+    Args:
+        a: first operand.
+        b: second operand.
+        axes: number of last axes of ``a`` summed with the first ones of ``b``, or a pair of lists.
+
+    Raises:
+        ShapeError, EinsumError: the axes do not fit.
+
+    Example:
+        >>> import numpy as np
+        >>> tensordot(np.ones((2, 3)), np.ones((3, 4)), axes=1).shape
+        (2, 4)
+    """
+    arrays = (_array(0, a), _array(1, b))
+    first, second = _summed_axes(axes, arrays)
+    labels_a = list(range(arrays[0].ndim))
+    labels_b = [len(labels_a) + n for n in range(arrays[1].ndim)]
+    for p, q in zip(first, second, strict=True):
+        if arrays[0].shape[p] != arrays[1].shape[q]:
+            raise ShapeError(
+                f"tensordot: axis {p} of shape {arrays[0].shape} and axis {q} of shape "
+                f"{arrays[1].shape} are summed together, but their extents differ"
+            )
+        labels_b[q] = p
+    numbers = {n: k for k, n in enumerate(dict.fromkeys(labels_a + labels_b))}
+    output = [n for p, n in enumerate(labels_a) if p not in first]
+    output += [n for q, n in enumerate(labels_b) if q not in second]
+    expression = Expression(
+        (tuple(labels_a), tuple(numbers[n] for n in labels_b)),
+        tuple(numbers[n] for n in output),
+        tuple(LETTERS[n] if n < len(LETTERS) else f"x{n}" for n in numbers.values()),
+    )
+    product = run_einsum(expression, arrays, None, None, None, "C", "safe", None)
+    return np.asarray(product)  # numpy.tensordot gives an array where all axes are summed, too
+
+
+def transpose(a: npt.ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """``numpy.transpose``: a view with the axes in another order.
+
+    Raises:
+        ShapeError: ``axes`` does not name each axis once.
+    """
+    array = np.asarray(a)
+    try:
+        return np.transpose(array, axes)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"transpose: axes={axes!r} of shape {array.shape}: {error}") from None
+
+
+def _exact(alpha: Any) -> tuple[int, int] | None:
+    """Numerator and denominator of a factor that a kernel may have in its text; None of others."""
+    number = np.asarray(alpha)
+    if number.dtype.kind not in "iuf" or not np.isfinite(number) or number == 0:
+        return None
+    found = Fraction(float(number))
+    small = max(abs(found.numerator), found.denominator) <= _SMALL
+    return (found.numerator, found.denominator) if small else None
+
+
+def _array(number: int, given: Any) -> Array:
+    """An operand as a NumPy array; arrays that live on another device are refused."""
+    if hasattr(given, "__cuda_array_interface__"):
+        kind = f"{type(given).__module__}.{type(given).__name__}"
+        raise ArgumentError(f"operand {number} is a {kind} in GPU memory: copy it to a NumPy array")
+    try:
+        return np.asarray(given)
+    except ValueError as error:  # rows of different lengths, for example
+        raise ShapeError(f"operand {number} is no array: {error}") from None
+
+
+def _summed_axes(axes: Any, arrays: tuple[Array, Array]) -> tuple[list[int], list[int]]:
+    """Positions of the summed axes of both operands of a tensordot."""
+    a, _ = arrays
+    pairs: list[list[int]] = []
+    for given, array in zip(_given_axes(axes, a.ndim), arrays, strict=True):
+        if not all(-array.ndim <= n < array.ndim for n in given):
+            raise EinsumError(f"tensordot: axes {given} do not exist in shape {array.shape}")
+        pairs.append([n % array.ndim for n in given])
+    if len(pairs[0]) != len(pairs[1]) or any(len(set(p)) != len(p) for p in pairs):
+        raise EinsumError(f"tensordot: axes={axes!r} must be as many, each given once")
+    return pairs[0], pairs[1]
+
+
+def _given_axes(axes: Any, rank: int) -> tuple[list[int], list[int]]:
+    """Axes of both operands as ``tensordot`` is given them; ``rank`` is that of the first one."""
+    try:
+        try:
+            count = index(axes)
+        except TypeError:  # no number: a pair of numbers or of lists
+            first, second = (list(map(index, g)) if np.ndim(g) else [index(g)] for g in axes)
+            return first, second
+        return list(range(rank - count, rank)), list(range(count))
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"tensordot: axes={axes!r} is neither a number of axes nor a pair of lists of axes"
+        ) from None

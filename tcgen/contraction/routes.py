@@ -1,0 +1,427 @@
+"""The two ways of an einsum call, to a kernel and to NumPy, settled before its arrays come."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+# Held here, so that a program may put tcgen.einsum in the place of numpy.einsum.
+from numpy import einsum as numpy_einsum
+
+from ..compiler.target import kernel_target
+from ..errors import DtypeError, EinsumError
+from ..frontend.einsum.equation import Kernel, Update
+from ..frontend.einsum.path import Path
+from ..frontend.einsum.subscripts import LETTERS, Expression
+from ..options import DTYPES
+from ..runtime.call.strided import left_out
+from .programs import Request, count_call, kernel_program, request, written
+
+Array = npt.NDArray[Any]
+Arrays = tuple[Array, ...]
+Dtype = np.dtype[Any]
+
+_LARGE = 2**17  # elements of an array that is not copied
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call after its checks.
+
+    Attributes:
+        expression: labels of operands and result.
+        arrays: the operands as the caller gave them.
+        extents: of each label.
+        dtype: in which to compute; None where only NumPy knows (views, objects, text, dates).
+        out: array for the result, or None.
+        order: of memory: "C", "F", "A" or "K".
+        casting: as the caller gave it.
+        asked_dtype: as the caller gave it.
+        path: order of contraction, or None for the cheapest.
+        memory_limit: in bytes, or None.
+        least: flops below which a call is small.
+        update: a factor of the product, and whether it is added to ``out``; None for neither.
+    """
+
+    expression: Expression
+    arrays: Arrays
+    extents: tuple[int, ...]
+    dtype: Dtype | None
+    out: Array | None
+    order: str
+    casting: str
+    asked_dtype: Dtype | None
+    path: Path | None
+    memory_limit: int | None
+    least: int
+    update: Update | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        return tuple(self.extents[n] for n in self.expression.output)
+
+    @property
+    def view(self) -> bool:
+        """NumPy makes a view of its operand, whatever dtype and casting say."""
+        return makes_view(self.expression, self.out)
+
+    @property
+    def flops(self) -> int:
+        """Of one loop nest over all labels."""
+        return len(self.arrays) * math.prod(self.extents)
+
+    @property
+    def touched(self) -> int:
+        """Elements of the operands and of the result."""
+        return sum(a.size for a in self.arrays) + math.prod(self.shape)
+
+    @property
+    def direct(self) -> bool:
+        """The result can be written to ``out`` element by element, as it is computed."""
+        out = self.out
+        return out is not None and out.dtype == self.dtype and out.shape == self.shape
+
+    @property
+    def reuses(self) -> bool:
+        """Each element is used so often that NumPy's BLAS is about as fast as a kernel."""
+        return self.flops > 100_000 and self.flops > 8 * self.touched
+
+    @property
+    def pairs(self) -> bool:
+        """NumPy's way by pairs of operands, as products of its BLAS, takes less time.
+
+        Its own loop takes one to ten nanoseconds for a flop, the more the shorter its innermost
+        axis. The other way takes 15 microseconds to start and turns operands; it gains where they
+        share a label that is summed. Of 1275 random calls of fewer than 1,000,000 flops, this rule
+        takes the slower way for 9 microseconds on average, and four times as long for five.
+        """
+        if self.flops <= 30_000 + self.touched:
+            return False
+        summed = set(range(len(self.extents))).difference(self.expression.output)
+        return any(
+            self.extents[n] > 1 and sum(n in labels for labels in self.expression.inputs) > 1
+            for n in summed
+        )
+
+    @property
+    def swapped(self) -> Dtype | None:
+        """Type of a new result whose bytes are to be in another order than the machine's."""
+        asked = self.asked_dtype
+        new = asked is not None and not asked.isnative and self.out is None and not self.view
+        return asked if new else None
+
+
+def makes_view(expression: Expression, out: Array | None) -> bool:
+    """NumPy makes a view of its operand."""
+    whole = len(expression.output) == len(expression.names)
+    return len(expression.inputs) == 1 and out is None and whole
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Delegated:
+    """A call that NumPy runs.
+
+    Attributes:
+        row: of the report: expression, element type, route and reason.
+        subscripts: in letters that NumPy knows.
+        keywords: for NumPy.
+        scalar: products of pairs leave an array, where NumPy's own loop gives a scalar.
+        swapped: type of the result where its bytes are to be in another order than the machine's.
+    """
+
+    row: tuple[str, str, str, str]
+    subscripts: str
+    keywords: dict[str, Any]
+    scalar: bool
+    swapped: Dtype | None
+
+    def run(self, arrays: Arrays, out: Array | None) -> Any:
+        """The result.
+
+        Raises:
+            DtypeError: elements that are no plain numbers do not let themselves be multiplied.
+        """
+        count_call(self.row)
+        try:
+            made = numpy_einsum(self.subscripts, *arrays, out=out, **self.keywords)
+        except TypeError as error:
+            raise DtypeError(f"einsum: {error}") from None
+        if self.swapped is not None:
+            made = made.astype(self.swapped)
+        return made[()] if self.scalar else made
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """How an operand comes to a kernel.
+
+    Attributes:
+        kept: index that leaves out axes that broadcast; None where there are none.
+        dtype: to cast it to; None where it is of the kernel's.
+        axes: in the order of memory; None where they are in it, or in no order.
+    """
+
+    kept: tuple[Any, ...] | None
+    dtype: Dtype | None
+    axes: tuple[int, ...] | None
+
+    def of(self, array: Array) -> Array:
+        """The operand as the kernel gets it."""
+        if self.kept is not None:
+            array = array[self.kept]
+        if self.dtype is not None:
+            array = array.astype(self.dtype)
+        return array if self.axes is None else array.transpose(self.axes)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Generated:
+    """A call that a kernel runs.
+
+    Attributes:
+        row: of the report: expression, element type.
+        request: for the program.
+        turns: by name of the operand; None where it comes as it is.
+        layout: axes of the result in the order of memory, the slowest first; None where they are.
+        back: the axes of what the kernel makes, in the result's order; None likewise.
+        direct: the kernel writes to ``out``.
+        swapped: type of the result where its bytes are to be in another order than the machine's.
+    """
+
+    row: tuple[str, str]
+    request: Request
+    turns: tuple[tuple[str, _Turn | None], ...]
+    layout: tuple[int, ...] | None
+    back: tuple[int, ...] | None
+    direct: bool
+    swapped: Dtype | None
+
+    def run(self, arrays: Arrays, out: Array | None) -> Any:
+        """The result.
+
+        Raises:
+            MemoryLimitError: no plan fits the limit.
+        """
+        target = kernel_target()
+        program = kernel_program(self.request, target)
+        operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
+        copied: list[int] = []  # bytes
+        for (name, turn), array in zip(self.turns, arrays, strict=True):
+            operands[name] = operand = array if turn is None else turn.of(array)
+            if turn is not None and turn.dtype is not None:
+                copied.append(operand.nbytes)
+        if out is not None and self.direct:
+            y = out if type(out) is np.ndarray else out.view(np.ndarray)
+            y = y if self.layout is None else y.transpose(self.layout)
+            program.call(operands, {"y": y}, copied.append)
+            made = out
+        else:
+            made = program.call(operands, None, copied.append)["y"]
+            if self.back is not None:
+                made = made.transpose(self.back)
+            if out is not None:
+                np.copyto(out, made, casting="unsafe")  # the cast was checked before
+                copied.append(made.nbytes)
+            elif self.swapped is not None:
+                made = made.astype(self.swapped)
+                copied.append(made.nbytes)
+        count_call((*self.row, "kernel", target), sum(copied))
+        if out is not None:
+            return out
+        return made if made.ndim else made[()]
+
+
+Prepared: TypeAlias = _Delegated | _Generated
+
+
+def prepare(call: Call) -> Prepared | None:
+    """What is to be done in a call, and in all that are like it.
+
+    None where no kernel writes to ``out`` itself, as an update asks for.
+    """
+    reason = "a view of the operand" if call.view else _why_numpy(call)
+    if call.update is not None:
+        return _generated(call) if reason is None and (call.out is None or call.direct) else None
+    if reason is None:
+        return _generated(call)
+    if call.memory_limit is not None and reason.startswith("no kernels"):
+        raise DtypeError(f"memory_limit needs generated code: {reason}; use {', '.join(DTYPES)}")
+    return _delegated(call, reason)
+
+
+def _why_numpy(call: Call) -> str | None:
+    """Why this call is better left to NumPy; None where a kernel runs it."""
+    dtype = call.dtype or call.arrays[0].dtype
+    if call.dtype is None or _name(dtype) not in DTYPES:
+        return f"no kernels for {_name(dtype)}"
+    # Starting a program costs more than it saves: NumPy's own way takes less time than that.
+    small = call.memory_limit is None and call.flops < call.least * (4 if call.reuses else 1)
+    return "tiny" if small and len(call.extents) <= len(LETTERS) else None
+
+
+def _delegated(call: Call, reason: str) -> _Delegated:
+    if len(call.extents) > len(LETTERS):
+        raise EinsumError(
+            f"{len(call.extents)} labels on {call.dtype or 'object'} arrays: NumPy, which runs "
+            f"them, takes {len(LETTERS)}; cast the operands to {', '.join(DTYPES)}"
+        )
+    keywords: dict[str, Any] = {}
+    if call.order != "K":
+        keywords["order"] = call.order
+    if call.casting != "safe":
+        keywords["casting"] = call.casting
+    if call.asked_dtype is not None:
+        # NumPy's einsum (up to 2.4 at least) fills another order of bytes with numbers in its own.
+        keywords["dtype"] = call.asked_dtype.newbyteorder("=")
+    if _pays_in_pairs(call):
+        keywords["optimize"] = ["einsum_path", *call.path] if call.path is not None else True
+    expression = call.expression
+    dtype = _name(call.dtype or call.arrays[0].dtype)
+    return _Delegated(
+        (written(expression), dtype, "numpy", reason),
+        _in_letters(expression),
+        keywords,
+        call.out is None and not expression.output and "optimize" in keywords,
+        call.swapped,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _in_letters(expression: Expression) -> str:
+    """Subscripts that NumPy knows."""
+    terms = ("".join(LETTERS[n] for n in labels) for labels in expression.inputs)
+    return f"{','.join(terms)}->{''.join(LETTERS[n] for n in expression.output)}"
+
+
+def _pays_in_pairs(call: Call) -> bool:
+    """NumPy's way by pairs of operands, with its BLAS, gives the same and pays.
+
+    It drops checks of casts, and computes a pair in the type of these two: it is for calls of one
+    type.
+    """
+    if call.dtype is None or call.asked_dtype is not None:
+        return False
+    one_type = all(a.dtype == call.dtype for a in call.arrays)
+    plain = call.out is None or (type(call.out) is np.ndarray and call.direct)
+    return one_type and plain and call.pairs
+
+
+def _generated(call: Call) -> _Generated:
+    assert call.dtype is not None
+    pairs = list(zip(call.arrays, call.expression.inputs, strict=True))
+    lying = {n for x, labels in pairs for k, n in enumerate(labels) if _lies(x, k, call.extents[n])}
+    turned = [_turn(x, labels, lying, call.extents, call.dtype) for x, labels in pairs]
+    layout = _layout(call)
+    output = tuple(call.expression.output[k] for k in layout)
+    numbers: dict[int, int] = {}
+    inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in turned)
+    written_gaps = _gaps(call.out.transpose(layout)) if call.out is not None and call.direct else ()
+    gaps = (*(t[2] for t in turned), written_gaps)
+    kernel = Kernel(
+        inputs,
+        tuple(numbers[n] for n in output),
+        gaps if any(gaps) else (),
+        call.update,
+    )
+    dtype = call.dtype.name
+    in_order = layout == tuple(range(len(layout)))
+    return _Generated(
+        (written(call.expression), dtype),
+        request(
+            kernel, tuple(call.extents[n] for n in numbers), dtype, call.path, call.memory_limit
+        ),
+        tuple((f"x{n}", turn) for n, (turn, _, _) in enumerate(turned)),
+        None if in_order else layout,
+        None if in_order else tuple(int(k) for k in np.argsort(layout)),
+        call.direct,
+        call.swapped,
+    )
+
+
+def _lies(array: Array, axis: int, extent: int) -> bool:
+    """The axis is as long as its label and has elements of its own."""
+    return array.shape[axis] == extent and (
+        extent == 1 or array.strides[axis] != 0 or not array.size
+    )
+
+
+def _turn(
+    array: Array,
+    labels: tuple[int, ...],
+    lying: set[int],
+    extents: tuple[int, ...],
+    dtype: Dtype,
+) -> tuple[_Turn | None, tuple[int, ...], tuple[int, ...]]:
+    """How an operand comes to a kernel, its labels there, and axes that are parts of longer ones.
+
+    Its axes come in memory order. What cannot be read where it is comes as it is, to be copied. An
+    axis on which the same elements lie at every place broadcasts, if the label is ``lying`` in
+    another operand.
+    """
+    wide = [
+        k
+        for k, n in enumerate(labels)
+        if _lies(array, k, extents[n]) or (array.shape[k] == extents[n] and n not in lying)
+    ]
+    kept = None
+    if len(wide) != array.ndim:
+        kept = (..., *(slice(None) if k in wide else 0 for k in range(array.ndim)))
+        array = array[kept]
+        labels = tuple(labels[k] for k in wide)
+    cast = None if array.dtype == dtype else dtype
+    axes: tuple[int, ...] | None = None
+    gaps: tuple[int, ...] = ()
+    if not array.flags.c_contiguous:
+        order = _by_stride(array)
+        turned = array.transpose(order)
+        gaps = _gaps(turned) if cast is None else ()
+        # A cast leaves gaps behind and keeps the order.
+        if cast is not None or gaps or turned.flags.c_contiguous:
+            axes = None if order == tuple(range(array.ndim)) else order
+            labels = tuple(labels[k] for k in order)
+    as_it_is = kept is None and cast is None and axes is None
+    return None if as_it_is else _Turn(kept, cast, axes), labels, gaps
+
+
+def _gaps(array: Array) -> tuple[int, ...]:
+    """Axes along which a large array is a part of another one, which is not copied.
+
+    A copy of a small one takes less time than compiling a program for its strides.
+    """
+    found = left_out(array) if array.size >= _LARGE else None
+    return tuple(axis for axis, elements in enumerate(found or ()) if elements)
+
+
+def _layout(call: Call) -> tuple[int, ...]:
+    """Axes of the result in the order of memory, the slowest first."""
+    rank = len(call.expression.output)
+    if call.out is not None:
+        return _by_stride(call.out)
+    if call.order == "C" or rank < 2 or all(a.flags.c_contiguous for a in call.arrays):
+        return tuple(range(rank)) if call.order != "F" else tuple(reversed(range(rank)))
+    if call.order == "F" or (call.order == "A" and all(a.flags.f_contiguous for a in call.arrays)):
+        return tuple(reversed(range(rank)))
+    if call.order == "A" or len(call.extents) > len(LETTERS) or 2 ** len(call.extents) > 4096:
+        return tuple(range(rank))
+    # K: NumPy's choice depends on strides alone; it is asked with two elements of each axis.
+    arguments: list[Any] = []
+    for array, labels in zip(call.arrays, call.expression.inputs, strict=True):
+        arguments += [array[(slice(0, 2),) * array.ndim], list(labels)]
+    return _by_stride(np.asarray(numpy_einsum(*arguments, list(call.expression.output))))
+
+
+def _by_stride(array: Array) -> tuple[int, ...]:
+    """Axes from the longest stride to the shortest; those of equal stride stay in order."""
+    return tuple(sorted(range(array.ndim), key=lambda k: -abs(array.strides[k])))
+
+
+@lru_cache(maxsize=256)
+def _name(dtype: Dtype) -> str:
+    """Name of an element type, which NumPy puts together anew each time."""
+    return str(dtype)

@@ -1,0 +1,4 @@
+"""C sources.
+
+``kernels``, by ``loops``, ``joined_loops``, ``expressions``, ``gemm`` and ``contraction``.
+"""

@@ -1,0 +1,239 @@
+"""Contractions in C by the generated kernel: groups of axes with their strides, and the call."""
+
+from __future__ import annotations
+
+from ...artifact import kernel_abi as packing
+from ...ir.expr import Access
+from ...ir.loops import BandVar, Gemm, Module, Scheme
+from ...resources import fill
+from ..scope import Scope, contractions, stored_axes
+from .expressions import address, bounds, extent, literal, product, stored_lengths
+from .loops import indented
+
+_SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
+_HEAD = (
+    "c/contract_head.c",
+    "c/processor.c",
+    "c/contract_machine.c",
+    "c/contract_vectors.c",
+    "c/contract_sizes.c",
+    "c/contract_groups.c",
+)
+_TILE = (
+    "c/contract_pack.c",
+    "c/contract_fetch.c",
+    "c/contract_turn.c",
+    "c/contract_band.c",
+    "c/contract_join.c",
+    "c/contract_tile.c",
+    "c/contract_turning.c",
+)
+_CALLERS = {
+    "blocks": (
+        "c/contract_work.c",
+        "c/contract_stream.c",
+        "c/contract_block.c",
+        "c/contract_chunk.c",
+        "c/contract_blocks.c",
+        "c/contract_parts.c",
+        "c/contract.c",
+    ),
+    "staged": (
+        "c/contract_work.c",
+        "c/contract_stage_layout.c",
+        "c/contract_stage.c",
+        "c/contract_staged.c",
+    ),
+}
+_CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has
+# How tiles read their operands: the constants of contract_sizes.c.
+_READ = {
+    "packed": ("TC_PACKED", "TC_PACKED"),
+    "left": ("TC_IN_PLACE", "TC_PACKED"),
+    "right": ("TC_PACKED", "TC_IN_PLACE"),
+    "staged_left": ("TC_IN_PLACE", "TC_PACKED"),
+    "staged_right": ("TC_PACKED", "TC_IN_PLACE"),
+}
+_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
+_REAL = {
+    "d": {"scalar": "double", "real": "double", "number": "int64_t", "bytes": "8", "parts": "1"},
+    "s": {"scalar": "float", "real": "float", "number": "int32_t", "bytes": "4", "parts": "1"},
+    "z": {
+        "scalar": "double complex",
+        "real": "double",
+        "number": "int64_t",
+        "bytes": "8",
+        "parts": "2",
+    },
+}
+
+
+def contraction_call() -> str:
+    """Declarations that kernels share with the library of contractions."""
+    return fill(
+        "c/contract_call.c",
+        depth=str(packing.DEPTH),
+        left=str(packing.LEFT),
+        staged=str(packing.STAGED),
+        right=str(packing.RIGHT),
+        rows=str(packing.ROWS),
+        columns=str(packing.COLUMNS),
+        spare=str(packing.SPARE),
+    )
+
+
+def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str], ...]:
+    """Sources of the parts of the kernel that a module calls, for each element type.
+
+    They depend on nothing else, so that a machine compiles each of them once. There are several, so
+    that they are compiled at the same time, and none that is not needed. Blocks that are only the
+    fallback of stages have a name of their own: they are compiled when they are called.
+    """
+    found = {
+        (dtype, part)
+        for kernel in module.kernels
+        for stmt in contractions(kernel)
+        for dtype in [module.buffer(stmt.out.buffer).dtype]
+        for part in _parts(stmt, dtype)
+    }
+    found -= {(dtype, packing.FALLBACK) for dtype, part in found if part == "blocks"}
+    return tuple(
+        (packing.library(part, dtype), contraction_library(part, dtype, version))
+        for dtype, part in sorted(found)
+    )
+
+
+def contraction_library(part: str, dtype: str, version: str) -> str:
+    """Source of one part of the kernel."""
+    kind = _KINDS[dtype]
+    head = fill(
+        *_HEAD,
+        scalar=_REAL[kind]["scalar"],
+        version=version,
+        call=contraction_call(),
+        staged=str(int(part in ("staged", *packing.TURNING))),
+    )
+    if part in _CALLERS:
+        return f"{head}\n{fill(*_TILE, *_CALLERS[part], kind=kind, **_REAL[kind])}"
+    return f"{head}\n{fill(*_TILE, kind=kind, **_REAL[kind])}\n{_tiles(part, kind)}"
+
+
+def _tiles(part: str, kind: str) -> str:
+    """Tiles of one way to read operands, and the table in which callers find them."""
+    left, right = _READ[part]
+    turning = str(int(part in packing.TURNING))
+    return fill("c/contract_tiles.c", kind=kind, left=left, right=right, turning=turning)
+
+
+def _parts(stmt: Gemm, dtype: str) -> set[str]:
+    """Parts of the kernel that a contraction runs through, whatever its extents."""
+    assert stmt.scheme is not None, "a product of the BLAS needs none of it"
+    if dtype == "complex128":
+        return {"blocks", "packed"}
+    left, right = _packed(stmt.scheme)
+    parts = {"packed" if right else "right"} | (set() if left else {"left"})
+    if not stmt.scheme.stage:
+        return {"blocks", *parts}
+    tiles = "staged_right" if stmt.scheme.pack_a else "staged_left"
+    return {"staged", packing.FALLBACK, tiles, *parts}
+
+
+def _packed(scheme: Scheme) -> tuple[bool, bool]:
+    """Which operands are packed, one at least; staged rows are where they do not fit the buffer."""
+    left = scheme.pack_a or scheme.stage
+    return left, scheme.pack_b or not left
+
+
+def _staged(stmt: Gemm, dtype: str) -> bool:
+    """Complex numbers are never staged."""
+    return "staged" in _parts(stmt, dtype)
+
+
+def packing_memory(stmt: Gemm, scope: Scope) -> str:
+    """Bytes in which one thread packs, of full tiles."""
+    sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
+    kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
+    assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
+    given = [kind["parts"], *sizes, str(int(stmt.scheme.stages_rows))]
+    return f"tc_packing(sizeof({kind['scalar']}), {', '.join(given)})"
+
+
+def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:
+    """The lines of a contraction; ``memory``: where the first thread packs."""
+    dtype = scope.buffers[stmt.out.buffer].dtype
+    kind = _KINDS[dtype]
+    assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
+    words = zip(("TC_PACK_LEFT", "TC_PACK_RIGHT"), _packed(stmt.scheme), strict=True)
+    flags = [word for word, packed in words if packed]
+    groups = (
+        ("tc_m", stmt.m, stmt.a, stmt.out),
+        ("tc_n", stmt.n, stmt.b, stmt.out),
+        ("tc_k", stmt.k, stmt.a, stmt.b),
+        ("tc_b", stmt.batch, stmt.a, stmt.b),
+        ("tc_c", stmt.batch, stmt.out, stmt.out),
+    )
+    lines = [f"const tc_group {n} = {_group(g, x, y, scope)};" for n, g, x, y in groups]
+    at_once = "tc_threads" if threads and stmt.parallel else "1"
+    own = "tc_pack_bytes" if threads else "0"
+    given = [
+        f"    {at_once}, {' | '.join(flags)}, &tc_m, &tc_n, &tc_k, &tc_b, &tc_c,",
+        f"    {literal(stmt.coeff, dtype)}, {_start(stmt.a, stmt, scope)},"
+        f" {_start(stmt.b, stmt, scope)},",
+        f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",
+    ]
+    number = "sdz".index(kind)
+    call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]
+    if _staged(stmt, dtype):
+        stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]
+        call = [*stage[:-1], f"{stage[-1]})", *indented(call)]
+    return ["{", *indented([*lines, *call[:-1], f"{call[-1]};"]), "}"]
+
+
+def _whole(var: BandVar) -> str:
+    """Points of a variable in a full tile."""
+    whole = extent(var.space)
+    return whole if var.tile is None else f"tc_min({var.tile}, {whole})"
+
+
+def _group(group: tuple[BandVar, ...], x: Access, y: Access, scope: Scope) -> str:
+    """Lengths and strides of a group; a variable below the one before it makes a triangle of it."""
+    counts: list[str] = []
+    first: list[BandVar] = []
+    for var in group:
+        low, high = bounds(var, scope)
+        if var.below is not None:
+            n = extent(var.space)
+            counts[-1] = f"{n}*({n} + 1)/2"
+            continue
+        counts.append(high if low == "0" else f"{high} - {low}")
+        first.append(var)
+    if not group:
+        return "{0}"
+    lists = [counts, *([_stride(z, v, scope) for v in first] for z in (x, y))]
+    arrays = (f"(const int64_t[]){{{', '.join(numbers)}}}" for numbers in lists)
+    return f"{{{len(first)}, {', '.join(arrays)}}}"
+
+
+def _stride(access: Access, var: BandVar, scope: Scope) -> str:
+    """Elements between neighbouring values of a variable; 0 where the access does not hold it."""
+    buffer = scope.buffers[access.buffer]
+    axis = next((n for n, s in enumerate(access.subscripts) if s.variable == var.name), None)
+    if axis is None:
+        return "0"
+    stored = stored_axes(buffer)
+    place = next(
+        n
+        for n, (first, pair) in enumerate(stored)
+        if axis == first or (pair is not None and axis in (pair.first, pair.first + 1))
+    )
+    return product(stored_lengths(buffer)[place + 1 :])
+
+
+def _start(access: Access, stmt: Gemm, scope: Scope) -> str:
+    """Address of the element at the first value of every variable."""
+    starts = {v.name: bounds(v, scope)[0] for v in (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)}
+    place = address(access, scope, starts)
+    name = scope.names[access.buffer]
+    if scope.buffers[access.buffer].place == "register":
+        return f"&{name}"
+    return name if place == "0" else f"{name} + {place}"

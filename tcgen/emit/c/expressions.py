@@ -1,0 +1,240 @@
+"""Expressions, subscripts and addresses in C.
+
+Reads level 4. Brackets are printed where precedence needs them. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import assert_never
+
+from ...errors import VerifyError
+from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
+from ...ir.loops import BandVar, Buffer, LoopVar
+from ...ir.tensor import Ref, Space
+from ..scope import Scope, stored_axes
+
+SUM, PROD, ATOM = 1, 2, 3
+C_TYPES = {"float64": "double", "float32": "float", "complex128": "double complex"}
+_COMPLEX_CALLS = {"abs": "cabs", "conj": "conj", "real": "creal", "imag": "cimag"}
+_REAL_CALLS = {"abs": "fabs"}
+
+
+def literal(value: Fraction, dtype: str) -> str:
+    """The nearest floating-point number, exactly as it will be read back.
+
+    Example:
+        >>> literal(Fraction(1, 3), "float64"), literal(Fraction(2), "float32")
+        ('0.3333333333333333', '2.0f')
+    """
+    try:
+        text = repr(float(value))
+    except OverflowError as error:
+        raise VerifyError(f"the coefficient {value} does not fit a {dtype}") from error
+    return f"{text}f" if dtype == "float32" else text
+
+
+def extent(space: Space) -> str:
+    """Extent of a space: ``N_o``, or ``(N_o + N_v)`` of a joined one."""
+    names = [f"N_{base.name}" for base in space.bases]
+    return names[0] if len(names) == 1 else f"({' + '.join(names)})"
+
+
+def axis_length(buffer: Buffer, axis: int) -> str:
+    """Length of one logical axis."""
+    length = buffer.axes[axis].length
+    return extent(buffer.axes[axis].space) if length is None else str(length)
+
+
+def stored_lengths(buffer: Buffer) -> list[str]:
+    """Lengths of the physical axes, slowest first."""
+    lengths = []
+    for axis, pair in stored_axes(buffer):
+        n = axis_length(buffer, axis)
+        if pair is None:
+            lengths.append(n)
+        else:
+            lengths.append(f"({n}*({n} {'-' if pair.antisymmetric else '+'} 1)/2)")
+    return lengths
+
+
+def elements(buffer: Buffer) -> str:
+    """Number of elements of a buffer."""
+    return product(stored_lengths(buffer))
+
+
+def product(factors: list[str]) -> str:
+    """``a*b*c`` without factors of 1."""
+    return "*".join(f for f in factors if f != "1") or "1"
+
+
+def length(var: LoopVar | BandVar, scope: Scope) -> str:
+    """Number of values of a variable that walks whole axes."""
+    return scope.lengths.get(var.name, extent(var.space))
+
+
+def bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
+    """First value of a variable and the end it stays below."""
+    low, high = "0", length(var, scope)
+    if isinstance(var, BandVar) and var.base is not None:
+        low = scope.variables[var.base]
+        high = f"tc_min({low} + {var.tile}, {high})"
+    if var.below is not None:
+        bound = f"{scope.variables[var.below]} + 1"
+        high = bound if low == "0" else f"tc_min({high}, {bound})"
+    return low, high
+
+
+def position(subscript: Subscript, scope: Scope, values: Mapping[str, str]) -> str:
+    """A subscript as a term of a sum; ``values`` replaces variables."""
+    parts = [f"N_{space.name}" for space in subscript.offset]
+    if subscript.variable is not None:
+        value = values.get(subscript.variable, scope.variables[subscript.variable])
+        base = None if subscript.base is None else scope.variables[subscript.base]
+        if value == base or value == "0":
+            value = "" if value == base or base is None else f"-{base}"
+        elif base is not None:
+            value = f"{value} - {base}"
+        if value:
+            parts.insert(0, value)
+    return " + ".join(parts) or "0"
+
+
+def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
+    """Number of the element in its buffer, by Horner's rule."""
+    buffer = scope.buffers[access.buffer]
+    text = "0"
+    for (axis, pair), length in zip(stored_axes(buffer), stored_lengths(buffer), strict=True):
+        if length == "1":
+            continue
+        if pair is None:
+            here = position(access.subscripts[axis], scope, values)
+        else:
+            row, column = packed_pair(access, scope, axis, values)
+            if (row, column) in scope.ordered:
+                # Not a call that chooses: the compiler sees that neighbours are neighbours.
+                here = f"{row}*({row} {'-' if pair.antisymmetric else '+'} 1)/2 + {column}"
+            else:
+                here = f"tc_{'strict' if pair.antisymmetric else 'triangle'}({row}, {column})"
+        if text == "0":
+            text = here
+        else:
+            outer = text if text.isidentifier() else f"({text})"
+            text = f"{outer}*{length}" + ("" if here == "0" else f" + {here}")
+    return text
+
+
+def packed_pair(
+    access: Access, scope: Scope, axis: int, values: Mapping[str, str]
+) -> tuple[str, str]:
+    """Row and column of a packed pair; the row's axis stands first in the buffer's order."""
+    pair = next(p for p in scope.buffers[access.buffer].packed if axis in (p.first, p.first + 1))
+    other = 2 * pair.first + 1 - axis
+    return (
+        position(access.subscripts[axis], scope, values),
+        position(access.subscripts[other], scope, values),
+    )
+
+
+def element(access: Access, scope: Scope) -> str:
+    """An element as it stands in memory: ``t2[(i*N_v + a)*N_v + b]``, or a scalar variable."""
+    name = scope.names[access.buffer]
+    if scope.buffers[access.buffer].place == "register":
+        return name
+    return f"{name}[{address(access, scope, {})}]"
+
+
+def value(access: Access, scope: Scope) -> tuple[str, int]:
+    """The value at logical positions: sign and zero of antisymmetric pairs included."""
+    text, level = element(access, scope), ATOM
+    for axis, pair in stored_axes(scope.buffers[access.buffer]):
+        if pair is not None and pair.antisymmetric:
+            row, column = packed_pair(access, scope, axis, {})
+            inner = text if level >= PROD else f"({text})"
+            text = f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})"
+            level = ATOM
+    return text, level
+
+
+def is_complex(expr: Expr, scope: Scope) -> bool:
+    """True where the value of an expression is a complex number in C."""
+    match expr:
+        case Access(buffer):
+            return scope.buffers[buffer].dtype == "complex128"
+        case Const() | Equal():
+            return False
+        case Sum(args) | Prod(args):
+            return any(is_complex(a, scope) for a in args)
+        case Quot(num, den):
+            return is_complex(num, scope) or is_complex(den, scope)
+        case Pow(base, _):
+            return is_complex(base, scope)
+        case Call(function, arg):
+            return function not in ("abs", "real", "imag") and is_complex(arg, scope)
+        case Ref() | Delta():
+            raise VerifyError(f"{expr} is a leaf of an earlier level")
+        case _:
+            assert_never(expr)
+
+
+def expression(expr: Expr, scope: Scope, dtype: str, outer: int = 0) -> str:
+    """An expression, in brackets where its precedence is below ``outer``."""
+    text, level = _expression(expr, scope, dtype)
+    return f"({text})" if level < outer else text
+
+
+def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
+    match expr:
+        case Const(number):
+            return literal(number, dtype), SUM if number < 0 else ATOM
+        case Access():
+            return value(expr, scope)
+        case Equal(left, right):
+            first, second = position(left, scope, {}), position(right, scope, {})
+            one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
+            return f"({first} == {second} ? {one} : {zero})", ATOM
+        case Sum(args):
+            return _sum([expression(a, scope, dtype, SUM) for a in args]), SUM
+        case Prod(args):
+            if args and args[0] == Const(Fraction(-1)) and len(args) > 1:
+                return "-" + "*".join(expression(a, scope, dtype, ATOM) for a in args[1:]), SUM
+            parts = [expression(a, scope, dtype, ATOM if n else PROD) for n, a in enumerate(args)]
+            return "*".join(parts), PROD
+        case Quot(num, den):
+            top = expression(num, scope, dtype, PROD)
+            return f"{top}/{expression(den, scope, dtype, ATOM)}", PROD
+        case Pow(base, exponent):
+            kind = _suffix(is_complex(base, scope), dtype)
+            return f"tc_pow_{kind}({expression(base, scope, dtype)}, {exponent})", ATOM
+        case Call(function, arg):
+            return _call(function, arg, scope, dtype), ATOM
+        case Ref() | Delta():
+            raise VerifyError(f"{expr} is a leaf of an earlier level")
+        case _:
+            assert_never(expr)
+
+
+def _sum(terms: list[str]) -> str:
+    text = terms[0]
+    for term in terms[1:]:
+        text += f" - {term[1:]}" if term.startswith("-") else f" + {term}"
+    return text
+
+
+def _suffix(complex_value: bool, dtype: str) -> str:
+    return "z" if complex_value else "s" if dtype == "float32" else "d"
+
+
+def _call(function: str, arg: Expr, scope: Scope, dtype: str) -> str:
+    inside = expression(arg, scope, dtype)
+    if is_complex(arg, scope):
+        return f"{_COMPLEX_CALLS.get(function, f'c{function}')}({inside})"
+    match function:
+        case "conj" | "real":
+            return f"({inside})"
+        case "imag":
+            return f"(0*({inside}))"
+        case _:
+            name = _REAL_CALLS.get(function, function)
+            return f"{name}{'f' if dtype == 'float32' else ''}({inside})"

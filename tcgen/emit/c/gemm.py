@@ -1,0 +1,107 @@
+"""Matrix products in C: a call of the BLAS for each point of the batch.
+
+The BLAS stores columns; an array in C order is the transposed matrix. So the printer asks which of
+the target's two groups is the fast one and calls the product or its transpose accordingly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...ir.expr import Access
+from ...ir.loops import BandVar, Gemm
+from ..scope import Scope
+from .expressions import address, axis_length, bounds, extent, literal, product
+from .loops import indented, loop_head
+
+_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """An operand: where it starts, which group is fast, and the stride of the other group."""
+
+    start: str
+    fast: tuple[BandVar, ...]
+    stride: str
+
+
+def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
+    """The lines of a matrix product; ``threads``: it may start threads."""
+    kind = _KINDS[scope.buffers[stmt.out.buffer].dtype]
+    out = _matrix(stmt.out, stmt.m, stmt.n, stmt, scope)
+    a = _matrix(stmt.a, stmt.m, stmt.k, stmt, scope)
+    b = _matrix(stmt.b, stmt.k, stmt.n, stmt, scope)
+    # Columns of the target are its fast group: C = A B if that is m, else C^T = B^T A^T.
+    if out.fast is stmt.m:
+        rows, columns, left, right = stmt.m, stmt.n, a, b
+    else:
+        rows, columns, left, right = stmt.n, stmt.m, b, a
+    flip_left = "'N'" if left.fast is rows else "'T'"
+    flip_right = "'T'" if right.fast is columns else "'N'"
+    beta = "1" if stmt.accumulate else "0"
+    at_once = "1" if not threads or (stmt.parallel and stmt.batch) else "tc_threads"
+    lines = [
+        f"tc_gemm_{kind}(tc_blas, {at_once}, {flip_left}, {flip_right},",
+        f"    {_count(rows, scope)}, {_count(columns, scope)}, {_count(stmt.k, scope)},",
+        f"    {literal(stmt.coeff, scope.buffers[stmt.out.buffer].dtype)},"
+        f" {left.start}, {left.stride}, {right.start}, {right.stride},",
+        f"    {beta}, {out.start}, {out.stride});",
+    ]
+    for var in reversed(stmt.batch):
+        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
+    if threads and stmt.parallel and stmt.batch:
+        collapse = f" collapse({len(stmt.batch)})" if len(stmt.batch) > 1 else ""
+        points = product(
+            [f"(double){extent(v.space)}" for v in (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)]
+        )
+        lines.insert(
+            0,
+            f"#pragma omp parallel for{collapse} schedule(static) num_threads(tc_threads)"
+            f" if ({points} > TC_PARALLEL_POINTS)",
+        )
+    return lines
+
+
+def _matrix(
+    access: Access,
+    rows: tuple[BandVar, ...],
+    columns: tuple[BandVar, ...],
+    stmt: Gemm,
+    scope: Scope,
+) -> _Matrix:
+    ends = {group[-1].name: group for group in (rows, columns) if group}
+    walked = [
+        access.subscripts[axis].variable
+        for axis in scope.buffers[access.buffer].order
+        if access.subscripts[axis].variable is not None
+    ]
+    # Both groups are empty, or one of them ends on the fastest axis; an empty one is no matter.
+    fast = ends.get(walked[-1] or "", rows) if walked else rows
+    slow = columns if fast is rows else rows
+    starts = {v.name: bounds(v, scope)[0] for v in (*stmt.m, *stmt.n, *stmt.k)}
+    place = address(access, scope, starts)
+    name = scope.names[access.buffer]
+    if scope.buffers[access.buffer].place == "register":
+        start = f"&{name}"
+    else:
+        start = name if place == "0" else f"{name} + {place}"
+    stride = _stride(access, slow[-1], scope) if slow else _count(fast, scope)
+    return _Matrix(start, fast, stride)
+
+
+def _stride(access: Access, var: BandVar, scope: Scope) -> str:
+    """Distance between neighbouring values of a variable: all faster axes."""
+    buffer = scope.buffers[access.buffer]
+    axis = next(n for n, s in enumerate(access.subscripts) if s.variable == var.name)
+    faster = buffer.order[buffer.order.index(axis) + 1 :]
+    return product([axis_length(buffer, n) for n in faster])
+
+
+def _count(group: tuple[BandVar, ...], scope: Scope) -> str:
+    """Number of points of a group."""
+    counts = []
+    for var in group:
+        low, high = bounds(var, scope)
+        counts.append(high if low == "0" else f"({high} - {low})")
+    return product(counts)

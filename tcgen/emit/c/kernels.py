@@ -1,0 +1,321 @@
+"""A module as C with OpenMP: one function for each kernel, one for each phase of the host program.
+
+Reads level 4, makes the text of ``kernels.c``. It chooses no loop order, blocking or layout: those
+are written in the module. What depends on the language alone is decided here: names, types,
+declarations, and where the memory of private buffers starts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from ...ir.expr import Access, functions
+from ...ir.loop_analysis import parallel_chain, used_buffers
+from ...ir.loops import (
+    Assign,
+    Buffer,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Kernel,
+    Launch,
+    Loop,
+    LoopVar,
+    Module,
+    Stmt,
+    Zero,
+)
+from ...resources import fill
+from ..comment import kernel_comment
+from ..names import C_RESERVED, unique
+from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
+from .contraction import contraction, contraction_call, packing_memory
+from .expressions import C_TYPES, element, elements, extent
+from .gemm import gemm
+from .loops import TOTAL, assign, indented, loop_head
+
+_SCALAR = {"d": "double", "s": "float", "z": "double complex"}
+_VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
+_KIND = {"float64": "d", "float32": "s", "complex128": "z"}
+_SIGNATURE = (
+    "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
+    "    const int64_t *tc_strides, int tc_threads, void *const *tc_blas"
+)
+
+
+def c_source(module: Module, version: str) -> str:
+    """The text of ``kernels.c``."""
+    body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
+    found = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
+    called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
+    products = sorted({_KIND[dtype] for stmt, dtype in found if stmt.scheme is None})
+    parts = [
+        fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
+        fill("c/processor.c") if products else "",
+        *(_products(kind) for kind in products),
+        contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
+        *(_kernel(kernel, module) for kernel in module.kernels),
+        _phase("constant", module.host_constant, module),
+        _phase("volatile", module.host_volatile, module),
+    ]
+    return "\n".join(p for p in parts if p)
+
+
+def _products(kind: str) -> str:
+    """Products of matrices and vectors, which find the BLAS's own in the table of functions."""
+    matrix, vector = str("sdz".index(kind)), str(3 + "sdz".index(kind))
+    lanes = str(int(kind != "z"))  # no compiler has vectors of complex numbers
+    return fill(
+        "c/gemv.c",
+        "c/gemm.c",
+        kind=kind,
+        scalar=_SCALAR[kind],
+        matrix=matrix,
+        vector=vector,
+        lanes=lanes,
+    )
+
+
+def symbol(kernel: Kernel) -> str:
+    """Name of the function of a kernel."""
+    return f"tcgen_{kernel.name}"
+
+
+def buffer_table(module: Module) -> tuple[str, ...]:
+    """Buffers in memory, in the order of the table that kernels receive.
+
+    Of what each thread has its own, the table has the first thread's. Behind these the table has
+    the memory to pack in, for each kernel with contractions.
+    """
+    return tuple(b.name for b in module.buffers if b.place != "register")
+
+
+def has_fetch(host: tuple[Host, ...]) -> bool:
+    """True where a host program calls the user's code for a tile."""
+    return any(
+        isinstance(item, Fetch) or (isinstance(item, HostLoop) and has_fetch(item.body))
+        for item in host
+    )
+
+
+def _kernel(kernel: Kernel, module: Module) -> str:
+    scope = make_scope(kernel, module, C_RESERVED)
+    table = buffer_table(module)
+    written = scope.written()
+    lines = [
+        f"const int64_t N_{b.name} = tc_extents[{scope.bases.index(b)}];" for b in scope.extents
+    ]
+    lines += [
+        f"const int64_t {scope.variables[v.name]} = tc_host[{n}];"
+        for n, v in enumerate(kernel.host_vars)
+    ]
+    for name in scope.addressed():
+        constant = "" if name in written else "const "
+        lines.append(_pointer(scope, name, f"tc_buffers[{table.index(name)}]", constant))
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register" and name not in scope.private:
+            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+    packs = list(dict.fromkeys(packing_memory(s, scope) for s in contractions(kernel)))
+    if packs:
+        packing = [k.name for k in module.kernels if contractions(k)]
+        place = len(table) + packing.index(kernel.name)
+        lines.append(f"char *const tc_packs = tc_buffers[{place}];")
+        lines.append(f"int64_t tc_pack_bytes = {packs[0]};")
+        lines += [f"if ({p} > tc_pack_bytes) tc_pack_bytes = {p};" for p in packs[1:]]
+    body: list[str] = []
+    for stmt in kernel.body:
+        body += _whole(stmt, scope, module.dtype, table)
+    head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
+    text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
+    unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
+    text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
+    return "\n".join([*text, "}", ""])
+
+
+def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
+    """A statement of the kernel; what its loops add to a number is added up apart."""
+    found = sorted(totals(stmt, scope)) if isinstance(stmt, Loop) else []
+    lines = _statement(stmt, replace(scope, totals=frozenset(found)), dtype, table, threads=True)
+    if not found:
+        return lines
+    kinds = {f"{TOTAL}{scope.names[name]}": _total_type(scope.buffers[name]) for name in found}
+    places = {f"{TOTAL}{scope.names[name]}": element(Access(name, ()), scope) for name in found}
+    if isinstance(stmt, Loop) and stmt.parallel:
+        lines = _parts_of_threads(kinds, lines)
+    start = [f"{kinds[total]} {total} = {place};" for total, place in places.items()]
+    end = [f"{place} = {total};" for total, place in places.items()]
+    return ["{", *indented([*start, *lines, *end]), "}"]
+
+
+def _total_type(buffer: Buffer) -> str:
+    """Single precision is added up in double."""
+    return C_TYPES["complex128" if buffer.dtype == "complex128" else "float64"]
+
+
+def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
+    """Each thread adds up its part of some totals; parts are added in the order of the threads."""
+    text: list[str] = []
+    slots: dict[str, str] = {}
+    for total, kind in kinds.items():
+        parts, apart = total.replace(TOTAL, "tc_parts_"), f"(64/(int)sizeof({kind}))"
+        text.append(f"{kind} {parts}[tc_threads*{apart}];")  # each on a cache line of its own
+        slots[total] = f"{parts}[{{}}*{apart}]"
+
+    def each(form: str) -> str:
+        return " ".join(form.format(t, slot.format("tc_n")) for t, slot in slots.items())
+
+    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{1} = 0;')} }}")
+    starts = [f"{kind} {total} = 0;" for total, kind in kinds.items()]
+    ends = [f"{slot.format('omp_get_thread_num()')} = {total};" for total, slot in slots.items()]
+    region = ["{", *indented([*starts, *lines, *ends]), "}"]
+    text += ["#pragma omp parallel num_threads(tc_threads)", *region]
+    text.append(f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {{ {each('{0} += {1};')} }}")
+    return text
+
+
+def _bytes(buffer: Buffer) -> str:
+    count = elements(buffer)
+    return f"{count}*(int64_t)sizeof({C_TYPES[buffer.dtype]})"
+
+
+def _pointer(scope: Scope, name: str, start: str, constant: str = "") -> str:
+    """Declaration of a pointer; what shares memory with another buffer makes no promise."""
+    kind = C_TYPES[scope.buffers[name].dtype]
+    promise = "" if name in scope.reused() else "restrict "
+    return f"{constant}{kind} *{promise}{scope.names[name]} = {start};"
+
+
+def _statement(
+    stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
+) -> list[str]:
+    match stmt:
+        case Loop():
+            return _loop(stmt, scope, dtype, table, threads=threads)
+        case Zero(name):
+            return _zero(scope, name, threads=threads)
+        case Assign():
+            return assign(stmt, scope, dtype, threads=threads)
+        case Gemm(scheme=None):
+            return gemm(stmt, scope, threads=threads)
+        case Gemm():
+            memory = "tc_packs" if threads else "tc_pack"
+            return contraction(stmt, scope, threads=threads, memory=memory)
+        case _:
+            assert_never(stmt)
+
+
+def _loop(
+    stmt: Loop, scope: Scope, dtype: str, table: tuple[str, ...], *, threads: bool
+) -> list[str]:
+    if not (stmt.parallel and threads):
+        body = [
+            line
+            for inner in stmt.body
+            for line in _statement(inner, scope, dtype, table, threads=threads)
+        ]
+        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+    chain = tuple(parallel_chain(stmt))
+    heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
+    body = [*guards, *_own_memory(chain[-1], scope, table)]
+    for inner in chain[-1].body:
+        body += _statement(inner, scope, dtype, table, threads=False)
+    for head in reversed(heads):
+        body = [f"{head} {{", *indented(body), "}"]
+    collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+    # What threads add up has the same bits each time only where they share iterations the same way.
+    if scope.totals:
+        return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
+    how = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
+    return [f"#pragma omp parallel for{how}", *body]
+
+
+def _collapsed(chain: tuple[LoopVar, ...], scope: Scope) -> tuple[list[str], list[str]]:
+    """Heads of loops that run at once, triangles as squares, and what leaves out other halves."""
+    names = {var.name for var in chain}
+    heads, guards = [], []
+    for var in chain:
+        if var.below in names:
+            word, row = scope.variables[var.name], scope.variables[var.below]
+            guards.append(f"if ({word} > {row}) continue;")
+            var = replace(var, below=None)
+        heads.append(loop_head(var, scope))
+    return heads, guards
+
+
+def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:
+    """Declarations of what each thread has for itself in a parallel loop."""
+    used = {name for inner in stmt.body for name in used_buffers(inner)}
+    mine = [name for name in scope.owned() if name in used]
+    lines = []
+    if mine:
+        stride = f"tc_strides[{scope.number}]"
+        lines.append(f"const int64_t tc_skip = omp_get_thread_num()*{stride};")
+    for name in mine:
+        start = f"(void *)((char *)tc_buffers[{table.index(name)}] + tc_skip)"
+        lines.append(_pointer(scope, name, start))
+    if any(isinstance(s, Gemm) and s.scheme is not None for s, _ in statements(stmt.body)):
+        lines.append("char *const tc_pack = tc_packs + omp_get_thread_num()*tc_pack_bytes;")
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register" and name in scope.private and name in used:
+            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+    return lines
+
+
+def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
+    buffer, word = scope.buffers[name], scope.names[name]
+    if buffer.place == "register":
+        return [f"{word} = 0;"]
+    return [f"tc_zero({word}, {_bytes(buffer)}, {'tc_threads' if threads else '1'});"]
+
+
+def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
+    """One call for a whole phase, where no tile has to be asked for in between."""
+    if not host or has_fetch(host):
+        return ""
+    kernels = {k.name: k for k in module.kernels}
+    bases = module_bases(module)
+    variables = list(dict.fromkeys(v.name for v in _host_variables(host)))
+    words = dict(zip(variables, unique(variables, C_RESERVED), strict=True))
+    spaces = {b for v in _host_variables(host) for b in v.space.bases}
+    lines = [
+        f"const int64_t N_{b.name} = tc_extents[{n}];" for n, b in enumerate(bases) if b in spaces
+    ]
+
+    def walk(items: tuple[Host, ...]) -> list[str]:
+        text: list[str] = []
+        for item in items:
+            match item:
+                case HostLoop(var, body):
+                    head = _host_head(var, words)
+                    text += [f"{head} {{", *indented(walk(body)), "}"]
+                case Launch(kernel):
+                    values = [words[v.name] for v in kernels[kernel].host_vars]
+                    given = f"(const int64_t[]){{{', '.join(values)}}}" if values else "NULL"
+                    text.append(f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},")
+                    text.append("    tc_strides, tc_threads, tc_blas);")
+                case Fetch():
+                    continue
+                case _:
+                    assert_never(item)
+        return text
+
+    return fill("c/phase.c", phase=name, body="\n".join(indented([*lines, *walk(host)])))
+
+
+def _host_head(var: LoopVar, words: dict[str, str]) -> str:
+    name, stop = words[var.name], extent(var.space)
+    if var.below is not None:
+        stop = f"tc_min({stop}, {words[var.below]} + 1)"
+    step = f"{name} += {var.tile}" if var.tile else f"++{name}"
+    return f"for (int64_t {name} = 0; {name} < {stop}; {step})"
+
+
+def _host_variables(host: tuple[Host, ...]) -> list[LoopVar]:
+    found = []
+    for item in host:
+        if isinstance(item, HostLoop):
+            found += [item.var, *_host_variables(item.body)]
+    return found

@@ -1,0 +1,359 @@
+"""The loops of one assignment in C: order, blocking, threads, vectors, sums.
+
+Before: ``Assign(out, expr, band, parallel, block)``. After: nested ``for`` loops with a local sum
+where the innermost variables are summed, OpenMP over the outermost ones as the statement says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ...ir.expr import Access, leaves
+from ...ir.loops import Assign, BandVar, LoopVar
+from ..scope import Scope, reduces, stored_axes
+from .expressions import (
+    C_TYPES,
+    PROD,
+    bounds,
+    element,
+    expression,
+    is_complex,
+    length,
+    literal,
+    packed_pair,
+    product,
+)
+from .joined_loops import joined
+
+BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
+LINE = 8  # of them, where more would leave threads without a block
+PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
+INDENT = "    "
+START = "tc_from_"  # prefix of where a block of a variable begins
+TOTAL = "tc_total_"  # prefix of what is added up in double
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
+    return [f"{INDENT}{line}" if line else line for line in lines]
+
+
+def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
+    """``for (int64_t i = 0; i < N_o; ++i)``."""
+    name = scope.variables[var.name]
+    low, high = bounds(var, scope)
+    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
+    return f"for (int64_t {name} = {low}; {name} < {high}; {step})"
+
+
+def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+    """The lines of an assignment; ``threads``: it may start threads."""
+    stmt, scope = joined(stmt, scope.walking(stmt.band))
+    if threads and reduces(stmt):
+        return _shared_sum(stmt, scope, dtype)
+    summed = _summed_tail(stmt)
+    outer = stmt.band[: len(stmt.band) - summed]
+    if summed and any(v.name in stmt.block for v in outer):
+        return _block_of_sums(stmt, scope, dtype, threads=threads)
+    heads = _heads(outer, stmt, scope)
+    body = _point(stmt, scope, dtype) if summed else _store(stmt, scope, _value(stmt, scope, dtype))
+    if not heads:
+        return ["{", *indented(body), "}"] if len(body) > 1 else body
+    # The innermost loop stays whole for the vector unit.
+    wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
+    pragma = ""
+    vector = not summed and _independent(stmt, outer[-1])
+    if threads and wanted:
+        depth = _rectangular(outer, wanted)
+        collapsed = _collapsed(outer, stmt, depth)
+        kind = "parallel for simd" if vector and len(heads) == 1 else "parallel for"
+        pragma = _pragma(stmt, scope, collapsed, kind)
+    lines = list(body)
+    for number, head in reversed(list(enumerate(heads))):
+        lines = [f"{head} {{", *indented(lines), "}"]
+        if number == len(heads) - 1 and vector and not (number == 0 and pragma):
+            lines = ["#pragma omp simd", *lines]
+    return [pragma, *lines] if pragma else lines
+
+
+def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
+    """Loops outermost first, those over blocks before the first of two variables."""
+    blocked = _blocked(outer, stmt)
+    heads: list[str] = []
+    for var in outer:
+        if var not in blocked:
+            heads.append(loop_head(var, scope))
+            continue
+        if var == blocked[0]:
+            heads += [_over_blocks(v, scope) for v in blocked]
+        heads.append(_within_block(var, scope))
+    return heads
+
+
+def _over_blocks(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+    name, (low, high) = f"{START}{scope.variables[var.name]}", bounds(var, scope)
+    return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {wide})"
+
+
+def _within_block(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+    name, (_, high) = scope.variables[var.name], bounds(var, scope)
+    stop = f"tc_min({START}{name} + {wide}, {high})"
+    return f"for (int64_t {name} = {START}{name}; {name} < {stop}; ++{name})"
+
+
+def _blocked(outer: tuple[BandVar, ...], stmt: Assign) -> tuple[BandVar, ...]:
+    """The two variables that are blocked against each other, in loop order, or ()."""
+    pair = tuple(v for v in outer if v.name in stmt.block)
+    bounding = {v.below for v in outer}
+    if len(pair) != 2 or any(v.below is not None or v.name in bounding for v in pair):
+        return ()  # a triangle has no rectangular blocks
+    return pair
+
+
+def _rectangular(outer: tuple[BandVar, ...], wanted: int) -> int:
+    """How many of the outermost loops have bounds that do not depend on each other."""
+    names: set[str] = set()
+    for depth, var in enumerate(outer[:wanted]):
+        if var.below in names:
+            return depth
+        names.add(var.name)
+    return wanted
+
+
+def _collapsed(outer: tuple[BandVar, ...], stmt: Assign, depth: int) -> int:
+    """Printed loops that run at once: those before a block, and its two loops over blocks."""
+    blocked = _blocked(outer, stmt)
+    if not blocked:
+        return depth
+    first = outer.index(blocked[0])
+    return depth if depth <= first else first + (2 if blocked[1].name in stmt.out.variables else 1)
+
+
+def _pragma(stmt: Assign, scope: Scope, collapsed: int, kind: str) -> str:
+    points = product(
+        [
+            f"(double){length(v, scope)}" if n == 0 else length(v, scope)
+            for n, v in enumerate(stmt.band)
+        ]
+    )
+    triangular = any(v.below is not None for v in stmt.band)
+    parts = [f"#pragma omp {kind}"]
+    if collapsed > 1:
+        parts.append(f"collapse({collapsed})")
+    if kind.startswith("parallel for"):
+        parts.append("schedule(guided)" if triangular else "schedule(static)")
+    parts.append(f"num_threads(tc_threads) if ({points} > TC_PARALLEL_POINTS)")
+    return " ".join(parts)
+
+
+def _summed_tail(stmt: Assign) -> int:
+    """Number of innermost variables that the target does not hold."""
+    held = stmt.out.variables
+    count = 0
+    for var in reversed(stmt.band):
+        if var.name in held:
+            break
+        count += 1
+    return count
+
+
+def _independent(stmt: Assign, innermost: BandVar) -> bool:
+    """True where iterations of the innermost loop touch no element of each other."""
+    return innermost.name in stmt.out.variables and all(
+        leaf == stmt.out
+        for leaf in leaves(stmt.expr)
+        if isinstance(leaf, Access) and leaf.buffer == stmt.out.buffer
+    )
+
+
+def _value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool = True) -> str:
+    """``coeff * orbit * expr`` of one point."""
+    factors = []
+    if coefficient and stmt.coeff not in (1, -1):
+        factors.append(literal(stmt.coeff, dtype))
+    factors += [_orbit(chain, scope) for chain in stmt.orbit]
+    sign = "-" if coefficient and stmt.coeff == -1 else ""
+    outer = PROD if factors or sign else 0
+    text = "*".join([*factors, expression(stmt.expr, scope, dtype, outer + bool(factors))])
+    return f"{sign}{text}"
+
+
+def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
+    names = [scope.variables[name] for name in chain]
+    if len(names) == 2:
+        return f"({names[0]} == {names[1]} ? 1 : 2)"
+    return f"tc_orbit({len(names)}, (const int64_t[]){{{', '.join(names)}}})"
+
+
+def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
+    """``out = value;`` or ``out += value;``, in the stored triangle of a packed target only."""
+    buffer = scope.buffers[stmt.out.buffer]
+    if buffer.dtype != "complex128" and is_complex(stmt.expr, scope):
+        value = f"creal({value})"
+    place = element(stmt.out, scope)
+    if stmt.out.buffer in scope.totals:
+        place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
+    line = f"{place} {'+=' if stmt.accumulate else '='} {value};"
+    guards = [
+        "{} {} {}".format(*_row_and_sign(stmt.out, scope, axis, pair.antisymmetric))
+        for axis, pair in stored_axes(buffer)
+        if pair is not None
+    ]
+    return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
+
+
+def _row_and_sign(
+    access: Access, scope: Scope, axis: int, antisymmetric: bool
+) -> tuple[str, str, str]:
+    row, column = packed_pair(access, scope, axis, {})
+    return row, ">" if antisymmetric else ">=", column
+
+
+def _sum_type(stmt: Assign, scope: Scope) -> str:
+    """Single precision is added up in double: 2e7 equal floats in one float are 9 % off."""
+    return C_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
+
+
+def _total(coeff: Fraction, dtype: str) -> str:
+    if coeff == 1:
+        return "tc_sum"
+    return "-tc_sum" if coeff == -1 else f"{literal(coeff, dtype)}*tc_sum"
+
+
+def _point(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """A local sum over the innermost variables, then one store."""
+    tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
+    return [
+        *_local_sum(stmt, tail, scope, dtype),
+        *_store(stmt, scope, _total(stmt.coeff, dtype)),
+    ]
+
+
+def _local_sum(
+    stmt: Assign,
+    tail: tuple[BandVar, ...],
+    scope: Scope,
+    dtype: str,
+    pragma: str = "",
+    heads: Sequence[str] = (),
+) -> list[str]:
+    """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
+
+    The innermost loop is a vector reduction.
+
+    A complex sum is two real ones, which every compiler can vectorise.
+    """
+    value = _value(stmt, scope, dtype, coefficient=False)
+    if is_complex(stmt.expr, scope):
+        names = "tc_re, tc_im"
+        declare = ["double tc_re = 0.0, tc_im = 0.0;"]
+        body = [
+            f"const double complex tc_term = {value};",
+            "tc_re += creal(tc_term);",
+            "tc_im += cimag(tc_term);",
+        ]
+        finish = ["const double complex tc_sum = CMPLX(tc_re, tc_im);"]
+    else:
+        names = "tc_sum"
+        declare = ["double tc_sum = 0.0;"]
+        body = [f"tc_sum += {value};"]
+        finish = []
+    lines = body
+    pieces = bool(pragma) and len(tail) == 1
+    heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
+    for number, head in reversed(list(enumerate(heads))):
+        lines = [f"{head} {{", *indented(lines), "}"]
+        if number == len(heads) - 1:
+            lines = [f"#pragma omp simd reduction(+:{names})", *lines]
+    if pieces:  # threads share them, and each is left to the vector unit
+        low, high = bounds(tail[0], scope)
+        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {PIECE})"
+        lines = [f"{loop} {{", *indented(lines), "}"]
+    return [*declare, *([pragma] if pragma else []), *lines, *finish]
+
+
+def _nested(heads: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Lines inside of loops, outermost first."""
+    for head in reversed(heads):
+        lines = [f"{head} {{", *indented(lines), "}"]
+    return list(lines)
+
+
+def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str]:
+    """Sums of a block of points at a time, which read a line of memory for all of them.
+
+    Before: ``y[a] = x[a,c,b]*z[b,c,a]   for a, c, b   block a,b``. After: for each block of a,
+    local sums of its points, to which each c and each block of b adds.
+    """
+    tail = stmt.band[len(stmt.band) - _summed_tail(stmt) :]
+    outer = stmt.band[: len(stmt.band) - len(tail)]
+    kept = [v for v in outer if v.name in stmt.block]
+    summed = [v for v in tail if v.name in stmt.block]
+    depth = _rectangular(outer, min(stmt.parallel, len(outer))) if threads else 0
+    wide = "tc_wide" if depth and summed else str(BLOCK)
+    names = [scope.variables[v.name] for v in kept]
+    points = [f"({n} - {START}{n})" for n in names]
+    place = f"tc_sums[{f'*{BLOCK} + '.join(points)}]"
+    kind, within = _sum_type(stmt, scope), [_within_block(v, scope, wide) for v in kept]
+    if summed:
+        heads = [_within_block(v, scope) for v in summed]
+        part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
+        lines = _nested(within, part)
+    else:
+        part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
+        lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
+    around = [loop_head(v, scope) for v in tail if v not in summed]
+    lines = _nested([*around, *(_over_blocks(v, scope) for v in summed)], lines)
+    store = _store(stmt, scope, _total(stmt.coeff, dtype))
+    lines = [
+        f"{kind} tc_sums[{'*'.join([str(BLOCK)] * len(kept))}] = {{0}};",
+        *lines,
+        *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
+    ]
+    heads = [_over_blocks(v, scope, wide) if v in kept else loop_head(v, scope) for v in outer]
+    lines = _nested(heads, lines)
+    if not depth:
+        return lines
+    lines = [_pragma(stmt, scope, depth, "parallel for"), *lines]
+    if not summed:
+        return lines
+    share = f"({length(kept[0], scope)}/tc_threads + {LINE - 1})/{LINE}*{LINE}"
+    declared = f"const int64_t {wide} = tc_min({BLOCK}, tc_max({LINE}, {share}));"
+    return ["{", *indented([declared, *lines]), "}"]
+
+
+def _piece_head(var: BandVar, scope: Scope) -> str:
+    name, (_, high) = scope.variables[var.name], bounds(var, scope)
+    stop = f"tc_min(tc_piece + {PIECE}, {high})"
+    return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
+
+
+def _shared_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """A sum that threads share: each has its part, added in the order of the threads."""
+    kind = _sum_type(stmt, scope)
+    depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
+    depth = len(stmt.band) if _blocked(stmt.band, stmt) else depth
+    collapse = f" collapse({depth})" if depth > 1 else ""
+    share = f"#pragma omp for{collapse} schedule(static) nowait"
+    opening = _pragma(stmt, scope, 1, "parallel")
+    apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
+    slot = f"tc_parts[{{}}*{apart}]"
+    return [
+        "{",
+        *indented(
+            [
+                f"{kind} tc_parts[tc_threads*{apart}];",
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = 0;",
+                opening,
+                "{",
+                *indented(_local_sum(stmt, stmt.band, scope, dtype, share)),
+                f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
+                "}",
+                f"{kind} tc_sum = 0;",
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_sum += {slot.format('tc_n')};",
+                *_store(stmt, scope, _total(stmt.coeff, dtype)),
+            ]
+        ),
+        "}",
+    ]

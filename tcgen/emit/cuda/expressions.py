@@ -1,0 +1,178 @@
+"""Pieces of CUDA text that all kernels share: types, numbers of points, values, stores.
+
+Reads level 4 and the share of a kernel. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from ...ir.expr import Access
+from ...ir.loops import Assign, BandVar, LoopVar
+from ..c.expressions import (
+    PROD,
+    address,
+    axis_length,
+    bounds,
+    element,
+    expression,
+    extent,
+    is_complex,
+    literal,
+    packed_pair,
+    product,
+)
+from ..scope import Scope, stored_axes
+
+CUDA_TYPES = {"float64": "double", "float32": "float", "complex128": "tc_complex"}
+Var = LoopVar | BandVar
+
+
+def count(var: Var, scope: Scope) -> str:
+    """Number of values that a variable takes, a triangle's bound left aside."""
+    if isinstance(var, BandVar) and var.base is not None:
+        return f"tc_min({var.tile}, {extent(var.space)} - {scope.variables[var.base]})"
+    if isinstance(var, LoopVar) and var.tile is not None:
+        return f"tc_tiles({extent(var.space)}, {var.tile})"
+    return extent(var.space)
+
+
+def points(variables: Iterable[Var], scope: Scope) -> str:
+    """Number of points of some variables, triangles' bounds left aside."""
+    return product([count(v, scope) for v in variables])
+
+
+def values(variables: Sequence[Var], rest: str, scope: Scope, number: str) -> list[str]:
+    """Lines that declare the variables of the point with a number, the last the fastest.
+
+    ``rest`` is the name of a fresh variable.
+    """
+    if not variables:
+        return []
+    if len(variables) == 1:
+        here = _start(variables[0], scope, number)
+        return [f"const tc_int {scope.variables[variables[0].name]} = {here};"]
+    lines = [f"tc_int {rest} = {number};"]
+    for var in reversed(variables[1:]):
+        length = count(var, scope)
+        here = _start(var, scope, f"{rest}%{length}")
+        lines.append(f"const tc_int {scope.variables[var.name]} = {here};")
+        lines.append(f"{rest} /= {length};")
+    first = variables[0]
+    lines.append(f"const tc_int {scope.variables[first.name]} = {_start(first, scope, rest)};")
+    return lines
+
+
+def _start(var: Var, scope: Scope, number: str) -> str:
+    if isinstance(var, BandVar) and var.base is not None:
+        return f"{scope.variables[var.base]} + {number}"
+    if isinstance(var, LoopVar) and var.tile is not None:
+        return f"{number}*{var.tile}" if number.isidentifier() else f"({number})*{var.tile}"
+    return number
+
+
+def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
+    """Conditions that triangular variables keep among the points of their rectangle."""
+    return [
+        f"{scope.variables[v.name]} <= {scope.variables[v.below]}"
+        for v in variables
+        if v.below is not None
+    ]
+
+
+def loop_head(var: Var, scope: Scope) -> str:
+    """``for (tc_int i = 0; i < N_o; ++i)``."""
+    name = scope.variables[var.name]
+    low, high = bounds(var, scope)
+    step = f"{name} += {var.tile}" if isinstance(var, LoopVar) and var.tile else f"++{name}"
+    return f"for (tc_int {name} = {low}; {name} < {high}; {step})"
+
+
+def parted(stmt: Assign) -> tuple[tuple[BandVar, ...], tuple[BandVar, ...]]:
+    """Band variables of the target, and those that are summed, each in the band's order."""
+    held = stmt.out.variables
+    kept = tuple(v for v in stmt.band if v.name in held)
+    return kept, tuple(v for v in stmt.band if v.name not in held)
+
+
+def value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool) -> str:
+    """``coeff * orbit * expr`` of one point."""
+    factors = [_orbit(chain, scope) for chain in stmt.orbit]
+    sign = ""
+    if coefficient and stmt.coeff == -1:
+        sign = "-"
+    elif coefficient and stmt.coeff != 1:
+        factors.insert(0, literal(stmt.coeff, dtype))
+    outer = PROD + bool(factors) if factors or sign else 0
+    return sign + "*".join([*factors, expression(stmt.expr, scope, dtype, outer)])
+
+
+def _orbit(chain: tuple[str, ...], scope: Scope) -> str:
+    names = [scope.variables[name] for name in chain]
+    if len(names) == 2:
+        return f"({names[0]} == {names[1]} ? 1 : 2)"
+    return f"tc_orbit({', '.join(names)})"
+
+
+def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
+    """A sum times its coefficient."""
+    if coeff == 1:
+        return name
+    return f"-{name}" if coeff == -1 else f"{literal(coeff, dtype)}*{name}"
+
+
+def sum_type(stmt: Assign, scope: Scope) -> str:
+    """Type in which a statement's values are added up: for single precision that is double."""
+    return CUDA_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
+
+
+def store_guards(stmt: Assign, scope: Scope) -> list[str]:
+    """Conditions under which an element of a packed target is stored."""
+    guards = []
+    for axis, pair in stored_axes(scope.buffers[stmt.out.buffer]):
+        if pair is not None:
+            row, column = packed_pair(stmt.out, scope, axis, {})
+            guards.append(f"{row} {'>' if pair.antisymmetric else '>='} {column}")
+    return guards
+
+
+def store(stmt: Assign, scope: Scope, given: str) -> str:
+    """``out = value;`` or ``out += value;``."""
+    if scope.buffers[stmt.out.buffer].dtype != "complex128" and is_complex(stmt.expr, scope):
+        given = f"creal({given})"
+    return f"{element(stmt.out, scope)} {'+=' if stmt.accumulate else '='} {given};"
+
+
+def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """Lines under all of some conditions."""
+    if not conditions:
+        return list(lines)
+    head = f"if ({' && '.join(conditions)})"
+    if len(lines) == 1:
+        return [f"{head} {lines[0]}"]
+    return [f"{head} {{", *(f"    {line}" if line else line for line in lines), "}"]
+
+
+def stride(access: Access, axis: int, scope: Scope) -> str:
+    """Distance in memory of neighbours on a logical axis of a buffer that is not packed."""
+    buffer = scope.buffers[access.buffer]
+    faster = buffer.order[buffer.order.index(axis) + 1 :]
+    return product([axis_length(buffer, n) for n in faster])
+
+
+def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
+    """What some variables add to the address of an element of a buffer that is not packed."""
+    wanted = set(variables)
+    buffer = scope.buffers[access.buffer]
+    terms = [
+        product([scope.variables[s.variable], stride(access, axis, scope)])
+        for axis in buffer.order
+        if (s := access.subscripts[axis]).variable in wanted and s.variable is not None
+    ]
+    return " + ".join(terms) or "0"
+
+
+def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
+    """The rest of such an address: what no variable of these adds."""
+    return address(access, scope, dict.fromkeys(variables, "0"))

@@ -1,0 +1,144 @@
+"""Nests that a block walks: its threads share each statement and wait for each other after it.
+
+Before: ``parallel for i: (zero f; f += ...; X[i] = f)`` with a share of Nest. After: the blocks
+take the values of i in turn; private buffers lie in shared memory, or in scratch where they do not
+fit; one shared variable holds what a single thread of a CPU would hold in a register.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...errors import VerifyError
+from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
+from ...ir.thread_mapping import Nest
+from ..c.expressions import elements, literal
+from ..c.loops import indented
+from ..scope import Scope, private_buffers
+from .expressions import (
+    CUDA_TYPES,
+    loop_head,
+    parted,
+    points,
+    store,
+    sum_type,
+    total,
+    triangles,
+    value,
+    values,
+    when,
+)
+from .points import element_guards, element_lines, summed_guards
+
+SYNC = "__syncthreads();"
+
+
+def nest_body(share: Nest, scope: Scope, dtype: str) -> list[str]:
+    """The whole body of a kernel."""
+    lines = _own_memory(scope)
+    for stmt in scope.kernel.body:
+        lines += _statement(stmt, share, scope, dtype)
+    return lines
+
+
+def _own_memory(scope: Scope) -> list[str]:
+    lines = []
+    for name, buffer in scope.buffers.items():
+        if buffer.place == "register":
+            lines.append(f"__shared__ {CUDA_TYPES[buffer.dtype]} {scope.names[name]};")
+    private = private_buffers(scope)
+    if not private:
+        return lines
+    own = [_bytes(scope, name) for name in private]
+    lines += [
+        f"const tc_int tc_own_bytes = {' + '.join(own)};",
+        "extern __shared__ __align__(16) char tc_dynamic[];",
+        "char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + blockIdx.x*tc_own_bytes;",
+    ]
+    for name, size in zip(private, own, strict=True):
+        kind = CUDA_TYPES[scope.buffers[name].dtype]
+        lines.append(f"{kind} *const {scope.names[name]} = ({kind} *)tc_own;")
+        lines.append(f"tc_own += {size};")
+    return lines[:-1]
+
+
+def _bytes(scope: Scope, name: str) -> str:
+    buffer = scope.buffers[name]
+    return f"tc_aligned({elements(buffer)}*(tc_int)sizeof({CUDA_TYPES[buffer.dtype]}))"
+
+
+def _statement(stmt: Stmt, share: Nest, scope: Scope, dtype: str) -> list[str]:
+    match stmt:
+        case Loop():
+            return _loop(stmt, share, scope, dtype)
+        case Zero(name):
+            return [*_zero(name, share, scope), SYNC]
+        case Assign():
+            return [*_assign(stmt, share, scope, dtype), SYNC]
+        case Gemm():
+            raise VerifyError("a matrix product for a CPU in a kernel for a GPU")
+        case _:
+            assert_never(stmt)
+
+
+def _loop(stmt: Loop, share: Nest, scope: Scope, dtype: str) -> list[str]:
+    if not stmt.parallel:
+        body = [line for s in stmt.body for line in _statement(s, share, scope, dtype)]
+        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+    # Parallel loops stand directly inside each other: their points are counted as one.
+    around = [stmt]
+    while len(around[-1].body) == 1 and isinstance(inner := around[-1].body[0], Loop):
+        if not inner.parallel:
+            break
+        around.append(inner)
+    variables = [loop.var for loop in around]
+    body = [line for s in around[-1].body for line in _statement(s, share, scope, dtype)]
+    head = (
+        f"for (tc_int tc_point = blockIdx.x; tc_point < {points(variables, scope)}; "
+        f"tc_point += gridDim.x) {{"
+    )
+    declare = values(variables, "tc_loops", scope, "tc_point")
+    return [head, *indented([*declare, *when(triangles(variables, scope), body)]), "}"]
+
+
+def _zero(name: str, share: Nest, scope: Scope) -> list[str]:
+    buffer, word = scope.buffers[name], scope.names[name]
+    kind = CUDA_TYPES[buffer.dtype]
+    if buffer.place == "register":
+        return [f"if (threadIdx.x == 0) {word} = {kind}(0);"]
+    return [
+        f"{_shared_loop(elements(buffer), share)} {{",
+        f"    {word}[tc_n] = {kind}(0);",
+        "}",
+    ]
+
+
+def _assign(stmt: Assign, share: Nest, scope: Scope, dtype: str) -> list[str]:
+    kept, summed = parted(stmt)
+    if kept:
+        inner = when(element_guards(stmt, kept, scope), element_lines(stmt, scope, dtype))
+        body = [*values(kept, "tc_rest", scope, "tc_n"), *inner]
+        return [f"{_shared_loop(points(kept, scope), share)} {{", *indented(body), "}"]
+    if not summed:
+        guards = ["threadIdx.x == 0", *element_guards(stmt, kept, scope)]
+        return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
+    kind = sum_type(stmt, scope)
+    own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
+    guards = [*summed_guards(kept, summed, scope), *triangles(summed, scope)]
+    final = when(
+        ["threadIdx.x == 0", *element_guards(stmt, kept, scope)],
+        [store(stmt, scope, total(stmt.coeff, dtype))],
+    )
+    lines = [
+        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"{_shared_loop(points(summed, scope), share)} {{",
+        *indented([*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]),
+        "}",
+        "tc_sum = tc_block_sum(tc_sum);",
+        *final,
+    ]
+    return ["{", *indented(lines), "}"]
+
+
+def _shared_loop(count: str, share: Nest) -> str:
+    return f"for (tc_int tc_n = threadIdx.x; tc_n < {count}; tc_n += {share.threads})"

@@ -1,0 +1,151 @@
+"""Kernels whose threads compute whole elements, and kernels whose blocks add up sums.
+
+Before: ``Assign(out, expr, band)`` with a share of Points or Sums. After: each thread decodes the
+number of its element; or the threads of a block take the points of the sum in turn and add up.
+"""
+
+from __future__ import annotations
+
+from ...ir.loops import Assign, BandVar, Zero
+from ...ir.thread_mapping import Points, Sums
+from ..c.expressions import elements, literal
+from ..c.loops import indented
+from ..scope import Scope
+from .expressions import (
+    CUDA_TYPES,
+    loop_head,
+    parted,
+    points,
+    store,
+    store_guards,
+    sum_type,
+    total,
+    triangles,
+    value,
+    values,
+    when,
+)
+
+
+def zero_body(stmt: Zero, share: Points, scope: Scope) -> list[str]:
+    """A whole buffer is set to zero."""
+    kind = CUDA_TYPES[scope.buffers[stmt.buffer].dtype]
+    head = _stride_loop(elements(scope.buffers[stmt.buffer]), share.threads)
+    return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}(0);", "}"]
+
+
+def points_body(stmt: Assign, share: Points, scope: Scope, dtype: str) -> list[str]:
+    """Each thread computes whole elements."""
+    kept, _ = parted(stmt)
+    inner = element_lines(stmt, scope, dtype)
+    if not kept:
+        return ["if (blockIdx.x == 0 && threadIdx.x == 0) {", *indented(inner), "}"]
+    guards = element_guards(stmt, kept, scope)
+    body = [*values(kept, "tc_rest", scope, "tc_n"), *when(guards, inner)]
+    return [_stride_loop(points(kept, scope), share.threads), *indented(body), "}"]
+
+
+def element_guards(stmt: Assign, kept: tuple[BandVar, ...], scope: Scope) -> list[str]:
+    """Which elements of the rectangle are computed: triangles of the band and of a packed target.
+
+    A bound that is summed over is a condition of the sum and not of the element.
+    """
+    names = {v.name for v in stmt.band} - {v.name for v in kept}
+    return [
+        *triangles((v for v in kept if v.below not in names), scope),
+        *store_guards(stmt, scope),
+    ]
+
+
+def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
+    """One element by one thread: its sum, and the store."""
+    kept, summed = parted(stmt)
+    if not summed:
+        return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
+    kind = sum_type(stmt, scope)
+    own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
+    lines = when(summed_guards(kept, summed, scope), own)
+    for var in reversed(summed):
+        lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
+    start = f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};"
+    return [start, *lines, store(stmt, scope, total(stmt.coeff, dtype))]
+
+
+def summed_guards(
+    kept: tuple[BandVar, ...], summed: tuple[BandVar, ...], scope: Scope
+) -> list[str]:
+    """Conditions of a sum: elements that stay below a variable that is summed over."""
+    names = {v.name for v in summed}
+    return triangles((v for v in kept if v.below in names), scope)
+
+
+def sums_body(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
+    """The blocks of one element take the points of its sum in turn."""
+    kept, summed = parted(stmt)
+    kind = sum_type(stmt, scope)
+    lines = _which_element(stmt, kept, scope, split=True)
+    term = when(
+        [*summed_guards(kept, summed, scope), *triangles(summed, scope)],
+        [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"],
+    )
+    first, step = "threadIdx.x", str(share.threads)
+    if share.splits > 1:
+        first, step = f"tc_split*{share.threads} + threadIdx.x", str(share.splits * share.threads)
+    lines += [
+        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)}; tc_n += {step}) {{",
+        *indented([*values(summed, "tc_rest", scope, "tc_n"), *term]),
+        "}",
+        "tc_sum = tc_block_sum(tc_sum);",
+    ]
+    if share.splits > 1:
+        part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
+        return [*lines, part]
+    return [*lines, _final(stmt, scope, dtype)]
+
+
+def sums_finish(stmt: Assign, share: Sums, scope: Scope, dtype: str) -> list[str]:
+    """The second pass: a block adds the parts of one element, always in the same order."""
+    kept, _ = parted(stmt)
+    kind = sum_type(stmt, scope)
+    return [
+        *_which_element(stmt, kept, scope, split=False),
+        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"for (int tc_n = threadIdx.x; tc_n < {share.splits}; tc_n += {share.threads}) {{",
+        f"    tc_sum += ((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x];",
+        "}",
+        "tc_sum = tc_block_sum(tc_sum);",
+        _final(stmt, scope, dtype),
+    ]
+
+
+def _which_element(
+    stmt: Assign, kept: tuple[BandVar, ...], scope: Scope, *, split: bool
+) -> list[str]:
+    """Declare the element's variables and the split; blocks of no element leave."""
+    lines: list[str] = []
+    if not kept:
+        lines += ["const tc_int tc_split = blockIdx.x;"] if split else []
+        return lines
+    number = "(tc_int)blockIdx.x"
+    if split:
+        lines.append(f"const tc_int tc_elements = {points(kept, scope)};")
+        lines.append("const tc_int tc_split = blockIdx.x/tc_elements;")
+        lines.append("const tc_int tc_element = blockIdx.x%tc_elements;")
+        number = "tc_element"
+    lines += values(kept, "tc_left", scope, number)
+    guards = element_guards(stmt, kept, scope)
+    if guards:
+        lines.append(f"if (!({' && '.join(guards)})) return;")
+    return lines
+
+
+def _final(stmt: Assign, scope: Scope, dtype: str) -> str:
+    return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, dtype))}"
+
+
+def _stride_loop(total_points: str, threads: int) -> str:
+    return (
+        f"for (tc_int tc_n = (tc_int)blockIdx.x*{threads} + threadIdx.x; tc_n < {total_points}; "
+        f"tc_n += (tc_int)gridDim.x*{threads}) {{"
+    )

@@ -1,0 +1,91 @@
+"""Kernels that turn an array: tiles of it through shared memory, in along rows, out along columns.
+
+Before: ``Assign(y[b,a], f(x[a,b]), band)`` with a share of Turned. After: a block reads a tile of x
+along x's fastest axis and writes one of y along y's fastest axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...ir.expr import Access, map_leaves
+from ...ir.loops import Assign, Axis, BandVar, Buffer
+from ...ir.thread_mapping import Turned
+from ..c.expressions import bounds
+from ..c.expressions import value as element_value
+from ..c.loops import indented
+from ..scope import Scope
+from .expressions import CUDA_TYPES, count, store, value, values
+
+_TILE = "tc_tile"
+
+
+def turned_body(stmt: Assign, share: Turned, scope: Scope, dtype: str) -> list[str]:
+    """The kernel: which tile, the way in, the way out."""
+    band = {v.name: v for v in stmt.band}
+    source = share.source
+    row, column = band[share.row], band[share.column]
+    batch = tuple(v for v in stmt.band if v.name not in (share.row, share.column))
+    side = share.tile
+    buffer = scope.buffers[source.buffer]
+    lines = [
+        f"__shared__ {CUDA_TYPES[buffer.dtype]} {_TILE}[{side}][{side + 1}];",
+        f"const int tc_x = threadIdx.x%{side}, tc_y = threadIdx.x/{side};",
+        "tc_int tc_block = blockIdx.x;",
+    ]
+    for name, var in (("column", column), ("row", row)):
+        lines += [
+            f"const tc_int tc_{name}s = {count(var, scope)};",
+            f"const tc_int tc_{name} = tc_block%tc_tiles(tc_{name}s, {side})*{side};",
+            f"tc_block /= tc_tiles(tc_{name}s, {side});",
+        ]
+    lines += values(batch, "tc_rest", scope, "tc_block")
+    loaded, _ = element_value(source, scope)
+    lines += [
+        *_walk(row, column, "tc_row + tc_x", "tc_column + tc_n", share, scope),
+        f"        {_TILE}[tc_n][tc_x] = {loaded};",
+        "    }",
+        "}",
+        "__syncthreads();",
+        *_walk(row, column, "tc_row + tc_n", "tc_column + tc_x", share, scope),
+        *indented(indented([store(*_from_tile(stmt, source, scope, buffer, dtype))])),
+        "    }",
+        "}",
+    ]
+    return lines
+
+
+def _walk(
+    row: BandVar, column: BandVar, here: str, there: str, share: Turned, scope: Scope
+) -> list[str]:
+    """Threads walk a tile; the body is open."""
+    high = share.threads // share.tile
+
+    def at(var: BandVar, number: str) -> str:
+        low, _ = bounds(var, scope)
+        start = number if low == "0" else f"{low} + {number}"
+        return f"const tc_int {scope.variables[var.name]} = {start};"
+
+    return [
+        f"for (int tc_n = tc_y; tc_n < {share.tile}; tc_n += {high}) {{",
+        f"    {at(row, here)}",
+        f"    {at(column, there)}",
+        f"    if ({here} < tc_rows && {there} < tc_columns) {{",
+    ]
+
+
+def _from_tile(
+    stmt: Assign, source: Access, scope: Scope, buffer: Buffer, dtype: str
+) -> tuple[Assign, Scope, str]:
+    """The statement with the tile in the place of its source, and the value that it stores."""
+    held = replace(buffer, name=_TILE, axes=(Axis(buffer.axes[0].space, 1),), order=(0,))
+    held = replace(held, place="register", packed=())
+    tile = Access(_TILE, ())
+    expr = map_leaves(stmt.expr, lambda leaf: tile if leaf == source else leaf)
+    inner = replace(
+        scope,
+        buffers={**scope.buffers, _TILE: held},
+        names={**scope.names, _TILE: f"{_TILE}[tc_x][tc_n]"},
+    )
+    turned = replace(stmt, expr=expr)
+    return turned, inner, value(turned, inner, dtype, coefficient=True)

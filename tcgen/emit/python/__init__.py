@@ -1,0 +1,1 @@
+"""NumPy sources: ``kernels``, with ``expressions``."""

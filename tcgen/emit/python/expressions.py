@@ -1,0 +1,186 @@
+"""Accesses and expressions in NumPy: whole axes at once, by slices and broadcasting.
+
+Reads level 4. A variable is either a Python integer of an enclosing ``for`` or one of the vector
+variables of the statement, each of which is an axis of a broadcast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+from ...errors import VerifyError
+from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
+from ...ir.loops import BandVar, LoopVar
+from ...ir.tensor import Ref, Space
+from ..c.expressions import ATOM, PROD, SUM, extent, literal
+from ..scope import Scope, stored_axes
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """Vector variables of a statement, in the order of the broadcast's axes."""
+
+    variables: tuple[BandVar, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Their names in the module."""
+        return tuple(v.name for v in self.variables)
+
+
+def py_bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
+    """First value of a variable and the end it stays below."""
+    low, high = "0", extent(var.space)
+    if isinstance(var, BandVar) and var.base is not None:
+        low = scope.variables[var.base]
+        high = f"min({low} + {var.tile}, {high})"
+    if var.below is not None:
+        high = f"min({high}, {scope.variables[var.below]} + 1)"
+    return low, high
+
+
+def _offset(offset: tuple[Space, ...]) -> str:
+    return "".join(f" + N_{s.name}" for s in offset)
+
+
+def _scalar(subscript: Subscript, scope: Scope) -> str:
+    """Position by Python integers."""
+    text = "0" if subscript.variable is None else scope.variables[subscript.variable]
+    if subscript.base is not None:
+        base = scope.variables[subscript.base]
+        text = "0" if text == base else f"{text} - {base}"
+    return f"{text}{_offset(subscript.offset)}".removeprefix("0 + ")
+
+
+def _points(subscript: Subscript, scope: Scope, vectors: Vectors) -> str:
+    """Positions along an axis of the broadcast, or one position."""
+    names = vectors.names
+    if subscript.variable not in names:
+        return _scalar(subscript, scope)
+    number = names.index(subscript.variable)
+    low, high = py_bounds(vectors.variables[number], scope)
+    text = f"_axis({low}, {high}, {number}, {len(names)})"
+    if subscript.base is not None:
+        text += f" - {scope.variables[subscript.base]}"
+    return text + _offset(subscript.offset)
+
+
+def _slice(subscript: Subscript, scope: Scope, vectors: Vectors) -> str:
+    var = vectors.variables[vectors.names.index(subscript.variable or "")]
+    low, high = py_bounds(var, scope)
+    if subscript.base is not None:
+        base = scope.variables[subscript.base]
+        if low != base:
+            raise VerifyError(f"{subscript} subtracts another base than that of {var.name}")
+        return f":{high} - {base}"
+    shift = _offset(subscript.offset)
+    if shift:
+        start = f"{low}{shift}".removeprefix("0 + ")
+        return f"{start}:{high}{shift}"
+    return f"{'' if low == '0' else low}:{high}"
+
+
+def is_simple(access: Access, scope: Scope, vectors: Vectors) -> bool:
+    """True where slices reach it: nothing packed, no vector variable twice."""
+    found = [s.variable for s in access.subscripts if s.variable in vectors.names]
+    return not scope.buffers[access.buffer].packed and len(found) == len(set(found))
+
+
+def sliced(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[str]]:
+    """``v[i, :N_o, :]`` and the vector variables of its axes, in stored order."""
+    parts, letters = [], []
+    for axis in scope.buffers[access.buffer].order:
+        subscript = access.subscripts[axis]
+        if subscript.variable in vectors.names:
+            parts.append(_slice(subscript, scope, vectors))
+            letters.append(subscript.variable or "")
+        else:
+            parts.append(_scalar(subscript, scope))
+    return f"{scope.names[access.buffer]}[{', '.join(parts) or '()'}]", letters
+
+
+def transposed(text: str, letters: list[str], wanted: list[str]) -> str:
+    """A view with its axes in the wanted order."""
+    if letters == wanted:
+        return text
+    return f"{text}.transpose({', '.join(str(letters.index(v)) for v in wanted)})"
+
+
+def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tuple[str, str]]]:
+    """Index arrays of an access that slices do not reach, and its antisymmetric pairs."""
+    buffer = scope.buffers[access.buffer]
+    parts, pairs = [], []
+    for axis, pair in stored_axes(buffer):
+        here = _points(access.subscripts[axis], scope, vectors)
+        if pair is None:
+            parts.append(here)
+            continue
+        other = _points(access.subscripts[2 * pair.first + 1 - axis], scope, vectors)
+        parts.append(f"{'_strict' if pair.antisymmetric else '_triangle'}({here}, {other})")
+        if pair.antisymmetric:
+            pairs.append((here, other))
+    return ", ".join(parts), pairs
+
+
+def packed_guard(access: Access, scope: Scope, vectors: Vectors) -> str:
+    """Condition that a point lies in the stored triangles of a packed target."""
+    conditions = []
+    for axis, pair in stored_axes(scope.buffers[access.buffer]):
+        if pair is not None:
+            row = _points(access.subscripts[axis], scope, vectors)
+            column = _points(access.subscripts[2 * pair.first + 1 - axis], scope, vectors)
+            compare = "greater" if pair.antisymmetric else "greater_equal"
+            conditions.append(f"np.{compare}({row}, {column})")
+    return " & ".join(conditions)
+
+
+def _read(access: Access, scope: Scope, vectors: Vectors) -> str:
+    if not is_simple(access, scope, vectors):
+        where, pairs = place(access, scope, vectors)
+        name = scope.names[access.buffer]
+        if not pairs:
+            return f"{name}[{where}]"
+        listed = "".join(f"({p}, {q}), " for p, q in pairs)
+        return f"_signed({name}, ({where},), ({listed.strip()}))"
+    text, letters = sliced(access, scope, vectors)
+    text = transposed(text, letters, [n for n in vectors.names if n in letters])
+    marks = [":" if n in letters else "None" for n in vectors.names]
+    while marks and marks[0] == "None":
+        marks.pop(0)
+    return f"{text}[{', '.join(marks)}]" if "None" in marks else text
+
+
+def numpy_expression(expr: Expr, scope: Scope, vectors: Vectors, outer: int = 0) -> str:
+    """An expression, in brackets where its precedence is below ``outer``."""
+    text, level = _expression(expr, scope, vectors)
+    return f"({text})" if level < outer else text
+
+
+def _expression(expr: Expr, scope: Scope, vectors: Vectors) -> tuple[str, int]:
+    def inner(e: Expr, level: int) -> str:
+        return numpy_expression(e, scope, vectors, level)
+
+    match expr:
+        case Const(number):
+            return literal(number, "float64"), SUM if number < 0 else ATOM
+        case Access():
+            return _read(expr, scope, vectors), ATOM
+        case Equal(left, right):
+            first, second = (_points(s, scope, vectors) for s in (left, right))
+            return f"np.where(np.equal({first}, {second}), 1.0, 0.0)", ATOM
+        case Sum(args):
+            return " + ".join(inner(a, PROD) for a in args), SUM
+        case Prod(args):
+            return "*".join(inner(a, ATOM if n else PROD) for n, a in enumerate(args)), PROD
+        case Quot(num, den):
+            return f"{inner(num, PROD)}/{inner(den, ATOM)}", PROD
+        case Pow(base, exponent):
+            # A Python number would raise where an array divides by zero.
+            return f"np.asarray({inner(base, 0)})**{exponent}", PROD
+        case Call(function, arg):
+            return f"np.{function}({inner(arg, 0)})", ATOM
+        case Ref() | Delta():
+            raise VerifyError(f"{expr} is a leaf of an earlier level")
+        case _:
+            assert_never(expr)

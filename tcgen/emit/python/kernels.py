@@ -1,0 +1,213 @@
+"""A module as readable NumPy, for machines without a C compiler.
+
+Reads level 4, makes the text of ``kernels.py``: a loop is a ``for``, an assignment works on whole
+axes, a matrix product is ``np.matmul`` of reshaped slices. Outer variables of a large band are
+walked one by one, so that temporary arrays stay small.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ...errors import VerifyError
+from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
+from ...resources import fill
+from ..c.expressions import is_complex, literal, product, stored_lengths
+from ..c.kernels import symbol
+from ..c.loops import indented
+from ..comment import kernel_comment
+from ..names import PYTHON_RESERVED
+from ..scope import Scope, make_scope
+from .expressions import (
+    Vectors,
+    is_simple,
+    numpy_expression,
+    packed_guard,
+    place,
+    py_bounds,
+    sliced,
+    transposed,
+)
+
+VECTOR_AXES = 3  # axes of the largest temporary array, where not more than _DEEPEST are left
+_DEEPEST = 12  # loops of one statement
+
+
+def numpy_source(module: Module, version: str) -> str:
+    """The text of ``kernels.py``."""
+    head = fill("numpy/head.py.txt", name=module.name, version=version, dtype=module.dtype)
+    return "\n\n".join([head, *(_kernel(k, module) for k in module.kernels)])
+
+
+def _kernel(kernel: Kernel, module: Module) -> str:
+    scope = make_scope(kernel, module, PYTHON_RESERVED)
+    lines = kernel_comment(scope, "# ", "# ", "")
+    lines += [f"N_{b.name} = tc_extents[{b.name!r}]" for b in scope.extents]
+    lines += [f"{scope.variables[v.name]} = tc_host[{n}]" for n, v in enumerate(kernel.host_vars)]
+    for name, buffer in scope.buffers.items():
+        word = scope.names[name]
+        if buffer.place != "register":
+            lines.append(f"{word} = tc_arrays[{name!r}]")
+        else:
+            shape = "".join(f"{n}, " for n in stored_lengths(buffer)).strip()
+            lines.append(f"{word} = np.empty(({shape}), np.{buffer.dtype})")
+    for stmt in kernel.body:
+        lines += _statement(stmt, scope)
+    head = f"def {symbol(kernel)}(tc_arrays, tc_extents, tc_host):"
+    return "\n".join([head, *indented(lines), ""])
+
+
+def _statement(stmt: Stmt, scope: Scope) -> list[str]:
+    match stmt:
+        case Loop(var, body):
+            lines = [line for inner in body for line in _statement(inner, scope)]
+            return [_head(var, scope), *indented(lines or ["pass"])]
+        case Zero(name):
+            return [f"{scope.names[name]}[...] = 0"]
+        case Assign():
+            return _assign(stmt, scope)
+        case Gemm():
+            return _gemm(stmt, scope)
+        case _:
+            assert_never(stmt)
+
+
+def _head(var: LoopVar | BandVar, scope: Scope) -> str:
+    low, high = py_bounds(var, scope)
+    start = "" if low == "0" else f"{low}, "
+    if isinstance(var, LoopVar) and var.tile:
+        start, step = "0, ", f", {var.tile}"
+    else:
+        step = ""
+    return f"for {scope.variables[var.name]} in range({start}{high}{step}):"
+
+
+def _walked(band: tuple[BandVar, ...]) -> int:
+    """How many outer variables are walked one by one: all that bound others, and all but three.
+
+    Python nests twenty loops and no more, some of which are fused ones.
+    """
+    bounding = {v.below for v in band}
+    last = max((n for n, v in enumerate(band) if v.name in bounding), default=-1)
+    return max(last + 1, min(len(band) - VECTOR_AXES, _DEEPEST))
+
+
+def _assign(stmt: Assign, scope: Scope) -> list[str]:
+    count = _walked(stmt.band)
+    vectors = Vectors(stmt.band[count:])
+    held = stmt.out.variables
+    first_summed = next((n for n, v in enumerate(stmt.band) if v.name not in held), count)
+    # A summed variable that is walked adds to a target that is zeroed outside of it.
+    zeroed = not stmt.accumulate and first_summed < count
+    lines = _points(stmt, scope, vectors, add=stmt.accumulate or zeroed)
+    for number in range(count - 1, -1, -1):
+        lines = [_head(stmt.band[number], scope), *indented(lines)]
+        if zeroed and number == first_summed:
+            lines = [*_store(stmt, scope, Vectors(), "0", add=False), *lines]
+    return lines
+
+
+def _points(stmt: Assign, scope: Scope, vectors: Vectors, *, add: bool) -> list[str]:
+    """All points of the vector variables at once."""
+    factors = [literal(stmt.coeff, "float64")] if stmt.coeff != 1 else []
+    for chain in stmt.orbit:
+        values = [_value_of(name, scope, vectors) for name in chain]
+        factors.append(f"_orbit({', '.join(values)})")
+    level = 3 if factors else 0
+    value = "*".join([*factors, numpy_expression(stmt.expr, scope, vectors, level)])
+    held = stmt.out.variables
+    summed = [n for n, v in enumerate(vectors.variables) if v.name not in held]
+    if summed:
+        bounds = [py_bounds(v, scope) for v in vectors.variables]
+        lengths = [high if low == "0" else f"{high} - {low}" for low, high in bounds]
+        shape = "".join(f"{n}, " for n in lengths).strip()
+        value = f"_sum({value}, ({shape}), ({', '.join(map(str, summed))},))"
+    if scope.buffers[stmt.out.buffer].dtype != "complex128" and is_complex(stmt.expr, scope):
+        value = f"np.real({value})"
+    kept = Vectors(tuple(v for v in vectors.variables if v.name in held))
+    return _store(stmt, scope, kept, value, add=add)
+
+
+def _value_of(name: str, scope: Scope, vectors: Vectors) -> str:
+    if name not in vectors.names:
+        return scope.variables[name]
+    number = vectors.names.index(name)
+    low, high = py_bounds(vectors.variables[number], scope)
+    return f"_axis({low}, {high}, {number}, {len(vectors.names)})"
+
+
+def _store(stmt: Assign, scope: Scope, kept: Vectors, value: str, *, add: bool) -> list[str]:
+    operator = "+=" if add else "="
+    if is_simple(stmt.out, scope, kept):
+        text, letters = sliced(stmt.out, scope, kept)
+        view = transposed(text, letters, list(kept.names))
+        target = text if view == text else f"{view}[...]"
+        return [f"{target} {operator} {value}"]
+    name = scope.names[stmt.out.buffer]
+    where, _ = place(stmt.out, scope, kept)
+    if not scope.buffers[stmt.out.buffer].packed:
+        return [f"{name}[{where}] {operator} {value}"]
+    guard = packed_guard(stmt.out, scope, kept)
+    return [f"_write({name}, ({where},), {guard}, {value}, {add})"]
+
+
+def _gemm(stmt: Gemm, scope: Scope) -> list[str]:
+    vectors = Vectors((*stmt.m, *stmt.n, *stmt.k))
+    lines = _contraction(stmt, scope, vectors) if stmt.scheme else _product(stmt, scope, vectors)
+    for var in reversed(stmt.batch):
+        lines = [_head(var, scope), *indented(lines)]
+    return lines
+
+
+def _contraction(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
+    """Operands in any layout."""
+    if any(v.below is not None for v in vectors.variables):
+        raise VerifyError("products over triangles are printed for the CPU alone")
+    operands = []
+    for access in (stmt.a, stmt.b):
+        text, letters = sliced(access, scope, vectors)
+        operands.append(f"np.asarray({text}), {[vectors.names.index(v) for v in letters]}")
+    out, letters = sliced(stmt.out, scope, vectors)
+    axes = [vectors.names.index(v) for v in letters]
+    factor = "" if stmt.coeff == 1 else f"{literal(stmt.coeff, 'float64')}*"
+    operator = "+=" if stmt.accumulate else "="
+    product = f"np.einsum({', '.join(operands)}, {axes}, optimize=True)"
+    return [f"{out} {operator} {factor}{product}"]
+
+
+def _product(stmt: Gemm, scope: Scope, vectors: Vectors) -> list[str]:
+    """Operands that are matrices as they lie."""
+    m, n, k = (_count(group, scope) for group in (stmt.m, stmt.n, stmt.k))
+    a, a_letters = sliced(stmt.a, scope, vectors)
+    b, b_letters = sliced(stmt.b, scope, vectors)
+    out, out_letters = sliced(stmt.out, scope, vectors)
+    left = _matrix(a, a_letters, stmt.m, m, k)
+    right = _matrix(b, b_letters, stmt.k, k, n)
+    rows_first = _is_first(out_letters, stmt.m)
+    value = f"np.matmul({left}, {right}){'' if rows_first else '.T'}"
+    order = (*stmt.m, *stmt.n) if rows_first else (*stmt.n, *stmt.m)
+    shape = "".join(f"{_count((v,), scope)}, " for v in order).strip()
+    factor = "" if stmt.coeff == 1 else f"{literal(stmt.coeff, 'float64')}*"
+    operator = "+=" if stmt.accumulate else "="
+    return [f"{out} {operator} {factor}{value}.reshape(({shape}))"]
+
+
+def _is_first(letters: list[str], group: tuple[BandVar, ...]) -> bool:
+    return not group or not letters or letters[0] == group[0].name
+
+
+def _matrix(
+    text: str, letters: list[str], rows: tuple[BandVar, ...], row_count: str, column_count: str
+) -> str:
+    view = f"np.asarray({text})" if not letters else text
+    if _is_first(letters, rows):
+        return f"{view}.reshape({row_count}, {column_count})"
+    return f"{view}.reshape({column_count}, {row_count}).T"
+
+
+def _count(group: tuple[BandVar, ...], scope: Scope) -> str:
+    counts = []
+    for var in group:
+        low, high = py_bounds(var, scope)
+        counts.append(high if low == "0" else f"({high} - {low})")
+    return product(counts)

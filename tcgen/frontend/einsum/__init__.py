@@ -1,0 +1,1 @@
+"""Einsum: ``subscripts`` reads labels, ``equation`` makes a System."""

@@ -1,0 +1,136 @@
+"""Terms written in one of their equal ways, so that a text does not hang on how they were derived.
+
+SymPy's secondquant names dummies, and chooses which of the permuted copies of a diagram to write,
+in an order that differs from one run of Python to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations, product
+from typing import TypeAlias
+
+from ...ir.expr import Delta
+from ...ir.system import Equation, Factor, System, Term
+from ...ir.tensor import Index, Ref, symmetry_group
+from ..rewrite import rename_term
+
+_POOLS = {"o": "ijklmn", "v": "abcdefgh"}
+_Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""Names and letters of the factors, in their order."""
+
+
+def one_way(system: System) -> System:
+    r"""The system with each term in the first of its ways, equal terms added, in a fixed order.
+
+    Ways differ by the names of summed indices, the symmetry of tensors, the order of factors, and
+    by which of its permuted copies stands behind the permutations of a term. Factors are tensors
+    and deltas.
+
+    Example:
+        >>> from tcgen.frontend import read_spec
+        >>> text = '''space o
+        ... index i j k l : o
+        ... input x[o,o] antisymmetric (0,1), y[o]
+        ... output r
+        ... r[i] = {}'''
+        >>> [one_way(read_spec(text.format(t))).pretty() for t in ("x[k,i]*y[k]", "-y[l]*x[i,l]")]
+        ['r[i] = sum(j) -x[i,j]*y[j]\n', 'r[i] = sum(j) -x[i,j]*y[j]\n']
+    """
+    equations = []
+    for equation in system.equations:
+        found: dict[tuple[object, ...], Term] = {}
+        for term in equation.terms:
+            made, key = _first(term, equation.lhs.indices)
+            old = found.get((key, term.perms))
+            coeff = made.coeff + (old.coeff if old else 0)
+            found[key, term.perms] = replace(made, coeff=coeff)
+        order = sorted(found, key=_place)
+        terms = tuple(found[key] for key in order if found[key].coeff)
+        equations.append(Equation(equation.lhs, terms, equation.span, equation.anonymous))
+    return replace(system, equations=tuple(equations))
+
+
+def _place(key: tuple[object, ...]) -> tuple[object, ...]:
+    factors, perms = key
+    assert isinstance(factors, tuple)
+    assert isinstance(perms, tuple)
+    return len(factors), factors, [(p.images, p.sign) for p in perms]
+
+
+def _first(term: Term, left: tuple[Index, ...]) -> tuple[Term, _Key]:
+    """The term in its first way; its coefficient is 0 where it is its own negative."""
+    best: tuple[_Key, Term] | None = None
+    signs: set[int] = set()
+    for moved in _copies(term, left):
+        for names in _namings(moved.sums, left):
+            sign, factors = _sorted(rename_term(moved, names).factors)
+            key = tuple(_text(f) for f in factors)
+            if best is None or key < best[0]:
+                sums = tuple(sorted((names[i] for i in moved.sums), key=lambda i: i.name))
+                best = key, replace(moved, coeff=abs(moved.coeff), factors=factors, sums=sums)
+                signs = set()
+            if key == best[0]:
+                signs.add(sign if moved.coeff > 0 else -sign)
+    assert best is not None
+    coeff = best[1].coeff * signs.pop() if len(signs) == 1 else Fraction(0)
+    return replace(best[1], coeff=coeff, perms=term.perms), best[0]
+
+
+def _copies(term: Term, left: tuple[Index, ...]) -> Iterator[Term]:
+    """The term, and where its permutations are a group its permuted copies, with their signs."""
+    plain = replace(term, perms=())
+    signs = {p.images: p.sign for p in term.perms}
+    closed = all(
+        signs.get(tuple(a[k] for k in b)) == signs[a] * signs[b] for a in signs for b in signs
+    )
+    if not signs or not closed:
+        yield plain
+        return
+    for images, sign in signs.items():
+        names = {left[k]: left[image] for k, image in enumerate(images)}
+        yield rename_term(replace(plain, coeff=plain.coeff * sign), names)
+
+
+def _namings(sums: tuple[Index, ...], left: tuple[Index, ...]) -> Iterator[dict[Index, Index]]:
+    """All ways to give summed indices the first letters of their spaces not on the left."""
+    by_space: dict[str, list[Index]] = {}
+    for index in sums:
+        by_space.setdefault(index.space.name, []).append(index)
+    taken = {i.name for i in left}
+    choices = []
+    for name, held in by_space.items():
+        pool = _POOLS.get(name, name)
+        letters = (
+            x + n for n in ("", *map(str, range(1, 1 + len(held) + len(left)))) for x in pool
+        )
+        free = [x for x in letters if x not in taken][: len(held)]
+        choices.append([dict(zip(order, free, strict=True)) for order in permutations(held)])
+    for chosen in product(*choices):
+        yield {i: Index(x, i.space) for names in chosen for i, x in names.items()}
+
+
+def _sorted(factors: tuple[Factor, ...]) -> tuple[int, tuple[Factor, ...]]:
+    """Each tensor with its first letters, then the factors in order; the sign of that."""
+    sign, found = 1, list[Factor]()
+    for factor in factors:
+        if isinstance(factor, Ref):
+            group = [s for s in symmetry_group(factor.tensor) if not s.conj]
+            first = min(group, key=lambda s: [factor.indices[k].name for k in s.perm])
+            sign *= first.sign
+            found.append(Ref(factor.tensor, tuple(factor.indices[k] for k in first.perm)))
+        else:
+            found.append(factor)
+    return sign, tuple(sorted(found, key=_text))
+
+
+def _text(factor: Factor) -> tuple[str, tuple[str, ...]]:
+    match factor:
+        case Ref(tensor, indices):
+            return tensor.name, tuple(i.name for i in indices)
+        case Delta(left, right):
+            return "delta", (left.name, right.name)
+        case _:
+            return str(factor), ()

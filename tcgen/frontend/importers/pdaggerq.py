@@ -1,0 +1,350 @@
+"""Equations of pdaggerq: the lists that ``pq_helper.strings()`` returns, and its JSON lines.
+
+    ['-0.500', 'P(i,j)', '<j,k||b,i>', 't2(b,a,j,k)']
+
+P(i,j) X = X - X(i<->j). PP2, PP3 and PP6 exchange pairs of labels, PP3(i,a,j,b,k,c): PP2 adds the
+exchange, PP3 adds those of the first pair with the second and with the third, PP6 adds all six.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ...errors import Diagnostic, SpecError
+from ...ir.system import System
+from ..exact_numbers import rational
+from ..terms.reader import read_term_data
+from .conventions import amplitudes_symmetry, integrals, refuse, signed_letters
+from .pdaggerq_ir import read_ir
+
+String: TypeAlias = Sequence[str]
+"""One term: coefficient, permutation operators, factors."""
+
+_INTEGRAL = re.compile(r"<(\w+,\w+)\|\|(\w+,\w+)>(?:_([ab]+|[01]+))?")
+_FACTOR = re.compile(r"(d[+-]|[A-Za-z]\w*?)(?:_([ab]+|[01]+))?(?:\(([\w,]+)\))?")
+_OPERATOR = re.compile(r"(P|PP2|PP3|PP6)\(([\w,]+)\)")
+_PAIRS = {"P": 1, "PP2": 2, "PP3": 3, "PP6": 3}
+_HEADING = re.compile(r"\s*([A-Za-z]\w*(?:\([^()]*\))?)\s*\+?[=:]\s*")
+_OCCUPIED, _VIRTUAL = "ijklmno", "abcdefgh"
+_DIPOLE = "dp"
+_BY_BLOCKS = {"f": 2, "h": 2, _DIPOLE: 2, "v": 4, "g": 4}
+
+
+def from_pdaggerq(
+    source: str | Sequence[String] | Sequence[str] | Mapping[str, Sequence[String]],
+    *,
+    name: str = "pdaggerq",
+    real: bool = False,
+    filename: str = "<pdaggerq>",
+) -> System:
+    """The system of equations that pdaggerq derived.
+
+    Args:
+        source: the lists of one projection (the target is then e, r1, r2, ... after its free
+            indices); ``{"r2(a,b,i,j)": pq.strings(), ...}`` for several; their printed text, with a
+            line ``r2(a,b,i,j) =`` before each target; or the JSON lines that
+            ``pq_graph.to_strings("ir")`` returns, as text or as they are.
+        name: of the system.
+        real: orbitals are real, so that bra and ket of f and <pq||rs> may be exchanged. JSON lines
+            have an array for each block that they name, and this changes nothing in them.
+        filename: for messages.
+
+    Returns:
+        Inputs are f_oo, v_oovv = <ij||ab>, ... and the amplitudes with their axes as written,
+        t2[a,b,i,j]. In strings blocked by spin the indices of beta orbitals get upper case letters
+        and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
+
+    Raises:
+        SpecError: what cannot be understood.
+
+    Example:
+        >>> strings = [["+0.250", "<i,j||a,b>", "t2(a,b,i,j)"], ["+1.0", "f(i,a)", "t1(a,i)"]]
+        >>> print(from_pdaggerq(strings).pretty(), end="")
+        e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t2[a,b,i,j]
+          + sum(i,a) f_ov[i,a]*t1[a,i]
+    """
+    if not isinstance(source, str | Mapping) and source and isinstance(source[0], str):
+        source = "\n".join(map(str, source))
+    if isinstance(source, str):
+        if is_ir(source):
+            return read_ir(source, name, filename)
+        groups = _printed(source, filename)
+    elif isinstance(source, Mapping):
+        groups = {key: _numbered(value, filename) for key, value in source.items()}
+    else:
+        groups = {"": _numbered(source, filename)}
+    problems: list[Diagnostic] = []
+    letters = _Letters()
+    targets, tensors = [], dict[str, Any]()
+    for heading, strings in groups.items():
+        terms = []
+        for number, string in strings:
+            try:
+                term = _term(string, letters)
+                terms.append(term)
+                tensors.update(term.tensors)
+            except ValueError as error:
+                advice = "terms are lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
+                problems += refuse(filename, number, str(string), str(error), advice).diagnostics
+        try:
+            targets.append(_target(heading, terms))
+        except ValueError as error:
+            advice = "write r2(a,b,i,j) with the free labels of its terms"
+            problems += refuse(filename, strings[0][0], heading, str(error), advice).diagnostics
+    if problems:
+        raise SpecError(tuple(problems))
+    upper = {"O": list(_OCCUPIED.upper()), "V": list(_VIRTUAL.upper())}
+    data = {
+        "name": name,
+        "ranges": {"o": list(_OCCUPIED), "v": list(_VIRTUAL), **upper},
+        "tensors": {**tensors, **_declared(real)},
+        "targets": targets,
+    }
+    return read_term_data(data, filename)
+
+
+def is_ir(text: str) -> bool:
+    """True for JSON lines: the first line that is no comment starts with a brace."""
+    lines = (line.strip() for line in text.split("\n"))
+    return next((x for x in lines if x and not x.startswith("#")), "").startswith("{")
+
+
+def _declared(real: bool) -> dict[str, Any]:
+    """Constants that are given by blocks: integrals, and the dipole integrals of d+ and d-."""
+    found = integrals(real=real)
+    one_body: dict[str, Any] = found["f"]
+    return {**found, "h": one_body, _DIPOLE: one_body, "g": {"constant": True}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Term:
+    """A term, its indices in the letters of their spaces.
+
+    Attributes:
+        letters: name of each label.
+    """
+
+    coeff: str
+    factors: tuple[str, ...]
+    free: tuple[str, ...]
+    letters: dict[str, str]
+    operators: tuple[tuple[str, tuple[str, ...]], ...]
+    tensors: dict[str, Any]
+
+
+class _Letters:
+    """Names of indices: upper case belongs to the spaces O and V, numbers make names unique."""
+
+    def __init__(self) -> None:
+        self._names: dict[tuple[str, bool], str] = {}
+        self._taken: set[str] = set()
+
+    def name(self, label: str, block: str) -> str:
+        """Index name of a label whose spin or range is ``block``, "" where nothing says it."""
+        upper = block in ("b", "1")
+        if (label, upper) not in self._names:
+            stem, number = label, itertools.count(1)
+            if not label[0].islower() or not label.isalpha():
+                stem = _letter(label)
+            wanted = name = stem.upper() if upper else stem
+            while name in self._taken or (stem != label and name == wanted):
+                name = f"{wanted}{next(number)}"
+            self._taken.add(name)
+            self._names[label, upper] = name
+        return self._names[label, upper]
+
+
+def _letter(label: str) -> str:
+    """The lower case letter whose space a label has: I is occupied, o1 and v1 are too long."""
+    first = label[0].lower()
+    return "a" if first == "v" else first
+
+
+def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
+    """The lists of one target, each with its number."""
+    advice = "pass what strings() returned: lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
+    if not isinstance(strings, Iterable) or isinstance(strings, str | Mapping):
+        kind = type(strings).__name__
+        raise refuse(filename, 1, repr(strings), f"a {kind} is no list of terms", advice)
+    found = list(enumerate(strings, 1))
+    for number, string in found:
+        if not isinstance(string, list | tuple) or not all(isinstance(x, str) for x in string):
+            raise refuse(filename, number, repr(string), "a term is no list of texts", advice)
+    if not found:
+        advice = "call simplify() before strings(); leave out targets that are zero"
+        raise refuse(filename, 1, "", "no terms", advice)
+    return found
+
+
+def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
+    """Targets and lists of a text."""
+    groups: dict[str, list[tuple[int, String]]] = {}
+    heading = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip().rstrip(",")
+        if not line or line.startswith("#"):
+            continue
+        found = _HEADING.fullmatch(line)
+        if found:
+            heading = found[1]
+            groups.setdefault(heading, [])
+            continue
+        try:
+            value = ast.literal_eval(line)
+        except (SyntaxError, ValueError):
+            value = None
+        if not isinstance(value, list | tuple) or not all(isinstance(x, str) for x in value):
+            advice = (
+                "write r2(a,b,i,j) = before the lists ['+1.0', 'f(i,a)', 't1(a,i)'] of a target"
+            )
+            raise refuse(filename, number, line, "neither a target nor a list of texts", advice)
+        groups.setdefault(heading, []).append((number, value))
+    if not any(groups.values()):
+        raise refuse(filename, 1, "", "no terms", "print the lists that strings() returns into it")
+    return {heading: found for heading, found in groups.items() if found}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A factor: name, spins or ranges of its labels, labels, how many of them come first."""
+
+    name: str
+    block: str
+    labels: tuple[str, ...]
+    upper: int
+
+
+def _term(string: String, letters: _Letters) -> _Term:
+    """Reads one list.
+
+    Raises:
+        ValueError: saying which part cannot be understood.
+    """
+    if not string:
+        raise ValueError("an empty term")
+    try:
+        coeff = rational(string[0])
+    except (ValueError, ZeroDivisionError):
+        raise ValueError(f"the coefficient {string[0]!r} is no number") from None
+    operators: list[tuple[str, tuple[str, ...]]] = []
+    parts: list[_Part] = []
+    for text in string[1:]:
+        operator = _OPERATOR.fullmatch(text)
+        if operator:
+            held = tuple(operator[2].split(","))
+            if len(held) != 2 * _PAIRS[operator[1]]:
+                raise ValueError(f"{text} has {len(held)} labels, not {2 * _PAIRS[operator[1]]}")
+            operators.append((operator[1], held))
+        else:
+            parts.append(_part(text))
+    blocks = _blocks(parts)
+    names = {label: letters.name(label, block) for label, block in blocks.items()}
+    factors, tensors = [], dict[str, Any]()
+    for part in parts:
+        written = [names[x] for x in part.labels]
+        name = part.name
+        if name == "d":
+            name = "delta"
+        elif name not in _BY_BLOCKS:
+            name = f"{name}_{part.block}" if part.block else name
+            spaces = [_space(x) for x in written]
+            symmetry = amplitudes_symmetry(part.upper, len(written) - part.upper)
+            same = [g for g in symmetry["antisym"] if len({spaces[k] for k in g}) == 1]
+            tensors[name] = {"axes": spaces, "antisym": same}
+        factors.append(f"{name}[{','.join(written)}]" if written else name)
+    for _, held in operators:
+        for label in held:
+            if label not in names:
+                raise ValueError(f"the label {label} of an operator is on no tensor")
+    named = tuple((kind, tuple(names[x] for x in held)) for kind, held in operators)
+    every = [x for part in parts for x in part.labels]
+    moved = [x for _, held in operators for x in held]
+    free = tuple(names[x] for x in dict.fromkeys((*every, *moved)) if every.count(x) == 1)
+    return _Term(str(coeff), tuple(factors), free, names, named, tensors)
+
+
+def _part(text: str) -> _Part:
+    integral, factor = _INTEGRAL.fullmatch(text), _FACTOR.fullmatch(text)
+    if integral:
+        labels = (*integral[1].split(","), *integral[2].split(","))
+        part = _Part("v", integral[3] or "", labels, 2)
+    elif factor:
+        labels = tuple(factor[3].split(",")) if factor[3] else ()
+        name = _DIPOLE if factor[1] in ("d+", "d-") else factor[1]
+        part = _Part(name, factor[2] or "", labels, len(labels) // 2)
+    elif re.fullmatch(r"(a\*?\(\w+\)|B[+-]?\*?)", text):
+        raise ValueError(f"{text!r} is an operator that is left over: project it out first")
+    else:
+        raise ValueError(f"{text!r} is neither a tensor nor a permutation operator")
+    if part.block and len(part.block) != len(part.labels):
+        raise ValueError(f"the block {part.block} does not fit {text}")
+    for label in part.labels:
+        _space(label)
+    rank = _BY_BLOCKS.get(part.name)
+    if rank is not None and len(part.labels) != rank:
+        raise ValueError(f"{text} has {len(part.labels)} labels, not {rank}")
+    return part
+
+
+def _blocks(parts: Iterable[_Part]) -> dict[str, str]:
+    """Spin or range of each label, "" where nothing says it."""
+    blocks: dict[str, str] = {}
+    for part in parts:
+        for label, one in zip(part.labels, part.block or [""] * len(part.labels), strict=True):
+            if blocks.setdefault(label, one) != one:
+                both = {"a", "b"} == {blocks[label], one}
+                kind = "both spins" if both else "two blocks"
+                raise ValueError(f"index {label} has {kind}")
+    return blocks
+
+
+def _space(label: str) -> str:
+    """Space of a label, or of the index named after it."""
+    if re.fullmatch(r"n[a-zA-Z]\w*", label):
+        raise ValueError(
+            f"{label} is the label of a nucleus: of multicomponent theories tcgen reads the JSON "
+            "lines, whose classes tell the particles apart"
+        )
+    for space, letters in (("o", _OCCUPIED), ("v", _VIRTUAL)):
+        if _letter(label) in letters:
+            return space if label[0].islower() else space.upper()
+    raise ValueError(f"index {label} is neither occupied (i to o) nor virtual (a to h)")
+
+
+def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
+    """A target of the term list; its indices are those that occur once in a term.
+
+    Raises:
+        ValueError: the heading names other labels.
+    """
+    name, _, inside = heading.partition("(")
+    written = tuple(x.strip() for x in inside.rstrip(")").split(",") if x.strip())
+    found = sorted(
+        dict.fromkeys(x for term in terms for x in term.free),
+        key=lambda x: (_space(x).lower() == "o", x.lower(), x),
+    )
+    left = found
+    if written:
+        left = [_named(label, terms) for label in written]
+        if set(found) - set(left):
+            extra = ", ".join(x for x in found if x not in left)
+            raise ValueError(f"{heading} lacks the free labels {extra}")
+    name = name or (f"r{len(left) // 2}" if left else "e")
+    made = [
+        {"coef": t.coeff, "factors": list(t.factors), "perms": signed_letters(t.operators, left)}
+        for t in terms
+    ]
+    return {"out": f"{name}[{','.join(left)}]", "terms": made}
+
+
+def _named(label: str, terms: Sequence[_Term]) -> str:
+    """The index of a label of a heading; in all terms it is the same."""
+    names = dict.fromkeys(t.letters[label] for t in terms if label in t.letters)
+    if len(names) > 1:
+        raise ValueError(f"label {label} of the heading is of two spins or ranges in its terms")
+    return next(iter(names), label)

@@ -1,0 +1,292 @@
+r"""The JSON lines that pdaggerq's pq_graph exports: one assignment or addition a line.
+
+    {"target": {"name": "r2", "indices": ["a","b","i","j"], "classes": ["v","v","o","o"],
+     "is_intermediate": false}, "is_assignment": true, "coeff": 0.25, "coeff_rational": "1/4",
+     "operands": [{"name": "eri[\"vvoo\"]", "indices": [..], "classes": [..], ..}, ..]}
+
+Lines that do not start with ``{`` are comments. Two fields are notes that change no value: ``perm``
+names the permutation that pdaggerq has written out as several lines, and ``pairing`` is the order
+in which it would contract; tcgen chooses its own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from ...ir.expr import Delta
+from ...ir.system import Equation, Factor, System, Term
+from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ..assemble import assemble
+from ..exact_numbers import literal, nearest_ratio
+from ..rewrite import resolve_deltas, to_letters
+from .conventions import refuse
+
+_KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
+_INTEGRALS = ("eri", "f", "B", "g", "h", "dp")
+_ORDER = "ovOVQ"
+_ONE = Fraction(1)
+
+
+def read_ir(text: str, name: str, filename: str) -> System:
+    """The system of JSON lines.
+
+    Args:
+        text: lines; those that do not start with a brace are skipped.
+        name: of the system.
+        filename: for messages.
+
+    Raises:
+        SpecError: a line cannot be understood.
+    """
+    values, lines = _Values(), []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.lstrip().startswith("{"):
+            with _place(filename, number, line):
+                data = json.loads(line)
+                lines.append((number, line, data, values.line(data)))
+    if not lines:
+        raise refuse(filename, 1, "", "no equations", "export with to_strings('ir')")
+    reader = _Reader(values)
+    for number, line, data, named in lines:
+        with _place(filename, number, line):
+            reader.line(data, named)
+    return reader.system(name)
+
+
+@contextmanager
+def _place(filename: str, number: int, line: str) -> Iterator[None]:
+    """What is wrong in one line, as the error of that line."""
+    advice = "a line has target, is_assignment, coeff and operands"
+    try:
+        yield
+    except json.JSONDecodeError as error:
+        raise refuse(filename, number, line, f"no JSON: {error.msg}", "one object a line") from None
+    except KeyError as error:
+        raise refuse(filename, number, line, f"{error} is missing", advice) from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise refuse(filename, number, line, str(error), advice) from None
+
+
+_Value = tuple[str, int]
+"""A name and which of its values: 1, 2, ...; 0 for an input."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The values that one line makes and reads.
+
+    Attributes:
+        target: the value to which it belongs.
+        operands: in order.
+        carries: the value was read before: it goes on as the sum of the old one and this line.
+    """
+
+    target: _Value
+    operands: tuple[_Value, ...]
+    carries: bool
+
+
+class _Values:
+    """Gives each value of a name a number: pdaggerq assigns the array of a permutation anew.
+
+    The last value of a name keeps the name, those before get their number.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+        self._read: set[_Value] = set()
+        self._inside: set[str] = set()
+        self._inputs: set[str] = set()
+
+    def line(self, data: Any) -> _Named:
+        """Number the values of the next line.
+
+        Raises:
+            ValueError: an intermediate is read before it is made, or an input is a target too.
+        """
+        operands = []
+        for operand in data["operands"]:
+            name = operand["name"]
+            if name not in self._last:
+                if operand.get("is_intermediate"):
+                    raise ValueError(f"{name} is read before it is computed")
+                self._inputs.add(name)
+            operands.append((name, self._last.get(name, 0)))
+        target = data["target"]["name"]
+        if target in self._inputs:
+            raise ValueError(f"{target} is an input and a target: label the target otherwise")
+        self._read.update(operands)
+        if data["target"].get("is_intermediate"):
+            self._inside.add(target)
+        number = self._last.get(target, 0)
+        assigned = bool(data["is_assignment"]) or number == 0
+        carries = not assigned and (target, number) in self._read
+        if assigned or carries:
+            number += 1
+            self._last[target] = number
+        return _Named((target, number), tuple(operands), carries)
+
+    def name(self, value: _Value) -> str:
+        """Name of the tensor that holds a value."""
+        name, number = value
+        plain = identifier_of(name)
+        return plain if number == self._last.get(name, 0) else f"{plain}_{number}"
+
+    def role(self, value: _Value) -> Role:
+        """Outputs are the last values of names that are no intermediates."""
+        name, number = value
+        if number == 0:
+            return Role.INPUT
+        last = number == self._last[name]
+        return Role.OUTPUT if last and name not in self._inside else Role.TEMP
+
+
+class _Reader:
+    """Turns numbered lines into equations."""
+
+    def __init__(self, values: _Values) -> None:
+        self._values = values
+        self._spaces: dict[str, Space] = {}
+        self._tensors: dict[_Value, Tensor] = {}
+        self._taken: set[str] = set()
+        self._equations: dict[_Value, Equation] = {}
+
+    def system(self, name: str) -> System:
+        """The system of the lines read."""
+        outputs = [t for t in self._tensors.values() if t.role is Role.OUTPUT]
+        inputs = [t for t in self._tensors.values() if t.is_input]
+        first = {space: n for n, space in enumerate(_ORDER)}
+        spaces = sorted(
+            self._spaces.values(), key=lambda s: (first.get(s.name, len(first)), s.name)
+        )
+        return assemble(name, tuple(spaces), inputs, outputs, list(self._equations.values()))
+
+    def line(self, data: Any, named: _Named) -> None:
+        """One statement."""
+        if data.get("conditions"):
+            raise ValueError(
+                f"the line holds under the conditions {data['conditions']} alone: "
+                "export without the option conditions"
+            )
+        indices = self._indices(data, named)
+        factors: list[Factor] = []
+        for operand, value in zip(data["operands"], named.operands, strict=True):
+            held = tuple(indices[x] for x in operand["indices"])
+            if re.match(r"Id\b", operand["name"]) and len(held) == 2:
+                factors.append(Delta(*held))
+            else:
+                factors.append(self._ref(value, held))
+        left = self._ref(named.target, tuple(indices[x] for x in data["target"]["indices"]))
+        term = Term(coefficient(data), tuple(factors))
+        sums = tuple(i for i in distinct(term.indices) if i not in left.indices)
+        resolved = resolve_deltas(replace(term, sums=sums))
+        terms = () if resolved is None else (resolved,)
+        name, number = named.target
+        old = self._equations.get(named.target)
+        if old is not None:
+            moved = tuple(to_letters(t, left.indices, old.lhs.indices) for t in terms)
+            self._equations[named.target] = replace(old, terms=old.terms + moved)
+            return
+        if named.carries:
+            terms = (Term(_ONE, (self._ref((name, number - 1), left.indices),)), *terms)
+        self._equations[named.target] = Equation(left, terms)
+
+    def _indices(self, data: Any, named: _Named) -> dict[str, Index]:
+        """Letters of a line: classes say occupied or virtual, blocks the spin or the range."""
+        spaces: dict[str, str] = {}
+        for item, value in zip(data["operands"], named.operands, strict=True):
+            for letter, space in zip(item["indices"], self._axes(item, value), strict=True):
+                if spaces.setdefault(letter, space) != space:
+                    raise ValueError(f"index {letter} is of {spaces[letter]} and of {space}")
+        target = data["target"]
+        for letter, space in zip(target["indices"], _classes(target), strict=True):
+            spaces.setdefault(letter, space)
+        names = dict.fromkeys(spaces)
+        made = {}
+        for letter, space in spaces.items():
+            upper = letter.upper()
+            name = upper if space.isupper() and upper not in names else letter
+            kind = _KINDS.get(space)
+            made[letter] = Index(name, self._spaces.setdefault(space, Space(space, kind=kind)))
+        return made
+
+    def _axes(self, item: Any, value: _Value) -> list[str]:
+        """Names of the spaces of an operand: as it was made, or by its block."""
+        if value in self._tensors and value[1]:
+            return [s.name for s in self._tensors[value].spaces]
+        return block_spaces(item["name"], _classes(item))
+
+    def _ref(self, value: _Value, indices: tuple[Index, ...]) -> Ref:
+        spaces = tuple(i.space for i in indices)
+        tensor = self._tensors.get(value)
+        if tensor is None:
+            role = self._values.role(value)
+            volatile = not (role is Role.INPUT and value[0].partition("[")[0] in _INTEGRALS)
+            name = self._values.name(value)
+            while name in self._taken:
+                name += "_"
+            self._taken.add(name)
+            tensor = self._tensors[value] = Tensor(name, spaces, role, volatile)
+        if tensor.spaces != spaces:
+            axes = [",".join(s.name for s in found) for found in (tensor.spaces, spaces)]
+            raise ValueError(f"{value[0]} has the axes {axes[0]} elsewhere and {axes[1]} here")
+        return Ref(tensor, indices)
+
+
+def _classes(item: Any) -> list[str]:
+    classes, letters = item["classes"], item["indices"]
+    if len(classes) != len(letters):
+        raise ValueError(f"{item['name']} has {len(letters)} indices, {len(classes)} classes")
+    return list(classes)
+
+
+def block_spaces(name: str, classes: list[str]) -> list[str]:
+    """Spaces of an input's axes, by its classes and the spin or range block in its name.
+
+    Example:
+        >>> block_spaces('eri["abab_oovo"]', ["o", "o", "v", "o"])
+        ['o', 'O', 'v', 'O']
+        >>> block_spaces('B["bb_Qov"]', ["Q", "o", "v"])
+        ['Q', 'O', 'V']
+    """
+    parts = re.findall(r"[^\W_]+", name.partition("[")[2])
+    block = next((p for p in parts if re.fullmatch(r"[ab]+|[01]+", p)), "")
+    if not block:
+        return classes
+    places = [k for k, c in enumerate(classes) if c in ("o", "v")]
+    if len(places) != len(block):
+        raise ValueError(f"the block {block} of {name} does not fit its classes {classes}")
+    second = {k for k, sign in zip(places, block, strict=True) if sign in "b1"}
+    return [c.upper() if k in second else c for k, c in enumerate(classes)]
+
+
+def coefficient(data: Any) -> Fraction:
+    """The coefficient of a line: ``coeff_rational`` where given, else the ratio nearest ``coeff``.
+
+    Example:
+        >>> coefficient({"coeff": 0.33333333333333331, "coeff_rational": "1/3"})
+        Fraction(1, 3)
+        >>> coefficient({"coeff": -0.99999999999999978})
+        Fraction(-1, 1)
+    """
+    exact = data.get("coeff_rational")
+    return nearest_ratio(float(data["coeff"])) if exact is None else literal(str(exact))
+
+
+def identifier_of(name: str) -> str:
+    """``tmps_["0002_oooo"]`` as a name: ``tmps_0002_oooo``.
+
+    Example:
+        >>> identifier_of('B["Qov"]'), identifier_of('t2')
+        ('B_Qov', 't2')
+    """
+    parts = re.findall(r"\w+", name)
+    if not parts:
+        raise ValueError(f"{name!r} is no name of a tensor")
+    return "_".join(p.strip("_") if n == 0 and len(parts) > 1 else p for n, p in enumerate(parts))

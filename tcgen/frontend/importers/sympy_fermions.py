@@ -1,0 +1,156 @@
+"""Output of sympy.physics.secondquant as term lists: AntiSymmetricTensor, PermutationOperator.
+
+An index below the Fermi level is occupied, one above is virtual. Dummies are summed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import sympy
+from sympy.physics import secondquant as second
+
+from ...errors import SpecError
+from .conventions import amplitudes_symmetry, refuse, signed_letters
+
+_POOLS = {"o": "ijklmn", "v": "abcdefgh"}
+
+
+def fermion_targets(
+    equations: Sequence[tuple[Any, Any]], blocks: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Targets and tensors of a term list.
+
+    Args:
+        equations: pairs of a left side (an AntiSymmetricTensor, or a text such as
+            ``r2(a,b,i,j)``) and an expression.
+        blocks: tensors given by blocks.
+
+    Raises:
+        SpecError: a factor or index that has no meaning here.
+    """
+    tensors: dict[str, Any] = {}
+    targets = [_target(left, right, tuple(blocks), tensors) for left, right in equations]
+    return targets, tensors
+
+
+def _target(
+    left: Any, right: Any, blocks: tuple[str, ...], tensors: dict[str, Any]
+) -> dict[str, Any]:
+    expression = sympy.expand(right)
+    products = [sympy.Mul.make_args(t) for t in sympy.Add.make_args(expression) if t != 0]
+    free = sorted(
+        {s for p in products for f in p for s in _symbols(f) if not isinstance(s, sympy.Dummy)},
+        key=lambda s: (_space(s) == "o", s.name),
+    )
+    if isinstance(left, second.AntiSymmetricTensor):
+        free = [*left.upper, *left.lower]
+        name = f"{left.symbol}{len(left.upper)}"
+    else:
+        name, _, inside = str(left).partition("(")
+        by_name = {s.name: s for s in free}
+        if inside:
+            written = [x.strip() for x in inside.rstrip(")").split(",")]
+            unknown = [x for x in written if x not in by_name]
+            if unknown:
+                raise _wrong(f"{left}: index {unknown[0]} occurs nowhere on the right", str(left))
+            free = [by_name[x] for x in written]
+    used: set[str] = set()
+    fixed = {s: _letter(s, used) for s in free}
+    order = list(fixed.values())
+    terms = [_term(p, fixed, order, blocks, tensors) for p in products]
+    return {"out": f"{name}[{','.join(order)}]", "terms": terms}
+
+
+def _term(
+    product: Iterable[Any],
+    fixed: dict[Any, str],
+    left: list[str],
+    blocks: tuple[str, ...],
+    tensors: dict[str, Any],
+) -> dict[str, Any]:
+    letters, used = dict(fixed), set(fixed.values())
+    coefficient: Any = sympy.Integer(1)
+    factors: list[str] = []
+    operators: list[tuple[str, tuple[str, ...]]] = []
+    for factor, count in (f.as_base_exp() for f in product):
+        for symbol in _symbols(factor):
+            if symbol not in letters:
+                letters[symbol] = _letter(symbol, used)
+        if factor.is_number:
+            coefficient *= factor**count
+            continue
+        if not (count.is_Integer and count > 0):
+            raise _wrong(f"{factor**count} is no factor of a sum of products", "")
+        match factor:
+            case second.PermutationOperator():
+                operators.append(("P", tuple(letters[s] for s in factor.args)))
+            case second.AntiSymmetricTensor():
+                text = _reference(factor, letters, blocks, tensors)
+                factors += [text] * int(count)
+            case sympy.KroneckerDelta():
+                factors.append(f"delta[{','.join(letters[s] for s in factor.args)}]")
+            case sympy.Symbol():
+                factors += [factor.name] * int(count)
+            case _:
+                raise _wrong(
+                    f"{factor} is not a tensor, a KroneckerDelta or a PermutationOperator",
+                    "evaluate the expression first: wicks(..), evaluate_deltas(..)",
+                )
+    if not isinstance(coefficient, sympy.Rational):
+        coefficient = sympy.nsimplify(coefficient, rational=True)
+    return {
+        "coef": str(coefficient),
+        "factors": factors,
+        "perms": signed_letters(operators, left),
+    }
+
+
+def _reference(
+    tensor: Any, letters: dict[Any, str], blocks: tuple[str, ...], tensors: dict[str, Any]
+) -> str:
+    upper, lower = list(tensor.upper), list(tensor.lower)
+    name = str(tensor.symbol)
+    if name not in blocks:
+        name = f"{name}{len(upper)}"
+        axes = [_space(s) for s in (*upper, *lower)]
+        symmetry = amplitudes_symmetry(len(upper), len(lower))
+        same = [g for g in symmetry["antisym"] if len({axes[k] for k in g}) == 1]
+        tensors[name] = {"axes": axes, "antisym": same}
+    return f"{name}[{','.join(letters[s] for s in (*upper, *lower))}]"
+
+
+def _symbols(factor: Any) -> list[Any]:
+    """Indices of a factor, in order."""
+    if isinstance(factor, second.AntiSymmetricTensor):
+        return [*factor.upper, *factor.lower]
+    if isinstance(factor, second.PermutationOperator | sympy.KroneckerDelta):
+        return list(factor.args)
+    return []
+
+
+def _space(symbol: Any) -> str:
+    if symbol.assumptions0.get("below_fermi"):
+        return "o"
+    if symbol.assumptions0.get("above_fermi"):
+        return "v"
+    raise _wrong(
+        f"index {symbol} is neither below nor above the Fermi level",
+        "give it below_fermi=True or above_fermi=True, or use evaluate_deltas(..) first",
+    )
+
+
+def _letter(symbol: Any, used: set[str]) -> str:
+    """The symbol's own letter where it suits its space and is free, else another one."""
+    pool = _POOLS[_space(symbol)]
+    own: str = symbol.name.strip("_")
+    choices = [own] if own[:1] in pool and own.isalnum() else []
+    choices += [x + n for n in ("", *map(str, range(1, 100))) for x in pool]
+    letter = next(x for x in choices if x not in used)
+    used.add(letter)
+    return letter
+
+
+def _wrong(message: str, advice: str) -> SpecError:
+    return refuse("<sympy>", 1, "", message, advice or "see the manual on SymPy")

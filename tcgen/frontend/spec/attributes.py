@@ -1,0 +1,243 @@
+"""Attributes of a declared tensor: symmetry, storage and the rest, checked against its axes."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ...ir.tensor import Packing, Role, Space, Storage, Symmetry, Tensor, symmetry_group
+from ..source import Problems
+from .syntax import Attribute, Declaration, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A declared tensor; ``blocks`` names the arrays given instead of the whole tensor."""
+
+    tensor: Tensor
+    blocks: tuple[Word, ...] = ()
+
+
+def declare(
+    declaration: Declaration,
+    spaces: tuple[Space, ...],
+    letters: tuple[str, ...],
+    problems: Problems,
+) -> Declared | None:
+    """The tensor that a declaration means.
+
+    Args:
+        declaration: of an input or output.
+        spaces: of its axes.
+        letters: indices that name the axes in attributes, or () where axes are spaces.
+        problems: receives what is wrong.
+
+    Returns:
+        The tensor, or None where something was wrong.
+    """
+    before = problems.count
+    reader = _Reader(declaration, spaces, letters, problems)
+    for attribute in declaration.attributes:
+        reader.read(attribute)
+    declared = reader.finish()
+    return declared if problems.count == before else None
+
+
+class _Reader:
+    """Gathers the attributes of one declaration."""
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        spaces: tuple[Space, ...],
+        letters: tuple[str, ...],
+        problems: Problems,
+    ) -> None:
+        self._declaration, self._spaces, self._letters = declaration, spaces, letters
+        self._problems = problems
+        self._name = declaration.name
+        self._symmetry: list[Symmetry] = []
+        self._packed: list[tuple[tuple[int, ...], Attribute]] = []
+        self._order: tuple[int, ...] = ()
+        self._flags: dict[str, Attribute] = {}
+        self._blocks: tuple[Word, ...] = ()
+        self._default: Fraction | None = None
+        self._pairs: dict[int, int] = {}  # first axis of an (anti)symmetric pair: sign
+
+    def read(self, attribute: Attribute) -> None:
+        output = self._declaration.output
+        if output and attribute.word in ("constant", "volatile", "generated", "blocks", "="):
+            word = "a default" if attribute.word == "=" else attribute.word
+            self._wrong(attribute, f"{word} has no meaning for an output", "it is for inputs")
+            return
+        if not output and attribute.word == "accumulate":
+            advice = f"write: output {self._name.text} accumulate"
+            self._wrong(attribute, "accumulate has no meaning for an input", advice)
+            return
+        match attribute.word:
+            case "symmetric" | "antisymmetric":
+                for group in attribute.groups:
+                    self._group(attribute, group, 1 if attribute.word == "symmetric" else -1)
+            case "symmetry" | "hermitian":
+                for left, right in zip(attribute.groups[::2], attribute.groups[1::2], strict=True):
+                    self._exchange(attribute, left, right)
+            case "packed":
+                for group in attribute.groups:
+                    axes = self._axes(group)
+                    if axes is not None:
+                        self._packed.append((axes, attribute))
+            case "stored":
+                self._stored(attribute)
+            case "blocks":
+                self._blocks = attribute.names
+            case "=":
+                self._default = attribute.value
+                if self._spaces:
+                    self._wrong(attribute, "only a scalar can have a default", "give an array")
+            case word:
+                self._flags[word] = attribute
+
+    def finish(self) -> Declared:
+        """The tensor, all attributes taken together."""
+        if "constant" in self._flags and "volatile" in self._flags:
+            message = "constant and volatile exclude each other"
+            self._wrong(self._flags["volatile"], message, "remove one of them")
+        generated = self._flags.get("generated")
+        if generated and (self._packed or self._order):
+            advice = "its tiles come in declared order, see the manual on generated inputs"
+            self._wrong(generated, "a generated input has no stored layout", advice)
+        if generated and not self._spaces:
+            self._wrong(generated, "a scalar cannot be generated", "remove generated")
+        if self._blocks and self._packed:
+            advice = "declare the packed block as an input of its own"
+            self._wrong(self._packed[0][1], "packed does not go with blocks", advice)
+        packed = tuple(p for p in map(self._packing, self._packed) if p is not None)
+        role = Role.OUTPUT if self._declaration.output else Role.INPUT
+        tensor = Tensor(
+            self._name.text,
+            self._spaces,
+            Role.GENERATED if generated else role,
+            volatile="constant" not in self._flags,
+            symmetry=tuple(dict.fromkeys(self._symmetry)),
+            storage=Storage(self._order, packed),
+            real="real" in self._flags,
+            default=self._default,
+            accumulate="accumulate" in self._flags,
+        )
+        try:
+            symmetry_group(tensor)
+        except ValueError:
+            self._problems.add(
+                self._name.span,
+                f"the symmetries of {self._name.text} force it to be zero",
+                "an element cannot equal itself and its negative: remove an attribute",
+            )
+        return Declared(tensor, self._blocks)
+
+    def _group(self, attribute: Attribute, words: tuple[Word, ...], sign: int) -> None:
+        axes = self._axes(words)
+        if axes is None:
+            return
+        if len(axes) < 2:
+            self._wrong(words[0], f"{attribute.word} needs two axes or more", "write (0,1)")
+            return
+        for first, second in itertools.pairwise(axes):
+            if not self._same_space(words[0], first, second):
+                return
+            self._symmetry.append(self._swap(((first, second),), sign))
+        for first, second in itertools.permutations(axes, 2):
+            if second == first + 1:
+                self._pairs[first] = sign
+
+    def _exchange(
+        self, attribute: Attribute, left: tuple[Word, ...], right: tuple[Word, ...]
+    ) -> None:
+        axes = self._axes(left + right)
+        if axes is None:
+            return
+        if len(left) != len(right):
+            self._wrong(
+                left[0], f"{attribute.word} exchanges tuples of one length", "(0,1)<->(2,3)"
+            )
+            return
+        pairs = tuple(zip(axes[: len(left)], axes[len(left) :], strict=True))
+        if all(self._same_space(left[0], a, b) for a, b in pairs):
+            self._symmetry.append(self._swap(pairs, 1, attribute.word == "hermitian"))
+
+    def _stored(self, attribute: Attribute) -> None:
+        axes = self._axes(attribute.groups[0])
+        if axes is None:
+            return
+        if len(axes) != len(self._spaces):
+            advice = f"{self._name.text} has {len(self._spaces)} axes"
+            self._wrong(attribute, "stored must name every axis once", advice)
+        elif axes != tuple(range(len(axes))):
+            self._order = axes
+
+    def _packing(self, packed: tuple[tuple[int, ...], Attribute]) -> Packing | None:
+        axes, attribute = packed
+        order = self._order or tuple(range(len(self._spaces)))
+        if len(axes) != 2 or axes[1] != axes[0] + 1:
+            self._wrong(
+                attribute, "packed takes a pair of adjacent axes", "for example packed (2,3)"
+            )
+            return None
+        if not self._same_space(attribute, *axes):
+            return None
+        if order.index(axes[1]) != order.index(axes[0]) + 1:
+            advice = "stored must keep the pair together and in this order"
+            self._wrong(attribute, "the packed pair is not adjacent in the stored order", advice)
+            return None
+        if sum(axes[0] in other or axes[1] in other for other, _ in self._packed) > 1:
+            self._wrong(attribute, "an axis is packed twice", "each axis can be in one pair only")
+            return None
+        sign = self._pairs.get(axes[0])
+        if sign is None:
+            self._symmetry.append(self._swap((axes,), 1))
+        return Packing(axes[0], antisymmetric=sign == -1)
+
+    def _axes(self, words: tuple[Word, ...]) -> tuple[int, ...] | None:
+        axes = []
+        for word in words:
+            axis = self._axis(word)
+            if axis is None:
+                return None
+            if axis in axes:
+                self._wrong(word, f"axis {word.text} is named twice", "name each axis once")
+                return None
+            axes.append(axis)
+        return tuple(axes)
+
+    def _axis(self, word: Word) -> int | None:
+        if word.text.isdigit():
+            if int(word.text) < len(self._spaces):
+                return int(word.text)
+            count = len(self._spaces)
+            advice = f"positions are 0 to {count - 1}" if count else "it is a scalar"
+            self._wrong(word, f"{self._name.text} has no axis {word.text}", advice)
+        elif word.text in self._letters:
+            return self._letters.index(word.text)
+        else:
+            advice = "name axes by position (0,1), or declare them by index letters"
+            self._wrong(word, f"{word.text} names no axis of {self._name.text}", advice)
+        return None
+
+    def _same_space(self, at: Word | Attribute, first: int, second: int) -> bool:
+        left, right = self._spaces[first], self._spaces[second]
+        if left == right:
+            return True
+        message = (
+            f"axes {first} and {second} of {self._name.text} differ: {left.name}, {right.name}"
+        )
+        self._wrong(at, message, "axes that are exchanged or packed have one space")
+        return False
+
+    def _swap(self, pairs: tuple[tuple[int, ...], ...], sign: int, conj: bool = False) -> Symmetry:
+        perm = list(range(len(self._spaces)))
+        for first, second in pairs:
+            perm[first], perm[second] = second, first
+        return Symmetry(tuple(perm), sign, conj)
+
+    def _wrong(self, at: Word | Attribute, message: str, advice: str) -> None:
+        self._problems.add(at.span, message, advice)

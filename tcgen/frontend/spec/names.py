@@ -1,0 +1,332 @@
+"""The names of a spec: spaces, indices and tensors, looked up with messages for what is missing."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from ...errors import Span
+from ...ir.expr import FUNCTIONS
+from ...ir.tensor import Index, Role, Space, Tensor
+from ..blocks import Family
+from ..exact_numbers import literal
+from ..source import Problems
+from .attributes import Declared, declare
+from .block_lists import block_family
+from .syntax import Declaration, EquationLine, IndexLine, Line, SpaceLine, Word
+
+KINDS = ("occupied", "virtual", "auxiliary", "general", "quadrature", "atomic")
+RESERVED = (*FUNCTIONS, "delta")
+
+
+class Names:
+    """All names of a spec, built from its lines.
+
+    Attributes:
+        tensors: declared and defined tensors by name; a tensor given by blocks stands here too.
+        inputs: input arrays in declared order, blocks in place of the tensor they make up.
+        outputs: in declared order.
+        families: how to read a tensor that is given by blocks, by its name.
+    """
+
+    def __init__(self, lines: Sequence[Line], problems: Problems) -> None:
+        self._problems = problems
+        self._spaces: dict[str, Space] = {}
+        self._indices: dict[str, Index] = {}
+        self._places: dict[str, Span] = {}
+        self._reported: set[str] = set()
+        self.tensors: dict[str, Tensor] = {}
+        self.inputs: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+        self.families: dict[str, Family] = {}
+        self._declare_spaces([line for line in lines if isinstance(line, SpaceLine)])
+        self._declare_indices([line for line in lines if isinstance(line, IndexLine)])
+        declarations = [line for line in lines if isinstance(line, Declaration)]
+        equations = [line for line in lines if isinstance(line, EquationLine)]
+        self._declare_tensors(declarations, equations)
+        self._define(equations, {d.name.text for d in declarations})
+
+    @property
+    def spaces(self) -> tuple[Space, ...]:
+        """All spaces, parts before the spaces that join them."""
+        return tuple(self._spaces.values())
+
+    def index(self, word: Word) -> Index | None:
+        """The index of a word; None with a problem where there is none."""
+        name = word.text
+        if name in self._indices:
+            return self._indices[name]
+        numbered = re.fullmatch(r"([A-Za-z])[0-9]+", name)
+        if name in self._spaces:
+            self._unknown(
+                word, f"{name} is a space, not an index", f"declare one: index .. : {name}"
+            )
+        elif numbered and numbered[1] in self._indices:
+            return Index(name, self._indices[numbered[1]].space)
+        else:
+            advice = self._nearest(name, self._indices, f"declare it: index {name} : SPACE")
+            if len(name) > 1 and all(letter in self._indices for letter in name):
+                advice = f"separate indices by commas: {','.join(name)}"
+            self._unknown(word, f"index {name} is not declared", advice)
+        return None
+
+    def is_index(self, name: str) -> bool:
+        """True where ``name`` is a declared index or a declared letter followed by digits."""
+        numbered = re.fullmatch(r"([A-Za-z])[0-9]+", name)
+        if name in self._indices:
+            return True
+        return numbered is not None and numbered[1] in self._indices and name not in self._spaces
+
+    def tensor(self, name: str, span: Span) -> Tensor | None:
+        """The tensor of a name; None with a problem where there is none."""
+        found = self.tensors.get(name)
+        if found is None:
+            advice = self._nearest(
+                name, self.tensors, f"declare it as an input or write {name} = .."
+            )
+            self._unknown(Word(name, span), f"{name} is neither declared nor defined", advice)
+        return found
+
+    def joined(self, left: Space, right: Space) -> bool:
+        """True where one space of this spec holds all of both."""
+        needed = set(left.bases) | set(right.bases)
+        return any(needed <= set(space.bases) for space in self._spaces.values())
+
+    def _declare_spaces(self, lines: list[SpaceLine]) -> None:
+        seen: dict[str, SpaceLine] = {}
+        for line in lines:
+            name = line.name.text
+            if line.kind is not None and line.kind.text not in KINDS:
+                self._problems.add(
+                    line.kind.span,
+                    f"{line.kind.text} is no kind of space",
+                    f"kinds: {' '.join(KINDS)}",
+                )
+            if name in seen:
+                if _space_meaning(seen[name]) != _space_meaning(line):
+                    self._twice("space", line.name, seen[name].name)
+                continue
+            seen[name] = line
+        for line in seen.values():
+            self._space(line.name, seen, ())
+
+    def _space(
+        self, word: Word, lines: dict[str, SpaceLine], above: tuple[str, ...]
+    ) -> Space | None:
+        """The space of a name, made with its parts first."""
+        if word.text in self._spaces:
+            return self._spaces[word.text]
+        line = lines.get(word.text)
+        if line is None:
+            advice = self._nearest(word.text, lines, f"declare it: space {word.text}")
+            self._unknown(word, f"space {word.text} is not declared", advice)
+            return None
+        if word.text in above:
+            self._problems.add(
+                word.span, f"space {word.text} is a part of itself", "remove the part"
+            )
+            return None
+        parts = tuple(self._space(p, lines, (*above, word.text)) for p in line.parts)
+        if None in parts:
+            self._problems.doubtful.add(word.text)
+            return None
+        kind = line.kind.text if line.kind else None
+        known = tuple(p for p in parts if p is not None)
+        space = Space(word.text, self._extent(line), known, kind)
+        message = advice = ""
+        if len(known) == 1:
+            message, advice = f"{word.text} joins one space only", "write p = o + v"
+        elif known and len(set(space.bases)) != len(space.bases):
+            message = f"{word.text} holds a space twice"
+            advice = "the parts of a joined space are disjoint"
+        if message:
+            self._problems.add(line.name.span, message, advice)
+            self._problems.doubtful.add(word.text)
+            return None
+        return self._spaces.setdefault(word.text, space)
+
+    def _extent(self, line: SpaceLine) -> int | None:
+        if line.extent is None:
+            return None
+        try:
+            value = literal(line.extent.text)
+        except ValueError:  # too long, or out of range
+            value = Fraction(0)
+        if value.denominator != 1 or not 1 <= value < 2**63:
+            message = f"the extent {line.extent.text:.20} is not a whole number of 1 to 2^63 - 1"
+            self._problems.add(line.extent.span, message, f"write space {line.name.text} = 10")
+            return None
+        return int(value)
+
+    def _declare_indices(self, lines: list[IndexLine]) -> None:
+        places: dict[str, Word] = {}
+        for line in lines:
+            space = self._known_space(line.space)
+            for word in line.names:
+                if word.text in self._spaces:
+                    message = f"{word.text} is a space and cannot be an index too"
+                    self._problems.add(
+                        word.span, message, "spaces and indices need different names"
+                    )
+                elif space is None:
+                    self._problems.doubtful.add(word.text)
+                elif word.text in places and self._indices[word.text].space != space:
+                    self._twice("index", word, places[word.text])
+                else:
+                    places.setdefault(word.text, word)
+                    self._indices[word.text] = Index(word.text, space)
+
+    def _known_space(self, word: Word) -> Space | None:
+        space = self._spaces.get(word.text)
+        if space is None:
+            advice = self._nearest(word.text, self._spaces, f"declare it: space {word.text}")
+            self._unknown(word, f"space {word.text} is not declared", advice)
+        return space
+
+    def _declare_tensors(
+        self, declarations: list[Declaration], equations: list[EquationLine]
+    ) -> None:
+        first = {line.name.text: line for line in reversed(equations)}
+        seen: dict[str, tuple[Declaration, Declared | None]] = {}
+        for line in declarations:
+            name = line.name.text
+            if name in RESERVED:
+                self._reserved(line.name)
+                self._problems.doubtful.add(name)
+                continue
+            declared = self._declared(line, first.get(name))
+            if name in seen:
+                earlier, before = seen[name]
+                if line.output != earlier.output:
+                    self._both(line.name)
+                elif declared and before and not _same(declared, before, line, earlier):
+                    self._twice("output" if line.output else "input", line.name, earlier.name)
+                continue
+            seen[name] = (line, declared)
+            if declared is None:
+                self._problems.doubtful.add(name)
+                continue
+            self._enter(line, declared)
+
+    def _declared(self, line: Declaration, equation: EquationLine | None) -> Declared | None:
+        if line.axes is not None or not line.output:
+            axes = self._axes(line.axes or ())
+            letters = tuple(a.text for a in line.axes or () if a.text not in self._spaces)
+        elif equation is None:
+            message = f"output {line.name.text} is never defined"
+            self._unknown(line.name, message, f"write an equation: {line.name.text} = ..")
+            return None
+        else:
+            found = [self.index(word) for word in equation.indices]
+            axes = tuple(i.space for i in found if i) if None not in found else None
+            letters = tuple(word.text for word in equation.indices)
+        if line.output and line.axes is not None and equation is None:
+            message = f"output {line.name.text} is never defined"
+            self._unknown(line.name, message, f"write an equation: {line.name.text} = ..")
+            return None
+        return None if axes is None else declare(line, axes, letters, self._problems)
+
+    def _axes(self, words: tuple[Word, ...]) -> tuple[Space, ...] | None:
+        if any(word.text in self._spaces for word in words):
+            for word in words:
+                if word.text not in self._spaces and self.is_index(word.text):
+                    message = f"{word.text} is an index among spaces"
+                    self._problems.add(word.span, message, "axes are all spaces or all indices")
+                    return None
+            spaces = [self._known_space(word) for word in words]
+            return tuple(s for s in spaces if s) if None not in spaces else None
+        for n, word in enumerate(words):
+            if word.text in [w.text for w in words[:n]]:
+                message = f"axis {word.text} is named twice"
+                self._problems.add(word.span, message, "use different letters, or spaces")
+                return None
+        for word in words:
+            if not self.is_index(word.text):
+                message = f"{word.text} is neither a space nor an index"
+                self._unknown(word, message, f"declare it: space {word.text}")
+        found = [self.index(word) if self.is_index(word.text) else None for word in words]
+        return tuple(i.space for i in found if i) if None not in found else None
+
+    def _enter(self, line: Declaration, declared: Declared) -> None:
+        tensor = declared.tensor
+        self.tensors[tensor.name] = tensor
+        self._places[tensor.name] = line.name.span
+        if line.output:
+            self.outputs.append(tensor)
+        elif declared.blocks:
+            family = block_family(tensor, declared.blocks, line.name.span, self._problems)
+            self.families[tensor.name] = family
+            for member in family.members:
+                if member.name in self._places:
+                    message = f"block {member.name} of {tensor.name} is declared elsewhere too"
+                    self._problems.add(line.name.span, message, "rename one of them")
+                self._places[member.name] = line.name.span
+                self.inputs.append(member)
+        elif tensor.name in (t.name for t in self.inputs):
+            message = f"{tensor.name} is already a block of another input"
+            self._problems.add(line.name.span, message, "rename one of them")
+        else:
+            self.inputs.append(tensor)
+            if tensor.name == "out":
+                message = "an input named out cannot be passed: out= names the arrays for results"
+                self._problems.add(line.name.span, message, "rename the input")
+
+    def _define(self, equations: list[EquationLine], declared: set[str]) -> None:
+        """Enter intermediates: names on the left that no declaration mentions."""
+        blocks = {t.name for t in self.inputs}
+        for line in equations:
+            name = line.name.text
+            if name in RESERVED:
+                self._reserved(line.name)
+                self._problems.doubtful.add(name)
+            elif name in blocks and name not in self.tensors:
+                self._problems.add(line.name.span, f"input {name} stands on the left", "rename it")
+                self._problems.doubtful.add(name)
+            elif name not in self.tensors and name not in declared:
+                found = [self.index(word) for word in line.indices]
+                if None in found:
+                    self._problems.doubtful.add(name)
+                else:
+                    spaces = tuple(i.space for i in found if i)
+                    self.tensors[name] = Tensor(name, spaces, Role.TEMP)
+
+    def _reserved(self, word: Word) -> None:
+        advice = f"reserved: {' '.join(RESERVED)}"
+        self._problems.add(word.span, f"the name {word.text} is reserved", advice)
+
+    def _both(self, word: Word) -> None:
+        name = f"{word.text}_new"
+        message = f"{word.text} is an input and an output"
+        advice = f"inputs stay as they are: give the result another name, such as {name}"
+        self._problems.add(word.span, message, advice)
+
+    def _twice(self, what: str, second: Word, first: Word) -> None:
+        for word, other in ((first, second), (second, first)):
+            where = f"{other.span.file}:{other.span.line}"
+            message = f"{what} {word.text} is declared differently at {where}"
+            self._problems.add(word.span, message, "declarations may repeat only if they are equal")
+
+    def _unknown(self, word: Word, message: str, advice: str) -> None:
+        """Report a missing name once, and not at all where its declaration is at fault."""
+        if word.text not in self._problems.doubtful and message not in self._reported:
+            self._problems.add(word.span, message, advice)
+            self._reported.add(message)
+
+    def _nearest(self, name: str, known: Iterable[str], otherwise: str) -> str:
+        close = difflib.get_close_matches(name, list(known), 1, 0.6) if len(name) > 1 else []
+        return f"did you mean {close[0]}?" if close else otherwise
+
+
+def _space_meaning(line: SpaceLine) -> tuple[str | None, str | None, tuple[str, ...]]:
+    return (
+        line.kind.text if line.kind else None,
+        line.extent.text if line.extent else None,
+        tuple(p.text for p in line.parts),
+    )
+
+
+def _same(new: Declared, old: Declared, line: Declaration, earlier: Declaration) -> bool:
+    blocks = [[w.text for w in d.blocks] for d in (new, old)]
+    return new.tensor == old.tensor and blocks[0] == blocks[1] and line.output == earlier.output

@@ -1,0 +1,113 @@
+"""What stands between the brackets of P(..), S(..) and sum(..), every letter looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import Span
+from ...ir.tensor import Index
+from ..source import Problems
+from .names import Names
+from .permutations import Signed, slash_operator, tuple_operator
+from .syntax import Operator, Word
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An index where it is written."""
+
+    index: Index
+    span: Span
+
+
+class OperatorReader:
+    """Reads the operators of one spec."""
+
+    def __init__(self, names: Names, problems: Problems) -> None:
+        self._names, self._problems = names, problems
+
+    def bound(self, operator: Operator) -> tuple[Place, ...]:
+        """The indices of sum(..)."""
+        sums: list[Place] = []
+        if len(operator.groups) > 1:
+            self._problems.add(operator.span, "sum takes no slash", "write sum(i,j)")
+        for word in (w for item in operator.groups[0] for w in item):
+            index = self._names.index(word)
+            if index in [p.index for p in sums]:
+                self._problems.add(word.span, f"{word.text} is summed twice", "name it once")
+            elif index is not None:
+                sums.append(Place(index, word.span))
+        return tuple(sums)
+
+    def permutations(self, operator: Operator) -> tuple[Signed, tuple[Place, ...]]:
+        """The renamings of P(..) or S(..), and the letters that it moves."""
+        nothing: tuple[Signed, tuple[Place, ...]] = (((1, ()),), ())
+        slashed = len(operator.groups) > 1
+        groups = [[self._letters(item, slashed) for item in g] for g in operator.groups]
+        places: list[Place] = []
+        for group in groups:
+            for item in group:
+                if item is None:
+                    return nothing
+                places.extend(item)
+        for n, place in enumerate(places):
+            if place.index in [p.index for p in places[:n]]:
+                message = f"{place.index} stands twice in {operator.kind}(..)"
+                self._problems.add(place.span, message, "the letters of an operator are distinct")
+                return nothing
+        items = [tuple(p.index for p in item or ()) for group in groups for item in group]
+        if not slashed and len(items) == 1:
+            letters = ",".join(i.name for i in items[0])
+            kind = operator.kind
+            message = f"{kind}({letters.replace(',', '')}) exchanges nothing"
+            advice = f"write {kind}({letters})" if len(items[0]) > 1 else f"write {kind}(i,j)"
+            self._problems.add(operator.span, message, advice)
+            return nothing
+        if not slashed and len({len(item) for item in items}) > 1:
+            message = f"the tuples of {operator.kind}(..) differ in length"
+            self._problems.add(operator.span, message, "write for example S(ia,jb)")
+            return nothing
+        columns = (
+            [[i for item in items for i in item]] if slashed else list(zip(*items, strict=True))
+        )
+        for column in columns:
+            if any(i.space != column[0].space for i in column):
+                letters = " and ".join(f"{i} of {i.space.name}" for i in column)
+                message = f"{operator.kind} exchanges indices of different spaces: {letters}"
+                self._problems.add(operator.span, message, "exchanged indices have one space")
+                return nothing
+        signed = operator.kind == "P"
+        if not slashed:
+            return tuple_operator(tuple(items), signed), tuple(places)
+        parts = tuple(tuple(p.index for item in g for p in item or ()) for g in groups)
+        return slash_operator(parts, signed), tuple(places)
+
+    def _letters(self, item: tuple[Word, ...], slashed: bool) -> tuple[Place, ...] | None:
+        """Indices of an item: a declared index, letters written together, or a tuple."""
+        if len(item) > 1 and slashed:
+            self._problems.add(item[0].span, "no tuples beside a slash", "write P(i1/j1,k1)")
+            return None
+        words = item
+        if len(item) == 1 and not self._names.is_index(item[0].text):
+            words = _split(item[0])
+        places = []
+        for word in words:
+            index = self._names.index(word)
+            if index is None:
+                return None
+            places.append(Place(index, word.span))
+        return tuple(places)
+
+
+def _split(word: Word) -> tuple[Word, ...]:
+    """Letters written together, each with the digits that follow it: ``ia``, ``i1a1``."""
+    words: list[Word] = []
+    for column, sign in enumerate(word.text):
+        if sign.isdigit() and words:
+            last = words.pop()
+            span = replace(last.span, length=last.span.length + 1)
+            words.append(Word(last.text + sign, span))
+        else:
+            span = replace(word.span, column=word.span.column + column, length=1)
+            words.append(Word(sign, span))
+    return tuple(words)

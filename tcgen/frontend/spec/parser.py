@@ -1,0 +1,269 @@
+"""Statements to syntax trees.
+
+lark is imported when the first statement is parsed, so that importing tcgen stays cheap.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import Span
+from ..exact_numbers import OUTSIDE, literal, why_not
+from ..source import Problems, Statement
+from .diagnose import explain_misread
+from .syntax import (
+    Attribute,
+    Bracket,
+    Declaration,
+    Element,
+    EquationLine,
+    Function,
+    IndexLine,
+    Line,
+    Negative,
+    Node,
+    Number,
+    Operated,
+    Operator,
+    Power,
+    Product,
+    SpaceLine,
+    Total,
+    Word,
+)
+
+if TYPE_CHECKING:
+    from lark import Token, Tree
+
+_STARTS = {
+    "space": "space_line",
+    "index": "index_line",
+    "input": "input_line",
+    "output": "output_line",
+    "include": "include_line",
+    None: "equation",
+}
+TOO_DEEP = "this expression is nested too deeply"
+_LARGEST_EXPONENT = 1000
+
+
+def parse_statement(statement: Statement, problems: Problems) -> tuple[Line, ...]:
+    """Lines of a statement; a list of inputs or outputs gives one line for each.
+
+    Args:
+        statement: anything but an ``include``.
+        problems: receives a syntax error; then the result is empty and the names in the
+            statement count as doubtful.
+    """
+    tree = _parse(statement, problems)
+    if tree is None:
+        return ()
+    try:
+        return _Builder(statement, problems).lines(tree)
+    except RecursionError:
+        _doubt(statement, problems)
+        problems.add(
+            statement.span(1, 1, 1), TOO_DEEP, "name parts of it in equations of their own"
+        )
+        return ()
+
+
+def parse_include(statement: Statement, problems: Problems) -> Word | None:
+    """File name of an ``include`` statement, with the place of its quotes."""
+    tree = _parse(statement, problems)
+    if tree is None:
+        return None
+    word = _Builder(statement, problems).word(tree.children[1])
+    return Word(word.text[1:-1], word.span)
+
+
+@cache
+def _grammar() -> Any:
+    lark = importlib.import_module("lark")
+    text = (Path(__file__).parent / "spec.lark").read_text("utf-8")
+    return lark.Lark(
+        text,
+        parser="lalr",
+        lexer="contextual",
+        propagate_positions=True,
+        maybe_placeholders=True,
+        start=sorted(_STARTS.values()),
+    )
+
+
+def _parse(statement: Statement, problems: Problems) -> Tree[Token] | None:
+    lark = importlib.import_module("lark")
+    try:
+        tree: Tree[Token] = _grammar().parse(statement.text, start=_STARTS[statement.keyword])
+    except lark.UnexpectedInput as error:
+        explain_misread(statement, error, problems)
+        _doubt(statement, problems)
+        return None
+    return tree
+
+
+def _doubt(statement: Statement, problems: Problems) -> None:
+    """What the statement was to declare or define gets no second message."""
+    names = re.findall(r"[A-Za-z_]\w*", statement.text)
+    problems.doubtful.update(names if statement.keyword else names[:1])
+
+
+class _Builder:
+    """Turns lark's trees of one statement into syntax nodes."""
+
+    def __init__(self, statement: Statement, problems: Problems) -> None:
+        self._statement = statement
+        self._lines = statement.text.split("\n")
+        self._problems = problems
+
+    def lines(self, tree: Any) -> tuple[Line, ...]:
+        children = tree.children
+        match str(tree.data):
+            case "space_line":
+                _, name, kind, value = children
+                parts = self._words(value.children) if _is(value, "parts") else ()
+                extent = None if value is None or parts else self.word(value)
+                return (SpaceLine(self.word(name), self._optional(kind), extent, parts),)
+            case "index_line":
+                *names, space = self._words(children[1:])
+                return (IndexLine(tuple(names), space),)
+            case "equation":
+                name, axes, assign, body = children
+                indices = self._words(axes.children) if axes is not None else ()
+                return (EquationLine(self.word(name), indices, self.word(assign), self.node(body)),)
+            case _:
+                output = str(tree.data) == "output_line"
+                return tuple(self._declaration(output, child) for child in children[1:])
+
+    def word(self, token: Any) -> Word:
+        span = self._statement.span(token.line, token.column, len(token))
+        return Word(str(token), span)
+
+    def node(self, tree: Any) -> Node:
+        span, children = self._span(tree), tree.children
+        match str(tree.data):
+            case "number":
+                return Number(self._value(children[0]), span)
+            case "element":
+                name, axes = children
+                indices = self._words(axes.children) if axes is not None else ()
+                return Element(str(name), indices, span)
+            case "function":
+                return Function(str(children[0]), self.node(children[1]), span)
+            case "bracket":
+                return Bracket(self.node(children[0]), span)
+            case "power":
+                base, exponent = children
+                return Power(self.node(base), self._exponent(exponent), span)
+            case "negative":
+                sign, arg = children
+                return Negative(self.node(arg), span) if sign == "-" else self.node(arg)
+            case "product":
+                left, sign, right = children
+                return Product(self.node(left), self.node(right), sign == "/", span)
+            case "total":
+                signs = (1, *(-1 if sign == "-" else 1 for sign in children[1::2]))
+                nodes = (self.node(child) for child in children[::2])
+                return Total(tuple(zip(signs, nodes, strict=True)), span)
+            case "scaled":
+                left, right = children
+                return Product(self.node(left), self.node(right), False, span)
+            case "signed_operated":
+                sign, body = children
+                return Negative(self.node(body), span) if sign == "-" else self.node(body)
+            case _:
+                operator, body = children
+                return Operated(self._operator(operator), self.node(body), span)
+
+    def _operator(self, tree: Any) -> Operator:
+        kind, *groups = tree.children
+        return Operator(
+            str(kind),
+            tuple(tuple(self._words(i.children) for i in g.children) for g in groups),
+            self._span(tree),
+        )
+
+    def _exponent(self, tree: Any) -> int:
+        *sign, number = tree.children
+        value = self._value(number)
+        if value > _LARGEST_EXPONENT:
+            message = f"the exponent {number} is above {_LARGEST_EXPONENT}"
+            self._problems.add(self._span(tree), message, "write exp(n*log(x))")
+            value = Fraction(1)
+        if value.denominator != 1:
+            self._problems.add(
+                self._span(tree),
+                f"the exponent {number} is no integer",
+                "write sqrt(..), exp(..) or x**2",
+            )
+        return -int(value) if sign and sign[0] == "-" else int(value)
+
+    def _value(self, token: Any) -> Fraction:
+        """The exact value of a number that a program can hold."""
+        try:
+            return literal(str(token))
+        except ValueError as error:
+            self._problems.add(self._span_of(token), str(error), OUTSIDE)
+            return Fraction(1)
+
+    def _declaration(self, output: bool, tree: Any) -> Declaration:
+        name, axes, *attributes = tree.children
+        words = self._words(axes.children) if axes is not None else None
+        return Declaration(
+            output, self.word(name), words, tuple(self._attribute(a) for a in attributes)
+        )
+
+    def _attribute(self, tree: Any) -> Attribute:
+        match str(tree.data):
+            case "grouped":
+                word, *groups = tree.children
+                lists = tuple(self._words(g.children) for g in groups)
+                return Attribute(str(word), self._span_of(word), lists)
+            case "exchanged":
+                word, *pairs = tree.children
+                lists = tuple(self._words(g.children) for p in pairs for g in p.children)
+                return Attribute(str(word), self._span_of(word), lists)
+            case "blocks":
+                word, *names = tree.children
+                return Attribute(str(word), self._span_of(word), names=self._words(names))
+            case "flag":
+                return Attribute(str(tree.children[0]), self._span(tree))
+            case _:
+                *signed, denominator = tree.children
+                value = self._value(signed[-1])
+                if denominator is not None and self._value(denominator) == 0:
+                    self._problems.add(
+                        self._span_of(denominator), "division by 0", "write a number"
+                    )
+                elif denominator is not None:
+                    value /= self._value(denominator)
+                    if why_not(value):
+                        message = f"this number {why_not(value)}"
+                        self._problems.add(self._span(tree), message, OUTSIDE)
+                if len(signed) == 2 and signed[0] == "-":
+                    value = -value
+                return Attribute("=", self._span(tree), value=value)
+
+    def _words(self, tokens: list[Any]) -> tuple[Word, ...]:
+        return tuple(self.word(t) for t in tokens if t is not None)
+
+    def _optional(self, token: Any) -> Word | None:
+        return None if token is None else self.word(token)
+
+    def _span_of(self, token: Any) -> Span:
+        return self.word(token).span
+
+    def _span(self, tree: Any) -> Span:
+        meta = tree.meta
+        line = self._lines[meta.line - 1]
+        end = meta.end_column - 1 if meta.end_line == meta.line else len(line.rstrip())
+        return self._statement.span(meta.line, meta.column, end - meta.column + 1)
+
+
+def _is(value: Any, rule: str) -> bool:
+    return getattr(value, "data", None) == rule

@@ -1,0 +1,249 @@
+"""The .spec language: text to System. The rules are in ``spec.lark`` and in the manual.
+
+text -> statements -> syntax trees -> names -> products -> flat terms -> System
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from ...errors import ArgumentError, Span, TcgenError
+from ...ir.system import Equation, System, Term
+from ...ir.tensor import Index, Ref, Tensor
+from ..assemble import assemble, find_cycle
+from ..rewrite import resolve_blocks, resolve_deltas, to_letters
+from ..source import Problems, Statement, read_text, split_statements
+from .expand import Expander, mentioned
+from .names import Names
+from .parser import TOO_DEEP, parse_include, parse_statement
+from .products import ProductReader
+from .syntax import EquationLine, Line, Word
+
+
+def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None = None) -> System:
+    """The system of equations that a spec describes.
+
+    Args:
+        text: of the spec.
+        filename: for messages; its stem names the system.
+        folder: where ``include`` looks; None refuses includes.
+
+    Raises:
+        ArgumentError: it is no text.
+        SpecError: with all problems of the text, first first.
+
+    Example:
+        >>> print(read_spec('''space o
+        ... index i j : o
+        ... input x[o,o]
+        ... output s
+        ... s = x[i,j]*x[j,i]''').pretty(), end="")
+        s = sum(i,j) x[i,j]*x[j,i]
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"a {type(text).__name__} is no text of a spec: give a str")
+    problems = Problems()
+    folder = None if folder is None else Path(folder)
+    seen = set() if folder is None else {(folder / Path(filename).name).resolve()}
+    lines: list[Line] = []
+    for statement in _included(split_statements(text, filename, folder, problems), problems, seen):
+        lines += parse_statement(statement, problems)
+    names = Names(lines, problems)
+    equations = _equations(
+        [line for line in lines if isinstance(line, EquationLine)], names, problems
+    )
+    if not names.outputs and not problems.count:
+        message = "no output is declared"
+        problems.add(Span(filename, 1, 1), message, "say what to compute: output NAME")
+    _check_order(equations, problems)
+    problems.raise_any()
+    name = Path(filename).stem if filename != "<spec>" else "spec"
+    return assemble(name, names.spaces, names.inputs, names.outputs, equations)
+
+
+def read_spec_file(path: str | Path) -> System:
+    """The system of a .spec file, named after the file.
+
+    Raises:
+        SpecError: with all problems of the file.
+        TcgenError: the file cannot be read.
+    """
+    path = Path(path)
+    return read_spec(read_text(path), str(path), folder=path.parent)
+
+
+def _included(
+    statements: tuple[Statement, ...], problems: Problems, seen: set[Path]
+) -> Iterator[Statement]:
+    """The statements with those of included files in place, each file once."""
+    for statement in statements:
+        problems.reach(statement)
+        if statement.broken:
+            continue
+        if statement.keyword != "include":
+            yield statement
+            continue
+        word = parse_include(statement, problems)
+        if word is None:
+            continue
+        if statement.folder is None:
+            advice = "pass the folder, or read the spec from its file"
+            problems.add(word.span, "this text has no folder to include from", advice)
+            continue
+        path = statement.folder / word.text
+        if path.resolve() in seen:
+            continue
+        seen.add(path.resolve())
+        try:
+            text = read_text(path)
+        except TcgenError as error:
+            problems.add(word.span, str(error), "the path is relative to the including file")
+            continue
+        yield from _included(
+            split_statements(text, str(path), path.parent, problems), problems, seen
+        )
+
+
+def _equations(lines: list[EquationLine], names: Names, problems: Problems) -> list[Equation]:
+    """All equations, those of brackets included."""
+    reader = ProductReader(names, problems)
+    taken = (*names.tensors, *(t.name for t in names.inputs))
+    expander = Expander(taken, problems)
+    by_name: dict[str, list[EquationLine]] = {}
+    for line in lines:
+        by_name.setdefault(line.name.text, []).append(line)
+    equations = []
+    for name, group in by_name.items():
+        equation = _equation(name, group, names, reader, expander, problems)
+        if equation is not None:
+            equations.append(equation)
+    return [_finish(equation, names, problems) for equation in (*expander.anonymous, *equations)]
+
+
+def _equation(
+    name: str,
+    lines: list[EquationLine],
+    names: Names,
+    reader: ProductReader,
+    expander: Expander,
+    problems: Problems,
+) -> Equation | None:
+    """The sum of all lines with ``name`` on the left, in the letters of the first.
+
+    Where the name itself is at fault, the right sides are read for their own problems.
+    """
+    tensor = names.tensors.get(name)
+    if tensor is not None and tensor.is_input:
+        message = f"input {name} stands on the left"
+        problems.add(lines[0].name.span, message, "give the result another name")
+        tensor = None
+    for line in lines[1:]:
+        if line.assign.text == "=":
+            message = f"{name} is assigned with = after its first line"
+            problems.add(line.assign.span, message, "= at most once and first; add with += or -=")
+    first = _left(lines[0], names, problems)
+    used: set[int] = set()
+    terms: list[Term] = []
+    for line in lines:
+        left = _left(line, names, problems)
+        try:
+            found, here = _line_terms(line, left, tensor, reader, expander, problems)
+        except RecursionError:
+            problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
+            continue
+        used |= here
+        terms += (to_letters(term, left or (), first or ()) for term in found)
+    if first is None or tensor is None:
+        return None
+    if not problems.count:
+        _check_used(lines[0], first, used, problems)
+    return Equation(Ref(tensor, first), tuple(terms), lines[0].name.span)
+
+
+def _line_terms(
+    line: EquationLine,
+    left: tuple[Index, ...] | None,
+    tensor: Tensor | None,
+    reader: ProductReader,
+    expander: Expander,
+    problems: Problems,
+) -> tuple[list[Term], set[int]]:
+    """Terms of one line in its own letters, and the axes whose letters it uses."""
+    before = problems.count
+    products = reader.read(line.body)
+    if left is None or tensor is None or problems.count > before:
+        return [], set()
+    if tuple(i.space for i in left) != tensor.spaces:
+        axes = ",".join(s.name for s in tensor.spaces)
+        message = f"the left side does not fit {tensor.name}[{axes}]"
+        problems.add(line.name.span, message, "letters may differ from line to line, spaces not")
+        return [], set()
+    used = {k for k, index in enumerate(left) if index in mentioned(products)}
+    sign = Fraction(-1 if line.assign.text == "-=" else 1)
+    terms = expander.expand(products, left)
+    return [replace(term, coeff=sign * term.coeff) for term in terms], used
+
+
+def _left(line: EquationLine, names: Names, problems: Problems) -> tuple[Index, ...] | None:
+    found: list[Index] = []
+    for word in line.indices:
+        index = names.index(word)
+        if index is None:
+            return None
+        if index in found:
+            message = f"index {index} stands twice on the left"
+            advice = "left indices are distinct: use a second letter and delta[i,j]"
+            problems.add(word.span, message, advice)
+            return None
+        found.append(index)
+    return tuple(found)
+
+
+def _check_used(
+    line: EquationLine, left: tuple[Index, ...], used: set[int], problems: Problems
+) -> None:
+    words: tuple[Word, ...] = line.indices
+    for k, index in enumerate(left):
+        if k not in used:
+            message = f"left index {index} occurs in no term on the right"
+            problems.add(words[k].span, message, f"remove {index}, or use it in a term")
+
+
+def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
+    """Deltas that only rename are gone, tensors given by blocks are read from their blocks."""
+    terms: list[Term] = []
+    for term in equation.terms:
+        resolved = resolve_deltas(term)
+        if resolved is not None:
+            terms += resolve_blocks(resolved, equation.lhs.indices, names.families, problems)
+    return replace(equation, terms=tuple(terms))
+
+
+def _check_order(equations: list[Equation], problems: Problems) -> None:
+    """Refuse names that are needed for themselves, ring by ring."""
+    rest = list(equations)
+    while cycle := find_cycle(rest):
+        _refuse_ring(cycle, equations, problems)
+        rest = [e for e in rest if e not in cycle]
+
+
+def _refuse_ring(
+    cycle: tuple[Equation, ...], equations: list[Equation], problems: Problems
+) -> None:
+    named = [e for e in cycle if not e.anonymous]
+    if not named:
+        return
+    first = min(named, key=equations.index)
+    start = named.index(first)
+    ring = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
+    span = first.span or Span("", 1, 1)
+    if len(named) == 1:
+        message = f"{ring[0]} is read inside its own definition"
+        advice = "rename the old value and make it an input, or use: output NAME accumulate"
+    else:
+        message = f"these names need each other: {' -> '.join(ring)}"
+        advice = "break the ring: one of them must not read the next"
+    problems.add(span, message, advice)

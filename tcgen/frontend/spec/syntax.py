@@ -1,0 +1,176 @@
+"""Syntax tree of a spec: what was written, with places, before any name is looked up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+from ...errors import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name or a number of a list, with its place."""
+
+    text: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An exact number."""
+
+    value: Fraction
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """``name[i,j]`` or a scalar."""
+
+    name: str
+    indices: tuple[Word, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """``exp(..)``."""
+
+    name: str
+    arg: Node
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """``base**exponent``."""
+
+    base: Node
+    exponent: int
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """``(..)``."""
+
+    inner: Node
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Negative:
+    """Unary minus."""
+
+    arg: Node
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``left*right``, or ``left/right`` where ``divided``."""
+
+    left: Node
+    right: Node
+    divided: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Sum of two terms or more, each with its sign."""
+
+    terms: tuple[tuple[int, Node], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """``P(..)``, ``S(..)`` or ``sum(..)``.
+
+    Attributes:
+        kind: ``P``, ``S`` or ``sum``.
+        groups: parts between slashes; each a tuple of items; each item the words of a tuple, or
+            one word.
+        span: from the operator to its closing bracket.
+    """
+
+    kind: str
+    groups: tuple[tuple[tuple[Word, ...], ...], ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Operated:
+    """An operator and the rest of its term."""
+
+    operator: Operator
+    body: Node
+    span: Span
+
+
+Node: TypeAlias = (
+    Number | Element | Function | Power | Bracket | Negative | Product | Total | Operated
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a declaration.
+
+    Attributes:
+        word: ``symmetric``, ``stored``, ``real``, ...; ``=`` for a default.
+        span: place of the word.
+        groups: bracketed groups of positions or letters; for an exchange they stand in pairs.
+        names: names of the blocks.
+        value: the default.
+    """
+
+    word: str
+    span: Span
+    groups: tuple[tuple[Word, ...], ...] = ()
+    names: tuple[Word, ...] = ()
+    value: Fraction = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceLine:
+    """``space name kind = extent`` or ``space name = part + part``."""
+
+    name: Word
+    kind: Word | None
+    extent: Word | None
+    parts: tuple[Word, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexLine:
+    """``index names : space``."""
+
+    names: tuple[Word, ...]
+    space: Word
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """One tensor of an ``input`` or ``output`` list; ``axes`` is None where none are given."""
+
+    output: bool
+    name: Word
+    axes: tuple[Word, ...] | None
+    attributes: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EquationLine:
+    """``name[indices] = body``; ``assign`` is ``=``, ``+=`` or ``-=``."""
+
+    name: Word
+    indices: tuple[Word, ...]
+    assign: Word
+    body: Node
+
+
+Line: TypeAlias = SpaceLine | IndexLine | Declaration | EquationLine

@@ -1,0 +1,298 @@
+"""A System as the text of a .spec that a person can read and that reads back with equal values.
+
+Permutations are written as P(i,j), P(i/j,k), S(ia,jb) where one of these operators, or a product
+of two or three, is exactly the list of the term; else one line for each permutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from ...errors import TcgenError
+from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, format_expr
+from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
+from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ..rewrite import fresh_index, rename_term
+from .names import RESERVED
+from .operator_writer import kept_by, operator_text
+from .symmetry_text import symmetry_text
+
+
+def spec_text(system: System) -> str:
+    """The system in the .spec language.
+
+    Spaces, indices, inputs, outputs, then one equation for each intermediate and output. Index
+    letters that two spaces share, or that are the name of a space, get a number.
+
+    Args:
+        system: a verified system.
+
+    Raises:
+        TcgenError: a tensor has a name that the language reserves, or a generated input has a
+            stored layout: the language cannot say it.
+
+    Example:
+        >>> from tcgen.frontend import read_spec
+        >>> system = read_spec('''space o
+        ... index i j : o
+        ... input x[o,o] symmetric (0,1)
+        ... output y
+        ... y[i,j] = P(i,j) x[i,k1]*x[j,k1]
+        ... index k1 : o''')
+        >>> print(spec_text(system), end="")
+        # spec
+        space o
+        index i j k1 : o
+        input  x[o,o] symmetric (0,1)
+        output y
+        <BLANKLINE>
+        y[i,j] = P(i,j) x[i,k1]*x[j,k1]
+    """
+    for tensor in system.tensors:
+        if tensor.name in RESERVED:
+            raise TcgenError(
+                f"a .spec cannot have a tensor named {tensor.name}: the language reserves that "
+                f"name; rename it in the source"
+            )
+        if tensor.role is Role.GENERATED and (tensor.storage.order or tensor.storage.packed):
+            raise TcgenError(
+                f"a .spec cannot say that the generated input {tensor.name} has a stored layout: "
+                f"its tiles come in declared order"
+            )
+        if tensor.storage.within:
+            raise TcgenError(
+                f"a .spec cannot say that the array of {tensor.name} is a part of a larger one"
+            )
+    system = _with_own_letters(system)
+    letters: dict[Space, list[str]] = {}
+    for index in _indices(system):
+        letters.setdefault(index.space, []).append(index.name)
+    lines = [f"# {system.name}"]
+    spaces = list(system.spaces)
+    spaces += [s for s in letters if s not in spaces]
+    lines += [_space_line(space) for space in spaces]
+    lines += [f"index {' '.join(names)} : {space.name}" for space, names in letters.items()]
+    for tensor in system.inputs:
+        line, note = _declaration(tensor)
+        lines += [*note, f"input  {line}"]
+    outputs = [_output(tensor, system) for tensor in system.outputs]
+    lines += [note for _, notes in outputs for note in notes]
+    lines += [f"output {line}" for line, _ in outputs]
+    for equation in system.equations:
+        lines += ["", *_equation_lines(equation)]
+    return "\n".join(lines) + "\n"
+
+
+def _indices(system: System) -> tuple[Index, ...]:
+    """All indices, left ones first within each equation."""
+    found: list[Index] = []
+    for equation in system.equations:
+        found += equation.lhs.indices
+        for term in equation.terms:
+            found += term.indices
+    return distinct(tuple(found))
+
+
+def _with_own_letters(system: System) -> System:
+    """The system with index names that are unique and different from those of spaces."""
+    taken = {s.name for s in system.spaces} | set(RESERVED)
+    names: dict[Index, Index] = {}
+    every = _indices(system)
+    used = taken | {i.name for i in every}
+    for index in every:
+        new = index
+        if index.name in taken or not _legal(index.name):
+            stem = Index(
+                "".join(c for c in index.name if c.isascii() and c.isalpha()) or "i", index.space
+            )
+            new = fresh_index(stem, used)
+        taken.add(new.name)
+        used.add(new.name)
+        names[index] = new
+    equations = tuple(_renamed(e, names) for e in system.equations)
+    return replace(system, equations=equations)
+
+
+def _legal(name: str) -> bool:
+    return name.isascii() and name.isidentifier()
+
+
+def _renamed(equation: Equation, names: Mapping[Index, Index]) -> Equation:
+    lhs = Ref(equation.lhs.tensor, tuple(names[i] for i in equation.lhs.indices))
+    return replace(equation, lhs=lhs, terms=tuple(rename_term(t, names) for t in equation.terms))
+
+
+def _space_line(space: Space) -> str:
+    text = f"space {space.name}"
+    if space.parts:
+        return f"{text} = {' + '.join(p.name for p in space.parts)}"
+    text += f" {space.kind}" if space.kind else ""
+    return text if space.extent is None else f"{text} = {space.extent}"
+
+
+def _declaration(tensor: Tensor) -> tuple[str, list[str]]:
+    """An input without its keyword, and comments on symmetry that has no words."""
+    axes = ",".join(s.name for s in tensor.spaces)
+    text = f"{tensor.name}[{axes}]" if axes else tensor.name
+    words, left_out = symmetry_text(tensor)
+    text += words + _storage(tensor)
+    if tensor.real:
+        text += " real"
+    if tensor.role is Role.GENERATED:
+        text += " generated"
+    if tensor.is_input and not tensor.volatile:
+        text += " constant"
+    if tensor.default is not None:
+        text += f" = {tensor.default}"
+    return text, [f"# {line}" for line in left_out]
+
+
+def _output(tensor: Tensor, system: System) -> tuple[str, list[str]]:
+    text, notes = _declaration(tensor)
+    if system.equation(tensor).lhs.tensor.spaces == tensor.spaces:
+        text = tensor.name + text.removeprefix(tensor.name).partition("]")[2]
+    return text + (" accumulate" if tensor.accumulate else ""), notes
+
+
+def _storage(tensor: Tensor) -> str:
+    text = ""
+    if tensor.storage.order:
+        text += f" stored ({','.join(map(str, tensor.storage.order))})"
+    for packing in tensor.storage.packed:
+        text += f" packed ({packing.first},{packing.first + 1})"
+    return text
+
+
+def _equation_lines(equation: Equation) -> list[str]:
+    """One line for each term; those of an accumulating output start with +=."""
+    lhs = equation.lhs
+    texts = [text for term in equation.terms for text in _term_texts(term, lhs)]
+    used = {i for term in equation.terms for i in _used(term, lhs)}
+    missing = [i for i in lhs.indices if i not in used]
+    if missing:
+        # delta[i,i] is 1: the language wants each left index to occur on the right
+        ones = "*".join(f"delta[{i},{i}]" for i in missing)
+        texts = [f"{texts[0]}*{ones}", *texts[1:]] if texts else [f"0*{ones}"]
+    texts = texts or ["0"]
+    lines = []
+    for n, text in enumerate(texts):
+        minus = text.startswith("-")
+        if n == 0:
+            lines.append(f"{lhs} {'+=' if lhs.tensor.accumulate else '='} {text}")
+        else:
+            lines.append(f"{lhs} {'-=' if minus else '+='} {text[1:] if minus else text}")
+    return lines
+
+
+def _used(term: Term, lhs: Ref) -> tuple[Index, ...]:
+    """Left indices that the written term names."""
+    found = list(term.indices)
+    if term.perms and operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices)):
+        return tuple(found)
+    for perm in term.perms:
+        names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
+        found += [names.get(i, i) for i in term.indices]
+    return tuple(found)
+
+
+def _term_texts(term: Term, lhs: Ref) -> list[str]:
+    """The term, or one text for each of its permutations where no operator says them."""
+    if not term.perms:
+        return [_term_text(term, "")]
+    operator = operator_text(term.perms, lhs.indices, kept_by(term, lhs.indices))
+    if operator:
+        return [_term_text(term, operator)]
+    texts = []
+    for perm in term.perms:
+        names = {lhs.indices[k]: lhs.indices[image] for k, image in enumerate(perm.images)}
+        moved = rename_term(replace(term, perms=()), names)
+        texts.append(_term_text(replace(moved, coeff=moved.coeff * perm.sign), ""))
+    return texts
+
+
+def _term_text(term: Term, operator: str) -> str:
+    coeff, factors = _spread(term.factors)
+    coeff *= term.coeff
+    counts: dict[Index, int] = {}
+    for factor in factors:
+        held = factor.indices if isinstance(factor, Ref) else factor_indices(factor)
+        if isinstance(factor, Delta):
+            held = (factor.left, factor.right)
+        for index in held:
+            counts[index] = counts.get(index, 0) + 1
+    single = [i.name for i in term.sums if counts.get(i, 0) == 1]
+    head = operator + (f"sum({','.join(single)}) " if single else "")
+    product, below = [], []
+    for factor in factors:
+        match factor:
+            case Apply(Quot(Const(Fraction(numerator=1, denominator=1)), den)):
+                below.append(f"/{_bracketed(den)}")
+            case Apply(expr):
+                product.append(_atom(expr))
+            case _:
+                product.append(format_expr(factor))
+    if not product and below:
+        product = ["1"] if abs(coeff) == 1 or head else []
+    body = "*".join(product) + "".join(below)
+    sign, size = ("-" if coeff < 0 else ""), abs(coeff)
+    if not body:
+        return f"{sign}{head}{size}"
+    if size == 1:
+        return f"{sign}{head}{body}"
+    return f"{sign}{size}{body if body.startswith('/') else f'*{head}{body}'}"
+
+
+def _spread(factors: Iterable[Factor]) -> tuple[Fraction, list[Factor]]:
+    """Products inside atoms become factors: the language would read a bracket otherwise."""
+    coeff, found = Fraction(1), list[Factor]()
+    for factor in factors:
+        if not isinstance(factor, Apply):
+            found.append(factor)
+            continue
+        match factor.expr:
+            case Const(value):
+                coeff *= value
+            case Prod(args):
+                number, more = _spread(_factor(a) for a in args)
+                coeff *= number
+                found += more
+            case Quot(num, den) if num != Const(Fraction(1)):
+                number, more = _spread((_factor(num), Apply(Quot(Const(Fraction(1)), den))))
+                coeff *= number
+                found += more
+            case Quot(_, Const(value)) if value:
+                coeff /= value
+            case Ref() | Delta() as plain:
+                found.append(plain)
+            case _:
+                found.append(factor)
+    return coeff, found
+
+
+def _factor(expr: Expr) -> Factor:
+    return expr if isinstance(expr, Ref | Delta) else Apply(expr)
+
+
+def _atom(expr: Expr) -> str:
+    """An expression that stays one atom when it is read."""
+    text = format_expr(expr)
+    match expr:
+        case Pow() | Quot():
+            return text
+        case _ if text.endswith(")") and not text.startswith("("):
+            return text  # a function
+        case _:
+            return f"({text})**1"
+
+
+def _bracketed(expr: Expr) -> str:
+    text = format_expr(expr)
+    match expr:
+        case Ref() | Delta() | Pow():
+            return text
+        case _ if text.endswith(")") and text[0].isalpha() and "[" not in text.partition("(")[0]:
+            return text if not isinstance(expr, Prod | Quot) else f"({text})"
+        case _:
+            return f"({text})"

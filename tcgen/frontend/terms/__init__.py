@@ -1,0 +1,1 @@
+"""JSON term lists: ``reader``, with ``header`` and ``symmetry``."""

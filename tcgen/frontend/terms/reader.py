@@ -1,0 +1,402 @@
+"""Term lists in JSON: targets, each a sum of products with coefficients and permutations.
+
+    {"ranges": {"o": ["i", "j"]}, "tensors": {"t2": {"axes": ["o", "o", "v", "v"]}},
+     "targets": [{"out": "r2[i,j,a,b]", "terms": [
+        {"coef": 0.5, "factors": ["f[j,k]", "t2[i,k,a,b]"], "denom": ["eo[i]", "-ev[a]"],
+         "perms": [[1, ["i", "j", "a", "b"]], [-1, ["j", "i", "a", "b"]]]}]}]}
+
+An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor without axes
+(the integrals v, the Fock matrix f) is given by blocks, which follow from the ranges of its
+indices. Targets that no other target reads are outputs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from ...errors import Diagnostic, Span, SpecError
+from ...ir.expr import Const, Delta, Expr, Prod, Quot, Sum
+from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
+from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
+from ..assemble import assemble, find_cycle
+from ..blocks import Family, family_of, permuted
+from ..exact_numbers import exact
+from ..rewrite import resolve_deltas, to_letters
+from ..source import read_text
+from .header import read_declared, read_ranges
+from .symmetry import read_symmetry
+
+_KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
+_REFERENCE = re.compile(r"\s*(-?)\s*([A-Za-z_]\w*)\s*(?:\[([\w\s,]*)\])?\s*")
+
+
+def read_terms_file(path: Path) -> System:
+    """The system of a .json term list.
+
+    Raises:
+        SpecError: what is wrong in the list.
+        TcgenError: the file cannot be read.
+    """
+    return read_terms(read_text(path), str(path))
+
+
+def read_terms(text: str, filename: str) -> System:
+    """The system of a term list.
+
+    Args:
+        text: JSON.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: all problems, each with its target and term.
+
+    Example:
+        >>> print(read_terms('''{"targets": [{"out": "e", "terms": [
+        ...     {"coef": 0.25, "factors": ["v[i,j,a,b]", "t[a,b,i,j]"]}]}]}''', "e.json").pretty())
+        e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t[a,b,i,j]
+        <BLANKLINE>
+    """
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        span = Span(filename, error.lineno, error.colno)
+        line = text.split("\n")[error.lineno - 1]
+        problem = Diagnostic(span, f"no JSON: {error.msg}", line, "mend the JSON here")
+        raise SpecError((problem,)) from None
+    except (RecursionError, ValueError) as error:
+        deep = isinstance(error, RecursionError)
+        message = "the lists are nested too deeply" if deep else f"no JSON: {error}"
+        problem = Diagnostic(Span(filename, 1, 1), message, advice="mend the JSON")
+        raise SpecError((problem,)) from None
+    return read_term_data(data, filename)
+
+
+def read_term_data(data: Any, filename: str) -> System:
+    """The system of a term list that is no longer text, as importers make it.
+
+    Args:
+        data: what the JSON holds.
+        filename: for messages; its stem names a list that has no "name".
+
+    Raises:
+        SpecError: all problems, each with its target and term.
+    """
+    return _Reader(data, filename).system()
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A target as written; ``antisymmetrize`` are groups of left letters."""
+
+    name: str
+    left: tuple[Index, ...]
+    terms: tuple[Any, ...]
+    antisymmetrize: tuple[tuple[str, ...], ...]
+
+
+class _Reader:
+    """Reads one list; problems are collected, so that all are reported together."""
+
+    def __init__(self, data: Any, filename: str) -> None:
+        self._file = filename
+        self._problems: list[Diagnostic] = []
+        if not isinstance(data, dict) or not _is_filled_list(data.get("targets")):
+            self._wrong(
+                "the list has no targets", 'write {"targets": [{"out": .., "terms": [..]}]}'
+            )
+            data = {"targets": []}
+        self._data = data
+        self._ranges = read_ranges(data, self._wrong)
+        self._spaces: dict[str, Space] = {}
+        self._declared = read_declared(data, self._wrong)
+        self._targets: dict[str, Tensor] = {}
+        self._inputs: dict[str, Tensor] = {}
+        self._families: dict[str, Family] = {}
+        self._blocks: dict[str, dict[str, Tensor]] = {}
+
+    def system(self) -> System:
+        """The system of the list."""
+        targets = [t for t in map(self._target, self._data["targets"]) if t is not None]
+        texts = {t.name: {self._split(x)[1] for y in t.terms for x in _texts(y)} for t in targets}
+        read = {other for name in texts for other in texts[name] if other != name}
+        for target in targets:
+            role = Role.TEMP if target.name in read else Role.OUTPUT
+            tensor = Tensor(target.name, tuple(i.space for i in target.left), role)
+            if self._targets.setdefault(target.name, tensor) != tensor:
+                message = f"target {target.name}: its axes differ from those before"
+                self._wrong(message, "letters may differ, ranges may not")
+        equations: dict[str, Equation] = {}
+        for target in targets:
+            perms = self._antisymmetrizer(target)
+            numbered = enumerate(target.terms)
+            made = tuple(t for k, data in numbered for t in self._term(target, perms, k, data))
+            first = equations.get(target.name)
+            if first is None:
+                reference = Ref(self._targets[target.name], target.left)
+                equations[target.name] = Equation(reference, made)
+            elif len(first.lhs.indices) == len(target.left):
+                moved = tuple(to_letters(t, target.left, first.lhs.indices) for t in made)
+                equations[target.name] = replace(first, terms=first.terms + moved)
+        self._check_order(list(equations.values()))
+        if self._problems:
+            raise SpecError(tuple(self._problems))
+        outputs = [t for t in self._targets.values() if t.role is Role.OUTPUT]
+        name = str(self._data.get("name") or Path(self._file).stem)
+        spaces = tuple(
+            sorted(self._spaces.values(), key=lambda s: list(self._ranges).index(s.name))
+        )
+        return assemble(name, spaces, self._all_inputs(), outputs, list(equations.values()))
+
+    def _all_inputs(self) -> list[Tensor]:
+        """Inputs in declared order, blocks sorted by their spaces."""
+        order = {name: n for n, name in enumerate(self._declared)}
+        names = list(dict.fromkeys((*self._inputs, *self._blocks)))
+        names.sort(key=lambda name: order.get(name, len(order)))
+        found: list[Tensor] = []
+        for name in names:
+            if name in self._inputs:
+                found.append(self._inputs[name])
+            found += (t for _, t in sorted(self._blocks.get(name, {}).items()))
+        return found
+
+    def _space(self, name: str) -> Space:
+        return self._spaces.setdefault(name, Space(name, kind=_KINDS.get(name)))
+
+    def _index(self, letter: str, where: str) -> Index:
+        for name, letters in self._ranges.items():
+            if letter[0] in letters:
+                return Index(letter, self._space(name))
+        known = ", ".join(f"{name}: {' '.join(x)}" for name, x in self._ranges.items())
+        self._wrong(f"{where}: index {letter} belongs to no range", f"ranges are {known}")
+        return Index(letter, self._space(next(iter(self._ranges))))
+
+    def _target(self, data: Any) -> _Target | None:
+        if not isinstance(data, dict) or not isinstance(data.get("out"), str):
+            self._wrong("a target has no out", 'write {"out": "r1[i,a]", "terms": [..]}')
+            return None
+        where = f"target {data['out']}"
+        if not isinstance(data.get("terms"), list):
+            self._wrong(f"{where} has no terms", '"terms" is a list of {"coef", "factors"}')
+            return None
+        sign, name, letters = self._split(data["out"])
+        if sign or not name:
+            self._wrong(f"{where} is not of the form name[i,j]", "write for example r1[i,a]")
+            return None
+        left = tuple(self._index(x, where) for x in letters)
+        if len(set(left)) != len(left):
+            self._wrong(f"{where}: its indices are not distinct", "use different letters")
+        groups = data.get("antisymmetrize") or []
+        known = {i.name: i.space for i in left}
+        for group in groups if isinstance(groups, list) else [groups]:
+            named = [str(x) for x in group] if isinstance(group, list) else ["?"]
+            spaces = {known.get(x) for x in named}
+            if None in spaces or len(spaces) > 1 or len(set(named)) < len(named):
+                advice = f"write groups of the letters {sorted(known)}, each of one range"
+                self._wrong(f"{where}: antisymmetrize {group} is not understood", advice)
+                return None
+        found = tuple(tuple(str(x) for x in group) for group in groups)
+        return _Target(name, left, tuple(data["terms"]), found)
+
+    def _term(
+        self, target: _Target, anti: tuple[Permutation, ...], number: int, data: Any
+    ) -> Iterator[Term]:
+        left, where = target.left, f"target {target.name}, term {number + 1}"
+        if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
+            self._wrong(f"{where} has no factors", '"factors" is a list of "t1[i,a]"')
+            return
+        try:
+            coeff = exact(data.get("coef"))
+        except ValueError as error:
+            self._wrong(f"{where}: the coefficient {error}", '"coef" is a number or "1/4"')
+            return
+        factors: list[Factor] = []
+        for text in data["factors"]:
+            _, name, letters = self._split(str(text))
+            if name == "delta" and len(letters) == 2:
+                factors.append(Delta(*(self._index(x, where) for x in letters)))
+                continue
+            found = self._reference(str(text), where)
+            if found is None:
+                return
+            coeff *= found[0]
+            factors.append(found[1])
+        denominators = data.get("denom") or []
+        if not isinstance(denominators, list):
+            self._wrong(f"{where}: denom is no list", '"denom": ["eo[i]", "-ev[a]"]')
+            return
+        denominator = self._denominator(denominators, where)
+        if denominator is not None:
+            factors.append(denominator)
+        perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
+        term = Term(coeff, tuple(factors), (), perms)
+        sums = tuple(i for i in distinct(term.indices) if i not in left)
+        resolved = resolve_deltas(replace(term, sums=sums))
+        if coeff and resolved is not None:
+            yield resolved
+
+    def _denominator(self, texts: list[Any], where: str) -> Apply | None:
+        parts: list[Expr] = []
+        for text in texts:
+            found = self._reference(str(text), where)
+            if found is not None:
+                sign, ref = found
+                parts.append(ref if sign > 0 else Prod((Const(Fraction(-1)), ref)))
+        if not parts:
+            return None
+        return Apply(Quot(Const(Fraction(1)), Sum(tuple(parts)) if len(parts) > 1 else parts[0]))
+
+    def _reference(self, text: str, where: str) -> tuple[int, Ref] | None:
+        """Sign and reference of ``-name[i,j]``; a block is read from its representative."""
+        minus, name, letters = self._split(text)
+        if not name:
+            self._wrong(f"{where}: {text!r} is not of the form name[i,j]", "write t1[i,a]")
+            return None
+        sign = -1 if minus else 1
+        indices = tuple(self._index(x, where) for x in letters)
+        if name not in self._targets and self._by_ranges(name):
+            return self._block(name, indices, sign, where)
+        tensor = self._targets.get(name) or self._input(name, indices)
+        if tensor is None:
+            return None
+        if tensor.spaces != tuple(i.space for i in indices):
+            axes = ",".join(s.name for s in tensor.spaces)
+            self._wrong(f"{where}: {text} does not fit {name}[{axes}]", "check its letters")
+            return None
+        return sign, Ref(tensor, indices)
+
+    def _by_ranges(self, name: str) -> bool:
+        entry = self._declared.get(name)
+        if entry is None:
+            return name in ("v", "f")
+        return "axes" not in entry and "shape" not in entry
+
+    def _input(self, name: str, indices: tuple[Index, ...]) -> Tensor | None:
+        if name in self._inputs:
+            return self._inputs[name]
+        entry = self._declared.get(name)
+        axes = None if entry is None else entry.get("axes", entry.get("shape"))
+        if axes is not None and not isinstance(axes, list | str):
+            self._wrong(f"tensor {name}: axes {axes} is no list", '"axes": ["o", "v"]')
+            return None
+        spaces = tuple(i.space for i in indices) if axes is None else ()
+        for axis in map(str, axes or ()):
+            if axis not in self._ranges:
+                self._wrong(f"tensor {name}: axis {axis} is no range", "name it in ranges")
+                return None
+            spaces = (*spaces, self._space(axis))
+        volatile = not (entry or {}).get("constant", False)
+        try:
+            symmetry = read_symmetry(entry or {}, len(spaces))
+            if any(permuted(spaces, s) != spaces for s in symmetry):
+                raise ValueError("a symmetry exchanges axes of different ranges")
+            self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
+            symmetry_group(self._inputs[name])  # which raises where it forces zero
+        except ValueError as error:
+            self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+            return None
+        return self._inputs[name]
+
+    def _block(
+        self, name: str, indices: tuple[Index, ...], sign: int, where: str
+    ) -> tuple[int, Ref] | None:
+        """The first block, in the order of the ranges, that symmetry reaches from this one."""
+        family = self._family(name, len(indices), where)
+        if family is None:
+            return None
+        order = list(self._ranges)
+        spaces = tuple(i.space for i in indices)
+        reached = [permuted(spaces, s) for s in family.group]
+        block = min(reached, key=lambda b: [order.index(s.name) for s in b])
+        whole = family_of(family.parent, (block,))
+        tensor = whole.members[0]
+        symmetry = next(s for s in whole.group if permuted(spaces, s) == block)
+        blocks = self._blocks.setdefault(name, {})
+        blocks.setdefault(tensor.name, tensor)
+        return sign * symmetry.sign, Ref(tensor, tuple(indices[k] for k in symmetry.perm))
+
+    def _family(self, name: str, rank: int, where: str) -> Family | None:
+        if name not in self._families:
+            anything = Space("any")
+            try:
+                entry = self._declared.get(name, {})
+                symmetry, volatile = read_symmetry(entry, rank), not entry.get("constant", False)
+                parent = Tensor(name, (anything,) * rank, Role.INPUT, volatile, symmetry)
+                self._families[name] = family_of(parent, ())
+            except ValueError as error:
+                self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
+                return None
+        family = self._families[name]
+        if family.parent.rank != rank:
+            self._wrong(f"{where}: {name} has {family.parent.rank} indices elsewhere", "check it")
+            return None
+        return family
+
+    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> tuple[Permutation, ...]:
+        letters, spaces = [i.name for i in left], {i.name: i.space for i in left}
+        perms = []
+        for entry in data if isinstance(data, list) else [data]:
+            match entry:
+                case [1 | -1 as sign, [*images]] if sorted(map(str, images)) == sorted(
+                    letters
+                ) and [spaces[x] for x in images] == list(spaces.values()):
+                    perms.append(Permutation(int(sign), tuple(letters.index(x) for x in images)))
+                case _:
+                    advice = f"each is [sign, indices], a permutation of {letters} within ranges"
+                    self._wrong(f"{where}: perms entry {entry} is not understood", advice)
+                    return ()
+        identity = tuple(range(len(left)))
+        return () if perms == [Permutation(1, identity)] else tuple(perms)
+
+    def _antisymmetrizer(self, target: _Target) -> tuple[Permutation, ...]:
+        """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
+        letters = [i.name for i in target.left]
+        found = [Permutation(1, tuple(range(len(letters))))]
+        for group in target.antisymmetrize:
+            places = [letters.index(x) for x in group]
+            fresh = []
+            for perm, order in itertools.product(found, itertools.permutations(range(len(group)))):
+                moved = dict(zip(places, (places[k] for k in order), strict=True))
+                inversions = sum(a > b for a, b in itertools.combinations(order, 2))
+                images = tuple(moved.get(k, k) for k in perm.images)
+                fresh.append(Permutation(perm.sign * (-1) ** inversions, images))
+            found = fresh
+        return tuple(found) if target.antisymmetrize else ()
+
+    def _check_order(self, equations: list[Equation]) -> None:
+        cycle = [e.lhs.tensor.name for e in find_cycle(equations)]
+        if cycle:
+            ring = " -> ".join((*cycle, cycle[0]))
+            self._wrong(f"these targets need each other: {ring}", "break the ring")
+
+    def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
+        """Sign, name and letters of a reference; no name where it is none."""
+        found = _REFERENCE.fullmatch(text)
+        if found is None:
+            return "", "", ()
+        letters = tuple(x.strip() for x in (found[3] or "").split(",") if x.strip())
+        return found[1], found[2], letters
+
+    def _wrong(self, message: str, advice: str) -> None:
+        self._problems.append(Diagnostic(Span(self._file, 1, 1), message, "", advice))
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+def _texts(term: Any) -> list[str]:
+    """References of a term as written."""
+    if not isinstance(term, dict):
+        return []
+    texts = []
+    for key in ("factors", "denom"):
+        found = term.get(key)
+        texts += [str(x) for x in found] if isinstance(found, list) else []
+    return texts

@@ -1,0 +1,4 @@
+"""Objective ``kernels``.
+
+``objective``, by weighted subgraph partitioning (``wsp``, ``partition``).
+"""

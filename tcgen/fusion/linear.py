@@ -1,0 +1,168 @@
+"""The linearised memory objective as an integer program, solved tree by tree with CP-SAT.
+
+Among equal optima the plan with the fewest fused loops is taken, and among those the first in the
+order of the variables, so that the plan does not depend on the solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor, gcd
+
+from ..errors import PlanError
+from .legality import Inequality, path_inequalities, variables
+from .placement.memory import saving
+from .sharing.graph import FusionGraph, Variable
+from .solver.cp_sat import interruptible_solve, search_solver
+
+_WORK = 2.0  # deterministic seconds for a program at effort 1, shared among its trees
+_LARGEST = 2**60  # the solver adds objective coefficients in int64
+_CHUNK = 40  # variables ordered by one objective of powers of two
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """What is fused.
+
+    Attributes:
+        fused: variables that are 1, in order.
+        value: of Eq. (10), in saved elements.
+        bound: proven upper bound on the value.
+    """
+
+    fused: tuple[Variable, ...]
+    value: int
+    bound: int
+
+
+def solve_linear(graph: FusionGraph, extents: Mapping[str, int], effort: int) -> Solution:
+    """Fused loops of greatest Eq. (10) value, all trees of a graph together.
+
+    Source: Allam et al., Eq. (10).
+
+    Raises:
+        PlanError: the solver refuses the model.
+    """
+    total = max(1, sum(len(e.candidates) for e in graph.edges))
+    found = [
+        _solve_tree(graph, part, extents, _WORK * effort * len(variables(graph, part)) / total)
+        for part in graph.parts
+    ]
+    return Solution(
+        tuple(v for s in found for v in s.fused),
+        sum(s.value for s in found),
+        sum(s.bound for s in found),
+    )
+
+
+def savings(
+    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int]
+) -> dict[Variable, int]:
+    """Objective coefficient of each variable of a tree."""
+    return {
+        (e, c.loop): saving(graph.edges[e].array, c.axis, extents)
+        for e in part
+        for c in graph.edges[e].candidates
+    }
+
+
+def _solve_tree(
+    graph: FusionGraph, part: tuple[int, ...], extents: Mapping[str, int], work: float
+) -> Solution:
+    weights = savings(graph, part, extents)
+    rules = tuple(r for r in path_inequalities(graph, part) if not r.vacuous)
+    # A loop of one iteration saves nothing; leaving it out leaves every other choice legal.
+    order = tuple(v for v in variables(graph, part) if weights[v] > 0)
+    total = sum(weights.values())
+    if all(rule.holds(order) for rule in rules):
+        return Solution(order, total, total)
+    return _Search(order, weights, rules, work).run()
+
+
+class _Search:
+    """One CP-SAT model, solved with one objective after the other."""
+
+    def __init__(
+        self,
+        order: tuple[Variable, ...],
+        weights: dict[Variable, int],
+        rules: tuple[Inequality, ...],
+        work: float,
+    ) -> None:
+        from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
+
+        self.order, self.weights, self.work = order, weights, work
+        self.model = cp_model.CpModel()
+        self.x = {v: self.model.new_bool_var(f"x{n}") for n, v in enumerate(order, 1)}
+        for rule in rules:
+            terms = [(v, c) for v, c in rule.terms if v in self.x]
+            if sum(c for _, c in terms if c > 0) > rule.bound:
+                self.model.add(sum(c * self.x[v] for v, c in terms) <= rule.bound)
+        self.best: frozenset[Variable] = frozenset()  # nothing fused is always legal
+
+    def run(self) -> Solution:
+        """Most elements saved, as far as the work goes; a proven optimum is made unique."""
+        divisor = gcd(*self.weights.values())
+        units = {v: self.weights[v] // divisor for v in self.order}
+        # Savings beyond int64 are rounded down; then optimality is not claimed.
+        shift = max(0, sum(units.values()).bit_length() - _LARGEST.bit_length() + 1)
+        rounded = {v: unit >> shift for v, unit in units.items()}
+        limit = self._maximise(rounded)
+        value = sum(self.weights[v] for v in self.best)
+        if shift:
+            bound = ((limit + len(self.order)) << shift) * divisor
+        else:
+            bound = limit * divisor
+        bound = min(max(bound, value), sum(self.weights.values()))
+        if value == bound:
+            self._break_ties(rounded)
+            value = sum(self.weights[v] for v in self.best)
+        return Solution(tuple(v for v in self.order if v in self.best), value, bound)
+
+    def _break_ties(self, rounded: Mapping[Variable, int]) -> None:
+        """Among optima: fewest fused loops, then late variables rather than early."""
+        self._keep(rounded)
+        fewest = dict.fromkeys(self.order, -1)
+        self._maximise(fewest)
+        self._keep(fewest)
+        for start in range(0, len(self.order), _CHUNK):
+            chunk = self.order[start : start + _CHUNK]
+            last = {v: -(1 << (len(chunk) - 1 - n)) for n, v in enumerate(chunk)}
+            self._maximise(last)
+            self._keep(last)
+
+    def _keep(self, objective: Mapping[Variable, int]) -> None:
+        """Later objectives may not lose what this one has reached."""
+        reached = sum(c for v, c in objective.items() if v in self.best)
+        self.model.add(sum(c * self.x[v] for v, c in objective.items()) >= reached)
+
+    def _maximise(self, objective: Mapping[Variable, int]) -> int:
+        """Improve the best choice; returns a proven bound on the objective."""
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
+        for v in self.order:
+            self.model.add_hint(self.x[v], v in self.best)
+        self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
+        solver = search_solver(self.work)
+        status = interruptible_solve(solver, self.model)
+        self.work = max(0.0, self.work - solver.response_proto.deterministic_time)
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            chosen = frozenset(v for v in self.order if solver.boolean_value(self.x[v]))
+            if sum(objective.get(v, 0) for v in chosen) >= sum(
+                objective.get(v, 0) for v in self.best
+            ):
+                self.best = chosen
+        elif status != cp_model.UNKNOWN:
+            raise PlanError(
+                f"the fusion model was refused by the solver ({solver.status_name(status)}); "
+                f"use the objective none, and please report these equations"
+            )
+        reached = sum(objective.get(v, 0) for v in self.best)
+        if status == cp_model.OPTIMAL:
+            return reached
+        most = sum(c for c in objective.values() if c > 0)
+        if most >= 2**53 or status == cp_model.UNKNOWN:  # the solver states bounds as floats
+            return most
+        return min(most, floor(solver.best_objective_bound + 0.5))

@@ -1,0 +1,175 @@
+"""Least peak of a tree: ordered prefixes of loops, and the best order in every body.
+
+The least peak of rounded sizes is a bound for that of the true ones, and its loops are a candidate,
+for which the best order of all statements is known. Grains get finer until the two meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+
+from ...ir.cost import extent_of
+from ...ir.program import Phase
+from ..placement.memory import whole_elements
+from ..placement.nest import chains
+from ..sharing.array_sizes import least_peak
+from ..sharing.candidates import Arrangement, Sharing, rivals
+from ..sharing.graph import phase_of
+from ..solver.memory_model import Found
+from .profiles import Profile, end_of, merged, peak_of, profile_of
+from .tree_fusions import Branch, Ways, WorkSpent, prefixes_of
+from .tree_prefixes import Order
+
+_COARSE, _FINER = 32, 4  # grains to the peak, at first, and how many times more the next time
+_LESS = 0.9  # a peak that is so much less is tried again before grains get finer
+_WORK = 200_000  # ways, merges and comparisons at effort 1: a second
+
+Prefixes = Mapping[int, Order]  # by the producer of the array
+
+
+def least_tree_peak(
+    found: Sharing,
+    weights: Mapping[int, int],
+    extents: Mapping[str, int],
+    start: Arrangement,
+    effort: int,
+) -> Found | None:
+    """The least peak of a tree, or a bound and a good arrangement; None where it is no tree.
+
+    Args:
+        found: what the program allows.
+        weights: by position in ``found.instances``, bytes of one element.
+        extents: of the base spaces.
+        start: loops to begin with.
+        effort: multiplies the work.
+    """
+    branches = _branches(found, weights, extents)
+    if branches is None:
+        return None
+    prefixes = _started(found, branches, start)
+    order, peak = _ordered(found, branches, prefixes)
+    bound, work = least_peak(found, weights, extents, {}), _WORK * effort
+    unit = gcd(*(b.bytes(tuple(b.extents)) for b in branches.values()))
+    parts = _COARSE
+    while bound < peak:
+        grain, before = max(unit, peak // parts), peak
+        ways = Ways(branches, grain, peak - 1, work)
+        try:
+            least, now = _rounded(ways, _roots(found, branches), peak)
+        except WorkSpent:
+            break
+        work, bound = ways.work, max(bound, least)
+        if now is not None:
+            order_now, peak_now = _ordered(found, branches, now)
+            if peak_now < peak:
+                prefixes, order, peak = now, order_now, peak_now
+        if grain == unit:
+            break
+        if peak > before * _LESS:
+            parts *= _FINER
+    arrangement = _arrangement(found, prefixes, order)
+    return Found(arrangement, arrangement is not None and bound >= peak, min(bound, peak))
+
+
+def _branches(
+    found: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
+) -> dict[int, Branch] | None:
+    """All arrays that are held; None where one has not one producer and one consumer."""
+    edges = {e.producer: e for e in found.graph.edges}
+    branches: dict[int, Branch] = {}
+    for n, instance in enumerate(found.instances):
+        array = instance.array
+        if not array.is_held:
+            continue
+        if instance.kept or not len(instance.producers) == len(instance.consumers) == 1:
+            return None
+        maker, reader = instance.producers[0], instance.consumers[0]
+        edge = edges.get(maker)
+        if edge is None and array.rank:
+            return None
+        candidates = () if edge is None else edge.candidates
+        sizes = {c.loop: extent_of(array.spaces[c.axis], extents) for c in candidates}
+        branches[maker] = Branch(maker, reader, weights[n] * whole_elements(array, extents), sizes)
+    return branches
+
+
+def _started(found: Sharing, branches: Mapping[int, Branch], start: Arrangement) -> Prefixes:
+    """The prefixes of an arrangement: the loop of more statements is outside."""
+    inside = {walk: n for n, walks in enumerate(start.loops) for walk in walks}
+    prefixes: dict[int, Order] = dict.fromkeys(branches, ())
+    for edge in found.graph.edges:
+        shared = []
+        for c in edge.candidates:
+            number = inside.get((edge.producer, c.made))
+            if number is not None and number == inside.get((edge.consumer, c.read)):
+                shared.append((-len(start.loops[number]), number, c.loop))
+        prefixes[edge.producer] = tuple(loop for _, _, loop in sorted(shared))
+    return prefixes
+
+
+def _roots(found: Sharing, branches: Mapping[int, Branch]) -> list[int]:
+    """Last statements of the trees, in an order in which the trees can run."""
+    nodes = (n.id for n in found.graph.nodes if n.id not in branches)
+    return sorted(nodes, key=lambda n: (phase_of(found.graph, n) is Phase.VOLATILE, n))
+
+
+def _rounded(ways: Ways, roots: list[int], peak: int) -> tuple[int, Prefixes | None]:
+    """Least peak of rounded sizes, and what it fuses; None where there is nothing below a peak."""
+    least, prefixes = 0, dict[int, Order]()
+    for root in roots:
+        best = ways.least(root)
+        if best is None:
+            return peak, None
+        least = max(least, best.inside)
+        prefixes |= prefixes_of(best.chosen)
+    return least, prefixes
+
+
+def _ordered(
+    found: Sharing, branches: Mapping[int, Branch], prefixes: Prefixes
+) -> tuple[tuple[int, ...], int]:
+    """The best order of all statements, and the peak."""
+    below: dict[int, list[int]] = {}
+    for e, branch in branches.items():
+        below.setdefault(branch.consumer, []).append(e)
+
+    def node(number: int, depth: int) -> tuple[list[Profile], int, tuple[int, ...]]:
+        """Profiles of the bodies around a node, and the peak and statements of its own item."""
+        edges = below.get(number, ())
+        bodies: list[Profile] = [()] * (max([depth, *(len(prefixes[e]) for e in edges)]) + 1)
+        for e in edges:
+            for n, profile in enumerate(edge(e)):
+                bodies[n] = merged(bodies[n], profile)
+        inside = 0
+        statements: tuple[int, ...] = (number,)
+        while len(bodies) > depth + 1:
+            last = bodies.pop()
+            inside = max(peak_of(last), end_of(last) + inside)
+            statements = (*(u for _, _, more in last for u in more), *statements)
+        return bodies, inside, statements
+
+    def edge(e: int) -> list[Profile]:
+        prefix = prefixes[e]
+        size = branches[e].bytes(prefix)
+        bodies, inside, statements = node(e, len(prefix))
+        last = bodies[-1]
+        bodies[-1] = profile_of((*last, (end_of(last) + inside + size, size, statements)))
+        return bodies
+
+    order, peak = list[int](), 0
+    for root in _roots(found, branches):
+        (body,), inside, statements = node(root, 0)
+        order += [*(u for _, _, more in body for u in more), *statements]
+        peak = max(peak, peak_of(body), end_of(body) + inside)
+    return tuple(order), peak
+
+
+def _arrangement(found: Sharing, prefixes: Prefixes, order: tuple[int, ...]) -> Arrangement | None:
+    """The loops; None where two instances of a generated input would live at one time."""
+    place = {u: n for n, u in enumerate(order)}
+    for (p, c), (q, d) in rivals(found):
+        if place[p] < place[d] and place[q] < place[c]:
+            return None
+    fused = tuple(sorted((e.id, loop) for e in found.graph.edges for loop in prefixes[e.producer]))
+    return Arrangement(tuple(c.bound for c in chains(found.graph, fused)), order)

@@ -1,0 +1,253 @@
+"""From what is fused to a fusion plan: visits, instances of arrays, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from ...ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
+from ...ir.program import Contract, Produce, Program
+from ...ir.tensor import Index, Role, Tensor
+from ..sharing.candidates import Sharing
+from ..sharing.graph import FusionGraph, Node, Variable
+from .generated_tiles import fetch_tiles
+from .memory import array_bytes
+from .nest import Placed
+
+# Contracted axes of the array that a node writes first, each with the node's index, by node.
+Axes = Mapping[int, tuple[tuple[int, Index], ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Visited:
+    """A visit, the node it executes, and for a fetched tile what it contracts."""
+
+    node: Node
+    visit: Visit
+    contracted: tuple[tuple[int, LoopId], ...] = ()
+
+
+def fused_axes(graph: FusionGraph, fused: tuple[Variable, ...]) -> Axes:
+    """What a choice of fused edges contracts."""
+    return {
+        edge.producer: tuple(
+            (c.axis, c.made) for c in edge.candidates if (edge.id, c.loop) in fused
+        )
+        for edge in graph.edges
+    }
+
+
+def shared_axes(found: Sharing, placed: tuple[Placed, ...]) -> Axes:
+    """What an arrangement contracts: the axes whose walks are all one loop."""
+    loop_of = {(p.node, index): loop for p in placed for index, loop in p.bind}
+    first = {p.node: n for n, p in enumerate(placed)}
+    axes: dict[int, tuple[tuple[int, Index], ...]] = {}
+    for instance in found.instances:
+        if instance.producers:
+            maker = min(instance.producers, key=lambda n: first[n])
+            axes[maker] = tuple(
+                (axis, next(index for node, index in walks if node == maker))
+                for axis, walks in instance.axes
+                if walks[0] in loop_of and len({loop_of.get(w) for w in walks}) == 1
+            )
+    return axes
+
+
+def build_plan(
+    graph: FusionGraph,
+    placed: tuple[Placed, ...],
+    axes: Axes,
+    extents: tuple[tuple[str, int], ...],
+    dtype: str,
+    solve: Solve,
+    *,
+    by_launch: bool = False,
+) -> FusionPlan:
+    """The plan in which exactly the given loops are shared, and tiles of generated inputs.
+
+    Args:
+        graph: fusion graph of the program.
+        placed: its nodes in order, in their loops.
+        axes: what each node's array is contracted in, by node.
+        extents: planning extents by name, sorted.
+        dtype: of the program.
+        solve: what the solver says.
+        by_launch: every loop runs on the host and every step is a kernel of its own; a generated
+            input that shares no loop is held whole.
+    """
+    visited = _visits(graph, placed, dict(extents), dtype, by_launch=by_launch)
+    visits = tuple(v.visit for v in visited)
+    loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
+    groups = _groups(graph.program, visits, by_launch=by_launch)
+    arrays = tuple(
+        replace(a, bytes=array_bytes(a, dict(extents), dtype))
+        for a in _arrays(graph, axes, visited, groups)
+    )
+    return FusionPlan(
+        graph.program,
+        extents,
+        tuple(loops),
+        visits,
+        arrays,
+        groups,
+        sum(a.bytes for a in arrays if a.place is Place.ARENA),
+        solve,
+    )
+
+
+def in_nests(plan: FusionPlan) -> FusionPlan:
+    """The plan with one kernel for each nest: loops run on the host around a fetch alone."""
+    return replace(plan, groups=_groups(plan.program, plan.visits, by_launch=False))
+
+
+def _visits(
+    graph: FusionGraph,
+    placed: tuple[Placed, ...],
+    extents: Mapping[str, int],
+    dtype: str,
+    *,
+    by_launch: bool,
+) -> list[_Visited]:
+    """Visits in order; a generated input that is not fused goes right before its reader."""
+    steps = graph.program.steps
+    result: list[_Visited] = []
+    apart = _fetched_apart(graph, placed, by_launch=by_launch)
+    fetches: dict[int, list[Node]] = {}
+    for node in apart:
+        if node.reader is not None:
+            fetches.setdefault(node.reader, []).append(node)
+    next_id = 1 + max((o.id for p in placed for _, o in p.bind), default=-1)
+    for place in placed:
+        node = graph.nodes[place.node]
+        if node in apart:
+            continue
+        own = tuple((i, o) for i, o in place.bind if i in steps[node.step].indices)
+        loops = tuple(o for _, o in place.bind)
+        repeated = tuple(o for o in loops if all(o != bound for _, bound in own))
+        visit = Visit(node.step, own, loops, repeated)
+        for source in fetches.get(node.step, ()):
+            found = fetch_tiles(
+                steps[source.step], steps[node.step], visit, next_id, extents, dtype
+            )
+            next_id += len(found.added)
+            visit = found.reader
+            result.append(_Visited(source, found.fetch, found.contracted))
+        result.append(_Visited(node, visit))
+    return result
+
+
+def _fetched_apart(
+    graph: FusionGraph, placed: tuple[Placed, ...], *, by_launch: bool
+) -> list[Node]:
+    """Generated inputs to be fetched right before their reader, in all of its loops.
+
+    Those that share no loop with it, and those of which another instance would be live at the same
+    time: a tile is held while nothing else reads that input.
+    """
+    nodes = [graph.nodes[p.node] for p in placed]
+    readers = {n.step: position for position, n in enumerate(nodes) if n.reader is None}
+    apart: list[Node] = []
+    for position, place in enumerate(placed):
+        node = nodes[position]
+        made = graph.program.steps[node.step].op
+        if node.reader is None or by_launch or not isinstance(made, Produce):
+            continue
+        others = [n for n in nodes if n.step == node.step and n != node]
+        uses = [nodes.index(n) for n in others]
+        uses += [readers[n.reader] for n in others if n.reader is not None]
+        if not place.bind or any(position < use < readers[node.reader] for use in uses):
+            apart.append(node)
+    return apart
+
+
+def _groups(
+    program: Program, visits: tuple[Visit, ...], *, by_launch: bool
+) -> tuple[KernelGroup, ...]:
+    """One kernel for each nest; loops around a fetch of a generated input run on the host."""
+    host = {
+        o
+        for v in visits
+        if by_launch or isinstance(program.steps[v.step].op, Produce)
+        for o in v.loops
+    }
+
+    def nest(position: int) -> tuple[LoopId, ...] | int:
+        """Visits share a kernel with the same outermost loop inside the kernel."""
+        loops = visits[position].loops
+        depth = sum(o in host for o in loops)
+        return loops[: depth + 1] if depth < len(loops) else position
+
+    groups: list[KernelGroup] = []
+    for _, members in groupby(range(len(visits)), key=nest):
+        positions = tuple(members)
+        loops = visits[positions[0]].loops
+        outer = tuple(o for o in loops if o in host)
+        step = program.steps[visits[positions[0]].step]
+        if outer != loops:
+            kind, word = GroupKind.NEST, "nest"
+        elif isinstance(step.op, Contract):
+            kind, word = GroupKind.LIBRARY, "product"
+        else:
+            kind, word = GroupKind.MAP, "fetch" if isinstance(step.op, Produce) else "map"
+        groups.append(KernelGroup(f"{word}_{len(groups)}", kind, positions, outer))
+    return tuple(groups)
+
+
+def _arrays(
+    graph: FusionGraph,
+    axes: Axes,
+    visited: list[_Visited],
+    groups: tuple[KernelGroup, ...],
+) -> list[ArrayPlan]:
+    """Instances in order of their first visit."""
+    steps = graph.program.steps
+    found: dict[tuple[Tensor, int | None], ArrayPlan] = {}
+    for position, place in enumerate(visited):
+        step = steps[place.node.step]
+        made = (step.out.tensor, place.node.reader)
+        if made not in found:
+            contracted = place.contracted or _contracted(axes.get(place.node.id, ()), place)
+            home = next(
+                (
+                    o
+                    for o in reversed(place.visit.loops)
+                    if o in place.visit.redundant or any(o == c for _, c in contracted)
+                ),
+                None,
+            )
+            if isinstance(step.op, Produce):  # made afresh in every loop around it
+                home = place.visit.loops[-1] if place.visit.loops else None
+            found[made] = ArrayPlan(
+                step.out.tensor, contracted, home, Place.ARENA, (position, position)
+            )
+        reads = [
+            (t, step.id if t in graph.apart else None)
+            for t in dict.fromkeys(r.tensor for r in step.operands)
+            if t.role is not Role.INPUT
+        ]
+        for key in (made, *reads):
+            array = found[key]
+            found[key] = replace(array, live=(array.live[0], position))
+    return [replace(a, place=_place(a, groups)) for a in found.values()]
+
+
+def _contracted(
+    axes: tuple[tuple[int, Index], ...], place: _Visited
+) -> tuple[tuple[int, LoopId], ...]:
+    loops = dict(place.visit.bind)
+    return tuple((axis, loops[index]) for axis, index in axes)
+
+
+def _place(array: ArrayPlan, groups: tuple[KernelGroup, ...]) -> Place:
+    """Outputs are the caller's; an intermediate of one element inside one kernel is a register."""
+    match array.tensor.role:
+        case Role.OUTPUT:
+            return Place.CALLER
+        case Role.TEMP:
+            single = len(array.contracted) == array.tensor.rank
+            first, last = array.live
+            inside = any(first in g.visits and last in g.visits for g in groups)
+            return Place.REG if single and inside else Place.ARENA
+        case Role.GENERATED | Role.INPUT:
+            return Place.ARENA

@@ -1,0 +1,1 @@
+"""CP-SAT models: ``loop_constraints``, ``memory_model``, ``time_model`` and ``time_cost``."""

@@ -1,0 +1,222 @@
+"""Which walks are one loop: the variables and rules that every search over arrangements shares.
+
+One 0-1 variable ``z`` for each pair of walks says that they are one loop. The rules:
+
+    z[a,b] & z[b,c] => z[a,c]                      one loop is an equivalence of walks
+    z[uj,v] & !z[uk,v] => j outside k at u         loops are nested or apart
+    z[u,v] & !z[u,w] => (w before u <=> w before v)  a loop is an interval of the order
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING
+
+from ..sharing.candidates import Arrangement, Sharing, pairs_of, rivals
+from ..sharing.dependences import Walk
+from ..sharing.statement_order import Cycle, Link
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import BoolVarT, IntVar
+
+
+class LoopRules:
+    """The part of a CP-SAT model that decides on loops and the order of statements."""
+
+    def __init__(
+        self,
+        found: Sharing,
+        hint: Arrangement,
+        nodes: tuple[int, ...],
+        *,
+        ordered: bool,
+        unmodelled: Mapping[Walk, Collection[int]],
+    ) -> None:
+        """The variables and rules.
+
+        Args:
+            found: what the program allows.
+            hint: an arrangement to start from.
+            nodes: statements whose place in the order matters.
+            ordered: that order is searched too.
+            unmodelled: statements that may be in the loop of a walk by a walk that ``found`` lacks;
+                what the rules say of such a statement and such a loop is left out.
+        """
+        from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
+
+        self.model = cp_model.CpModel()
+        self.found, self.hint, self.nodes = found, hint, nodes
+        self.ordered, self.unmodelled = ordered, unmodelled
+        self.walks: dict[int, list[Walk]] = {}
+        for walk in (walk for group in found.walks for walk in group):
+            self.walks.setdefault(walk[0], []).append(walk)
+        self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
+        self.near: dict[Walk, dict[Walk, BoolVarT]] = {}
+        self._share()
+        self._relate()
+        self.members = self._users()
+        self.pos: dict[int, IntVar] = {}
+        self.before: dict[tuple[int, int], BoolVarT] = {}
+        self._nest()
+        if ordered:
+            self._order()
+        self._keep_together()
+        self._follow()
+
+    def same(self, a: Walk, b: Walk) -> BoolVarT | None:
+        """The variable that says that two walks are one loop; None where they never are."""
+        return self.near.get(a, {}).get(b)
+
+    def _share(self) -> None:
+        in_loop = {w: n for n, members in enumerate(self.hint.loops) for w in members}
+        for a, b in pairs_of(self.found):
+            shared = self.model.new_bool_var(f"z{len(self.z)}")
+            self.z[a, b] = shared
+            self.near.setdefault(a, {})[b] = self.near.setdefault(b, {})[a] = shared
+            self.model.add_hint(shared, a in in_loop and in_loop[a] == in_loop.get(b))
+
+    def _relate(self) -> None:
+        """One loop is an equivalence."""
+        apart = {w: [(a, ~one) for a, one in near.items()] for w, near in self.near.items()}
+        for partners in apart.values():
+            for (a, one), (c, two) in combinations(partners, 2):
+                both = self.near[a].get(c)
+                self.model.add_bool_or(one, two, *(() if both is None else (both,)))
+
+    def _users(self) -> dict[Walk, dict[int, list[BoolVarT]]]:
+        """For each walk, the statements that may be in its loop, and what says so."""
+        found: dict[Walk, dict[int, list[BoolVarT]]] = {}
+        for walk, partners in self.near.items():
+            found[walk] = {}
+            for (node, _), shared in partners.items():
+                found[walk].setdefault(node, []).append(shared)
+        return found
+
+    def _order(self) -> None:
+        """Positions, and for every two statements which one is first."""
+        model, last = self.model, len(self.nodes) - 1
+        place = {node: n for n, node in enumerate(self.hint.order)}
+        for node in self.nodes:
+            self.pos[node] = model.new_int_var(0, last, f"pos{node}")
+        known = sorted(self.nodes, key=lambda n: place.get(n, n))
+        for n, node in enumerate(known):
+            model.add_hint(self.pos[node], n)
+        model.add_all_different(list(self.pos.values()))
+        for u, v in combinations(self.nodes, 2):
+            if self.found.needs.precedes(u, v):
+                model.add(self.pos[u] < self.pos[v])
+            elif self.found.needs.precedes(v, u):
+                model.add(self.pos[v] < self.pos[u])
+            else:
+                first = model.new_bool_var(f"b{u},{v}")
+                model.add_hint(first, known.index(u) < known.index(v))
+                model.add(self.pos[u] < self.pos[v]).only_enforce_if(first)
+                model.add(self.pos[v] < self.pos[u]).only_enforce_if(~first)
+                self.before[u, v], self.before[v, u] = first, ~first
+        for (p, c), (q, d) in rivals(self.found):
+            model.add_bool_or(self._before(c, q), self._before(d, p))
+
+    def _before(self, u: int, v: int) -> BoolVarT | bool:
+        """``u`` runs before ``v``."""
+        return self.found.needs.precedes(u, v) if (u, v) not in self.before else self.before[u, v]
+
+    def _first(self, u: int, v: int) -> BoolVarT | bool | None:
+        """``u`` runs before ``v``; None where that is left open."""
+        if self.ordered or self.found.needs.precedes(u, v) or self.found.needs.precedes(v, u):
+            return self._before(u, v)
+        return None
+
+    def _nest(self) -> None:
+        """Two loops that meet at a statement: one that has a member more is outside."""
+        members = self.members
+        for own in self.walks.values():
+            for j, k in combinations(own, 2):
+                inside_j, inside_k = members.get(j, {}), members.get(k, {})
+                met = inside_j.keys() | inside_k.keys()
+                if not met:
+                    continue
+                outside = self.model.new_bool_var(f"y{j[0]}")
+                for v in sorted(met):
+                    with_j, with_k = inside_j.get(v, ()), inside_k.get(v, ())
+                    for s in with_j if v not in self.unmodelled.get(k, ()) else ():
+                        self.model.add_bool_or(~s, outside, *with_k)
+                    for s in with_k if v not in self.unmodelled.get(j, ()) else ():
+                        self.model.add_bool_or(~s, ~outside, *with_j)
+
+    def _keep_together(self) -> None:
+        """A loop is an interval of the order."""
+        first = {w: {u: self._first(w, u) for u in self.nodes if u != w} for w in self.nodes}
+        for (a, b), shared in self.z.items():
+            apart, inside, free = ~shared, self.members[a], self.unmodelled.get(a, ())
+            for w, before in first.items():
+                if w in (a[0], b[0]) or w in free:
+                    continue
+                one, two = before[a[0]], before[b[0]]
+                if one is two or one is None or two is None:
+                    continue
+                member = inside.get(w, ())
+                self._any(apart, *member, _negated(one), two)
+                self._any(apart, *member, one, _negated(two))
+
+    def _any(self, *literals: BoolVarT | bool) -> None:
+        """One of these holds."""
+        if not any(known is True for known in literals):
+            self.model.add_bool_or(*(x for x in literals if not isinstance(x, bool)))
+
+    def _follow(self) -> None:
+        """A repeated statement is in a loop of its reader, with all users of its array."""
+        for instance in self.found.instances:
+            for walk, origin in self.found.repeats.items():
+                if walk[0] not in instance.producers:
+                    continue
+                partners = self.near.get(walk, {})
+                followed = self.same(walk, origin)
+                for shared in partners.values():
+                    if followed is None:
+                        self.model.add_bool_and(~shared)
+                        continue
+                    self.model.add_implication(shared, followed)
+                if followed is None:
+                    continue
+                for user in (*instance.producers, *instance.consumers):
+                    if user not in (walk[0], origin[0]):
+                        inside = [
+                            s
+                            for other, s in partners.items()
+                            if other[0] == user
+                            and (other in self.found.repeats or user in instance.consumers)
+                        ]
+                        self.model.add_bool_or(~followed, *inside)
+
+    def exclude(self, cycle: Cycle) -> bool:
+        """Leave out loops that have to run before one another, unless one is inside another.
+
+        Returns:
+            False where one may be inside another by walks that are not modelled: nothing is said.
+        """
+        nested: list[BoolVarT] = []
+        for link in (link for link in cycle if link.loop):
+            for other in (o for o in cycle if o is not link):
+                if other.enter in self.unmodelled.get(link.walk, ()):
+                    return False
+                nested += self.members[link.walk].get(other.enter, ())
+        self._any(*(~self._one(link) for link in cycle if link.enter != link.leave), *nested)
+        return True
+
+    def _one(self, link: Link) -> BoolVarT:
+        """The variable that says that a link's loop holds both of its ends."""
+        shared = self.same(*(w for w in link.loop if w[0] in (link.enter, link.leave)))
+        assert shared is not None
+        return shared
+
+
+def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
+    return not literal if isinstance(literal, bool) else ~literal
+
+
+def rules(found: Sharing) -> int:
+    """About as many rules has the model of all that a program allows: pairs times statements."""
+    pairs = sum(comb(len(group), 2) for group in found.walks)
+    return pairs * len({node for group in found.walks for node, _ in group})

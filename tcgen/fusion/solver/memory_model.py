@@ -1,0 +1,268 @@
+"""Least memory of a program, exactly: loops, their nesting and the order of the statements.
+
+Over the rules of :mod:`.rules`, objective ``memory`` is the static sum of Eq. (6), a table over
+what is contracted; ``peak`` is the greatest sum over what lives at one time, a cumulative
+constraint in which the order of the statements is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import ceil, gcd
+from typing import TYPE_CHECKING
+
+from ...errors import PlanError
+from ..sharing.array_sizes import least_of, tables_of, touched
+from ..sharing.candidates import Arrangement, Sharing, rivals
+from ..sharing.dependences import Instance, Walk
+from .cp_sat import interruptible_solve, search_solver
+from .loop_constraints import LoopRules
+
+if TYPE_CHECKING:
+    from ortools.sat.python.cp_model import BoolVarT, CpSolver, IntVar
+
+_LARGEST = 2**58  # sums of units stay below int64
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the search found.
+
+    Attributes:
+        arrangement: None where the work did not suffice to find one.
+        proven: no other arrangement takes less.
+        bound: proven lower bound on the objective.
+        spent: deterministic seconds.
+    """
+
+    arrangement: Arrangement | None
+    proven: bool
+    bound: int
+    spent: float = 0.0
+
+
+class FusionModel(LoopRules):
+    """One CP-SAT model."""
+
+    def __init__(
+        self,
+        found: Sharing,
+        weights: Mapping[int, int],
+        extents: Mapping[str, int],
+        hint: Arrangement,
+        *,
+        peak: bool,
+        ordered: bool,
+        tiles: Mapping[str, int] | None = None,
+        only: Collection[int] | None = None,
+        unmodelled: Mapping[Walk, Collection[int]] | None = None,
+        at_least: int = 0,
+        below: int | None = None,
+    ) -> None:
+        """The variables and rules.
+
+        Args:
+            found: what the program allows.
+            weights: by position in ``found.instances``, what one element counts.
+            extents: of the base spaces.
+            hint: an arrangement to start from.
+            peak: count what lives at one time; else everything.
+            ordered: the order of the statements is searched too.
+            tiles: of each space, instead of single elements.
+            only: positions of the instances that count; None: all.
+            unmodelled: statements that may be in the loop of a walk by a walk that ``found`` lacks;
+                what the rules say of such a statement and such a loop is left out.
+            at_least: a proven bound on the objective.
+            below: only what takes less than this is sought.
+        """
+        from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
+
+        self.spent, self.below = 0.0, below
+        tables = tables_of(found, weights, extents, tiles or {})
+        self.tables = {n: t for n, t in tables.items() if only is None or n in only}
+        self.counted = {n: found.instances[n] for n in self.tables}
+        nodes = self._relevant(found, peak=peak and only is None, ordered=ordered)
+        super().__init__(found, hint, nodes, ordered=ordered, unmodelled=unmodelled or {})
+        every = [size for table in self.tables.values() for _, size in table]
+        self.unit = gcd(*every) if every else 1
+        total = sum(max(size for _, size in t) for t in self.tables.values()) // self.unit
+        self.shift = max(0, total.bit_length() - _LARGEST.bit_length())
+        self.x: dict[tuple[int, int], BoolVarT] = {}
+        self.memory = {n: self._memory(n, i) for n, i in self.counted.items()}
+        low = 0 if self.shift else at_least // self.unit
+        high = total >> self.shift
+        if below is not None and not self.shift:
+            high = min(high, max(low, -(-below // self.unit) - 1))
+        self.goal = self.model.new_int_var(low, high, "goal")
+        if peak:
+            self._bound_peak(self.goal)
+        else:
+            self.model.add(self.goal == cp_model.LinearExpr.sum(list(self.memory.values())))
+        self.lowest = least_of(found, self.tables, peak=peak)
+
+    def _relevant(self, found: Sharing, *, peak: bool, ordered: bool) -> tuple[int, ...]:
+        """Statements whose place in the order matters."""
+        if peak:
+            return tuple(n.id for n in found.graph.nodes)
+        nodes = {node for group in found.walks for node, _ in group}
+        for first, last in rivals(found):
+            nodes.update((*first, *last))
+        if ordered:
+            for instance in self.counted.values():
+                nodes.update((*instance.producers, *instance.consumers))
+        return tuple(sorted(nodes))
+
+    def _memory(self, n: int, instance: Instance) -> IntVar | int:
+        """Units that an array takes: one literal for each set of axes that may be contracted."""
+        table = [(axes, (size // self.unit) >> self.shift) for axes, size in self.tables[n]]
+        for axis, members in instance.axes:
+            one_loop = self.model.new_bool_var(f"x{n},{axis}")
+            self.x[n, axis] = one_loop
+            for walk in members[1:]:
+                shared = self.same(members[0], walk)
+                if shared is None:
+                    self.model.add_bool_and(~one_loop)
+                else:
+                    self.model.add_implication(one_loop, shared)
+        if len(table) == 1:
+            return table[0][1]
+        chosen = []
+        for axes, _ in table:
+            literal = self.model.new_bool_var(f"m{n}{axes}")
+            chosen.append(literal)
+            for axis in axes:
+                self.model.add_implication(literal, self.x[n, axis])
+        self.model.add_exactly_one(chosen)
+        sizes = [size for _, size in table]
+        memory = self.model.new_int_var(min(sizes), max(sizes), f"mem{n}")
+        self.model.add(memory == sum(s * c for s, c in zip(sizes, chosen, strict=True)))
+        return memory
+
+    def _bound_peak(self, top: IntVar) -> None:
+        """Live ranges: from the item of the first producer to the item of the last user."""
+        model, end = self.model, len(self.nodes)
+        intervals, demands = [], []
+        for n, instance in self.counted.items():
+            start = model.new_int_var(0, end, f"start{n}")
+            stop = model.new_int_var(0, end, f"stop{n}")
+            span = model.new_int_var(0, end, f"span{n}")
+            intervals.append(model.new_interval_var(start, span, stop, f"live{n}"))
+            demands.append(self.memory[n])
+            if instance.kept:
+                model.add(start == 0)
+                model.add(stop == end)
+                continue
+            for node in (*instance.producers, *instance.consumers):
+                model.add(start <= self.pos[node])
+                model.add(stop >= self.pos[node] + 1)
+            users = dict.fromkeys((*instance.producers, *instance.consumers))
+            for own in (walk for node in users for walk in self.walks.get(node, ())):
+                if own in self.found.repeats and own[0] in instance.producers:
+                    continue  # the array starts afresh in this loop
+                held = [~self.x[n, axis] for axis, walks in instance.axes if own in walks]
+                held += [~s for s in self._repeated_with(instance, own)]
+                for (other, _), shared in self.near.get(own, {}).items():
+                    if own[0] in instance.producers:
+                        model.add(start <= self.pos[other]).only_enforce_if(shared, *held)
+                    if own[0] in (instance.consumers or instance.producers):
+                        model.add(stop >= self.pos[other] + 1).only_enforce_if(shared, *held)
+        model.add_cumulative(intervals, demands, top)
+        for node in self.nodes:  # redundant: what a statement touches lives while it runs
+            model.add(top >= sum(self.memory[n] for n in touched(self.found, node, self.counted)))
+
+    def _repeated_with(self, instance: Instance, walk: Walk) -> Iterator[BoolVarT]:
+        """The variables that say that a producer is repeated in the loop of a walk."""
+        for repeated in self.found.repeats:
+            if repeated[0] in instance.producers[:1] and repeated != walk:
+                shared = self.same(repeated, walk)
+                if shared is not None:
+                    yield shared
+
+    def solve(self, work: float, *, bound_only: bool = False) -> Found:
+        """Least memory first, then with what work is left the fewest shared pairs among equals.
+
+        Args:
+            work: deterministic seconds.
+            bound_only: any arrangement of least memory will do. Then the solver neither relaxes nor
+                probes the model, which takes most of its time where few arrays can shrink.
+        """
+        best = self.least(work, bound_only=bound_only)
+        if bound_only or not best.proven:
+            return best
+        self.keep()
+        fewer = self.fewest((work - self.spent) / 10)
+        return replace(best, arrangement=fewer or best.arrangement, spent=self.spent)
+
+    def least(self, work: float, *, bound_only: bool = False) -> Found:
+        """The arrangement of least memory."""
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        if not self.z and not self.nodes:
+            return Found(Arrangement((), ()), True, self.lowest)
+        self.model.minimize(self.goal)
+        solver = search_solver(max(0.0, work))
+        if bound_only:
+            solver.parameters.linearization_level = 0
+            solver.parameters.cp_model_probing_level = 0
+        status = interruptible_solve(solver, self.model)
+        self.spent += solver.response_proto.deterministic_time
+        if status == cp_model.UNKNOWN:
+            return Found(None, False, self.lowest, self.spent)
+        if status == cp_model.INFEASIBLE and self.below is not None:
+            return Found(None, True, self.below, self.spent)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise PlanError(
+                f"the fusion model was refused by the solver ({solver.status_name(status)}); "
+                f"use the objective none, and please report these equations"
+            )
+        proven = status == cp_model.OPTIMAL and not self.shift
+        units = self.reached = solver.value(self.goal)
+        if status != cp_model.OPTIMAL:  # the solver states bounds as floats
+            units = max(0, ceil(solver.best_objective_bound * (1 - 2**-50) - 0.5))
+        bound = max(self.lowest, (units << self.shift) * self.unit)
+        self._start_from(solver)
+        return Found(self._read(solver), proven, bound, self.spent)
+
+    def keep(self) -> None:
+        """Leave out all that takes more memory than the last answer."""
+        if self.z:
+            self.model.add(self.goal <= self.reached)
+
+    def fewest(self, work: float) -> Arrangement | None:
+        """The arrangement of fewest shared pairs; None where the work does not suffice."""
+        from ortools.sat.python import cp_model  # noqa: PLC0415
+
+        if not self.z:
+            return Arrangement((), ())
+        self.model.minimize(sum(self.z.values()))
+        solver = search_solver(max(0.0, work))
+        status = interruptible_solve(solver, self.model)
+        self.spent += solver.response_proto.deterministic_time
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        self._start_from(solver)
+        return self._read(solver)
+
+    def _start_from(self, solver: CpSolver) -> None:
+        """The next search starts from what this one found."""
+        self.model.clear_hints()  # type: ignore[no-untyped-call]
+        for number, value in enumerate(solver.response_proto.solution):
+            self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
+
+    def _read(self, solver: CpSolver) -> Arrangement:
+        loops: list[tuple[Walk, ...]] = []
+        for group in self.found.walks:
+            left = list(group)
+            while left:
+                first = left[0]
+                shared = [(o, self.same(first, o)) for o in left[1:]]
+                members = (
+                    first,
+                    *(o for o, s in shared if s is not None and solver.boolean_value(s)),
+                )
+                left = [w for w in left if w not in members]
+                if len(members) > 1:
+                    loops.append(members)
+        order = sorted(self.pos, key=lambda n: solver.value(self.pos[n]))
+        return Arrangement(tuple(loops), tuple(order))

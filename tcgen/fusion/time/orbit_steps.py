@@ -1,0 +1,172 @@
+"""Programs with fewer passes over the arrays of a nest.
+
+Inside a nest over orbits an array that is read in several arrangements is computed once for each.
+Where each of these is only added to another array, it need not be stored: its producers add to that
+array directly. And an array that is a sum of products without summed indices is made in one pass.
+
+    x[a,b] = u[a,c] * v[c,b]                w[a,b] = u[a,c] * v[c,b]
+    w[a,b] = x[a,b]                  ->     w[a,b] += u[b,c] * v[c,a]
+    w[a,b] += x[b,a]
+
+    y[a,b] = w[a,b]
+    y[a,b] += s[a] * t[b]            ->     y[a,b] = w[a,b] + s[a]*t[b] + s[b]*t[a]
+    y[a,b] += s[b] * t[a]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from fractions import Fraction
+from typing import assert_never
+
+from ...ir.expr import Const, Expr, Prod, Sum, map_leaves
+from ...ir.program import Add, Contract, Map, Operation, Produce, Program, Step
+from ...ir.tensor import Index, Ref, Tensor, symmetry_group
+from .orbit_sums import ordered_text, renamed
+
+
+def only_added(program: Program, tensor: Tensor) -> bool:
+    """True where all of an array is written, and every reader adds all of it, rearranged."""
+    return all(
+        isinstance(s.op, Add)
+        and not s.sums
+        and len(set(s.op.a.indices)) == tensor.rank
+        and tuple(i.space for i in s.op.a.indices) == tensor.spaces
+        for s in program.consumers(tensor)
+    ) and all(
+        tuple(i.space for i in s.out.indices) == tensor.spaces for s in program.producers(tensor)
+    )
+
+
+def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
+    """The program without arrays that are :func:`only_added`.
+
+    For each of their readers, their producers write what that reader wrote.
+    """
+    steps: list[Step] = []
+    for step in program.steps:
+        if step.out.tensor in arrays:
+            continue
+        if not isinstance(step.op, Add) or step.op.a.tensor not in arrays:
+            steps.append(step)
+            continue
+        for number, maker in enumerate(program.producers(step.op.a.tensor)):
+            names = dict(zip(maker.out.indices, step.op.a.indices, strict=True))
+            names |= _fresh(maker.sums, (*names.values(), *step.indices))
+            steps.append(
+                replace(
+                    step,
+                    op=_renamed_operation(maker.op, names),
+                    coeff=step.coeff * maker.coeff,
+                    accumulate=step.accumulate or number > 0,
+                    sums=tuple(names[i] for i in maker.sums),
+                )
+            )
+    kept = tuple(t for t in program.tensors if t not in arrays)
+    return replace(program, tensors=kept, steps=_numbered(steps))
+
+
+def in_one_pass(program: Program, arrays: Collection[Tensor]) -> Program:
+    """The program in which each array whose producers sum over nothing is made by one step."""
+    steps: list[Step] = []
+    for step in program.steps:
+        makers = program.producers(step.out.tensor)
+        summed = any(s.sums or isinstance(s.op, Produce) for s in makers)
+        if step.out.tensor not in arrays or len(makers) == 1 or summed:
+            steps.append(step)
+        elif step == makers[-1]:
+            steps.append(_one_pass(makers))
+    return replace(program, steps=_numbered(steps))
+
+
+def _one_pass(makers: tuple[Step, ...]) -> Step:
+    """All products of an array as one element-wise sum, like ones collected."""
+    first = makers[0]
+    terms: dict[str, tuple[Fraction, Expr]] = {}
+    for maker in makers:
+        names = dict(zip(maker.out.indices, first.out.indices, strict=True))
+        sign, expr = _canonical(_value(_renamed_operation(maker.op, names)))
+        key = ordered_text(expr)
+        known, _ = terms.get(key, (Fraction(0), expr))
+        terms[key] = known + sign * maker.coeff, expr
+    args = tuple(e if c == 1 else _scaled(c, e) for c, e in terms.values() if c)
+    args = args or (Const(Fraction(0)),)
+    return replace(
+        makers[-1], out=first.out, op=Map(Sum(args)), coeff=Fraction(1), accumulate=False
+    )
+
+
+def _scaled(coeff: Fraction, expr: Expr) -> Expr:
+    factors = expr.args if isinstance(expr, Prod) else (expr,)
+    return Prod((Const(coeff), *factors))
+
+
+def _value(op: Operation) -> Expr:
+    match op:
+        case Contract(a, b):
+            return Prod((a, b))
+        case Add(a):
+            return a
+        case Map(expr):
+            return expr
+        case Produce():
+            raise AssertionError("a generated input is no sum of products")
+        case _:
+            assert_never(op)
+
+
+def _canonical(expr: Expr) -> tuple[int, Expr]:
+    """A product of references, each by the first of its symmetric images, and the sign of them."""
+    match expr:
+        case Ref(tensor, indices):
+            images = [(indices, 1)]
+            images += [
+                (tuple(indices[axis] for axis in s.perm), s.sign)
+                for s in symmetry_group(tensor)
+                if not s.conj
+            ]
+            least, sign = min(images, key=lambda image: tuple(i.name for i in image[0]))
+            return sign, Ref(tensor, least)
+        case Prod(args):
+            parts = [_canonical(a) for a in args]
+            sign = 1
+            for factor, _ in parts:
+                sign *= factor
+            return sign, Prod(tuple(e for _, e in parts))
+        case _:
+            return 1, expr
+
+
+def _renamed_operation(op: Operation, names: dict[Index, Index]) -> Operation:
+    match op:
+        case Contract(a, b):
+            return Contract(_renamed_ref(a, names), _renamed_ref(b, names))
+        case Add(a):
+            return Add(_renamed_ref(a, names))
+        case Map(expr):
+            return Map(map_leaves(expr, lambda leaf: renamed(leaf, names)))
+        case Produce():
+            return op
+        case _:
+            assert_never(op)
+
+
+def _renamed_ref(ref: Ref, names: dict[Index, Index]) -> Ref:
+    return Ref(ref.tensor, tuple(names.get(i, i) for i in ref.indices))
+
+
+def _fresh(sums: tuple[Index, ...], taken: tuple[Index, ...]) -> dict[Index, Index]:
+    """Names of summed indices that nothing around uses."""
+    used, found = {i.name for i in taken}, dict[Index, Index]()
+    for index in sums:
+        name = index.name
+        while name in used:
+            name += "_"
+        used.add(name)
+        found[index] = Index(name, index.space)
+    return found
+
+
+def _numbered(steps: list[Step]) -> tuple[Step, ...]:
+    return tuple(replace(s, id=n) for n, s in enumerate(steps))

@@ -1,0 +1,272 @@
+"""Sums over all arrangements of some indices, rewritten so that one arrangement stands for all.
+
+A sum over a, b, c does not change when its summed indices are exchanged, so its summand may be
+replaced by the mean over any group of exchanges. That mean is symmetric, and a triangle
+a >= b >= c is enough to add it up. It costs little where the arrays that are read are symmetric
+under the same exchanges: their references are then written with a, b, c on the same axes, and most
+of the images of a factor become one:
+
+    sum w[i,j,a,b] * (y[i,j,a,b] - y[i,j,b,a])        with w, y symmetric in (ia) <-> (jb)
+    -> sum w[i,j,a,b] * (y[i,j,a,b] - y[j,i,a,b])     read with a, b in place
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise, permutations, product
+from math import factorial
+from typing import assert_never
+
+from ...ir.expr import (
+    Access,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Prod,
+    Quot,
+    Sum,
+    format_expr,
+    map_leaves,
+    refs,
+)
+from ...ir.program import Add, Contract, Map, Step
+from ...ir.tensor import Index, Ref, Tensor, symmetry_group
+
+Renaming = dict[Index, Index]
+_LONGEST = 4  # indices of a chain: a group of 24
+
+
+@dataclass(frozen=True, slots=True)
+class OrbitSum:
+    """A step that sums over all arrangements of ``chain``, and may do so over a triangle.
+
+    Attributes:
+        step: reads every array that carries the chain with its indices in place where it can.
+        chain: summed indices of one space, in the order of the triangle.
+    """
+
+    step: Step
+    chain: tuple[Index, ...]
+
+
+def orbit_sums(step: Step, arrays: Sequence[Tensor]) -> Iterator[OrbitSum]:
+    """The ways in which a step is a sum over whole orbits, longest chains first.
+
+    Args:
+        step: any step.
+        arrays: intermediates that should be read with the chain in place; the exchanges are
+            symmetries of all of them that the step reads.
+    """
+    expr = _summand(step)
+    read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)
+    if expr is None or not read:
+        return
+    first = {r.tensor: r for r in reversed(read)}
+    spaces = tuple(dict.fromkeys(i.space for i in step.sums))
+    classes = [tuple(i for i in step.sums if i.space == space) for space in spaces]
+    for members in sorted(classes, key=lambda c: -len(c)):
+        # In the order in which the first array has them, so that its own reference stays as it is.
+        chain = tuple(i for i in read[0].indices if i in members)
+        if not 2 <= len(chain) <= _LONGEST or len(set(chain)) != len(chain):
+            continue
+        group = _group(chain, [c for c in classes if c != members], tuple(first.values()))
+        if group is None:
+            continue
+        aligned = _Aligned(first, chain)
+        images = tuple(_moved(expr, renaming, aligned) for renaming in group)
+        mean = _mean(images)
+        yield OrbitSum(replace(step, op=_operation(step, mean)), chain)
+
+
+def _summand(step: Step) -> Expr | None:
+    match step.op:
+        case Map(expr):
+            return expr
+        case Contract(a, b):
+            return Prod((a, b))
+        case _:
+            return None
+
+
+def _operation(step: Step, mean: Expr) -> Add | Contract | Map:
+    match step.op, mean:
+        case Contract(), Prod((Ref() as a, Ref() as b)):
+            return Contract(a, b)
+        case _:
+            return Map(mean)
+
+
+def _group(
+    chain: tuple[Index, ...], others: list[tuple[Index, ...]], read: tuple[Ref, ...]
+) -> tuple[Renaming, ...] | None:
+    """Renamings that arrange the chain in every way, one for each arrangement; None without.
+
+    An exchange of two indices of the chain goes along with exchanges of other summed indices, so
+    that both together are a symmetry of all arrays.
+    """
+    generators: list[Renaming] = []
+    for one, two in pairwise(chain):
+        swap = {one: two, two: one}
+        found = next(
+            (s for s in _along(swap, others) if all(_is_symmetry(r, s) for r in read)), None
+        )
+        if found is None:
+            return None
+        generators.append(found)
+    indices = tuple({i: None for g in generators for i in g})
+    identity = {i: i for i in indices}
+    group, fresh = [identity], [identity]
+    while fresh and len(group) <= factorial(len(chain)):
+        fresh = [
+            image
+            for known in fresh
+            for g in generators
+            if (image := {i: g.get(known[i], known[i]) for i in indices}) not in group
+        ]
+        group += [g for n, g in enumerate(fresh) if g not in fresh[:n]]
+    return tuple(group) if len(group) == factorial(len(chain)) else None
+
+
+def _along(swap: Renaming, others: list[tuple[Index, ...]]) -> Iterator[Renaming]:
+    """A swap with every rearrangement of the other indices, those that move least first."""
+    images = [
+        {
+            i: image
+            for members, moved in zip(others, arrangement, strict=True)
+            for i, image in zip(members, moved, strict=True)
+            if i != image
+        }
+        for arrangement in product(*(permutations(members) for members in others))
+    ]
+    for image in sorted(images, key=len):
+        yield swap | image
+
+
+def _is_symmetry(ref: Ref, renaming: Renaming) -> bool:
+    moved = tuple(renaming.get(i, i) for i in ref.indices)
+    return moved == ref.indices or any(
+        not s.conj and tuple(moved[axis] for axis in s.perm) == ref.indices
+        for s in symmetry_group(ref.tensor)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Aligned:
+    """References written anew, by symmetry, so that the chain stands on the axes of the first one.
+
+    Attributes:
+        first: the reference of each array that the others follow.
+        chain: indices to put in place.
+    """
+
+    first: dict[Tensor, Ref]
+    chain: tuple[Index, ...]
+
+    def __call__(self, ref: Ref) -> Expr:
+        """The same value, with the chain in place where the array's symmetry allows it."""
+        pattern = self.first.get(ref.tensor)
+        if pattern is None:
+            return ref
+        wanted = [(axis, i) for axis, i in enumerate(pattern.indices) if i in self.chain]
+        found = [(1, ref.indices)]
+        found += [
+            (s.sign, tuple(ref.indices[axis] for axis in s.perm))
+            for s in symmetry_group(ref.tensor)
+            if not s.conj
+        ]
+        fitting = [(s, x) for s, x in found if all(x[axis] == i for axis, i in wanted)]
+        sign, indices = min(fitting or found[:1], key=lambda f: tuple(i.name for i in f[1]))
+        placed = Ref(ref.tensor, indices)
+        return placed if sign == 1 else Prod((Const(Fraction(-1)), placed))
+
+
+def renamed(leaf: Ref | Access | Delta | Equal, names: Mapping[Index, Index]) -> Ref | Delta:
+    """A leaf of a program with other indices."""
+    match leaf:
+        case Ref(tensor, indices):
+            return Ref(tensor, tuple(names.get(i, i) for i in indices))
+        case Delta(left, right):
+            return Delta(names.get(left, left), names.get(right, right))
+        case Access() | Equal():
+            raise AssertionError(f"{leaf} is no leaf of a program")
+        case _:
+            assert_never(leaf)
+
+
+def _moved(expr: Expr, renaming: Renaming, aligned: _Aligned) -> Expr:
+    """The expression with indices renamed, and its references in place."""
+
+    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
+        moved = renamed(node, renaming)
+        return aligned(moved) if isinstance(moved, Ref) else moved
+
+    return map_leaves(expr, leaf)
+
+
+def _mean(images: tuple[Expr, ...]) -> Expr:
+    """The mean of the images of one expression under a group, with what is common taken out.
+
+    An image that is a product has the images of its factors in the same places, so a factor that
+    all have alike stands before the mean of the rest.
+    """
+    first = images[0]
+    if all(_same(first, image) for image in images):
+        return first
+    match first:
+        case Quot(_, den):
+            if all(isinstance(q, Quot) and _same(q.den, den) for q in images):
+                return Quot(_mean(tuple(q.num for q in images if isinstance(q, Quot))), den)
+        case Prod(args):
+            common = [n for n, a in enumerate(args) if all(_same(a, _arg(q, n)) for q in images)]
+            if common:
+                rest = tuple(
+                    _product([_arg(q, n) for n in range(len(args)) if n not in common])
+                    for q in images
+                )
+                return Prod((*(args[n] for n in common), _mean(rest)))
+        case Sum(args):
+            return Sum(tuple(_mean(tuple(_arg(q, n) for q in images)) for n in range(len(args))))
+        case _:
+            pass
+    distinct: list[tuple[Expr, int]] = []
+    for image in images:
+        for n, (known, count) in enumerate(distinct):
+            if _same(known, image):
+                distinct[n] = (known, count + 1)
+                break
+        else:
+            distinct.append((image, 1))
+    counts = {count for _, count in distinct}
+    if len(counts) == 1:
+        return Prod((Const(Fraction(1, len(distinct))), Sum(tuple(e for e, _ in distinct))))
+    return Sum(tuple(Prod((Const(Fraction(count, len(images))), e)) for e, count in distinct))
+
+
+def _arg(expr: Expr, position: int) -> Expr:
+    assert isinstance(expr, Sum | Prod), "images of one expression have one form"
+    return expr.args[position]
+
+
+def _product(args: list[Expr]) -> Expr:
+    return args[0] if len(args) == 1 else Prod(tuple(args))
+
+
+def _same(one: Expr, other: Expr) -> bool:
+    """Equal up to the order of sums and products."""
+    return one == other or ordered_text(one) == ordered_text(other)
+
+
+def ordered_text(expr: Expr) -> str:
+    """A text that sums and products share with their rearrangements."""
+    match expr:
+        case Sum(args):
+            return f"({' + '.join(sorted(map(ordered_text, args)))})"
+        case Prod(args):
+            return f"({' * '.join(sorted(map(ordered_text, args)))})"
+        case Quot(num, den):
+            return f"({ordered_text(num)} / {ordered_text(den)})"
+        case _:
+            return format_expr(expr)

@@ -1,0 +1,198 @@
+"""The tile of each loop, on exact counts: least predicted time while the peak keeps the limit.
+
+The loops, their nesting and the order of the statements are given. From the tiles they have, one or
+two loops at a time are given other tiles, as long as that saves time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations, product
+from math import prod
+
+from ...ir.cost import extent_of
+from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
+from ...ir.tensor import Index, Tensor, element_bytes
+from ..placement.memory import array_bytes, counted_lives
+from ..solver.time_cost import stays_near, step_picoseconds, triangle_share
+from ..solver.time_model import Request
+
+Tiles = tuple[int, ...]  # elements of a tile, by loop; triangular loops of one chain have one
+_TRIPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300)
+_NEAR = 3  # when two loops change at once: by this many places of the list of tiles
+
+
+class _Exact:
+    """Time and peak of one arrangement as functions of the tiles."""
+
+    def __init__(self, plan: FusionPlan, request: Request) -> None:
+        self.plan, self.request = plan, request
+        self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
+        self.outermost = [o for o in plan.loops if o.order_after is None]
+        self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
+        lives = counted_lives(plan)
+        self.arrays = []
+        for array, _ in lives:
+            held = [
+                extent_of(space, request.extents)
+                for axis, space in enumerate(array.tensor.spaces)
+                if array.loop_of(axis) is None
+            ]
+            fixed = element_bytes(array.tensor, request.dtype) * prod(held)
+            self.arrays.append((fixed, tuple(self.place[loop] for _, loop in array.contracted)))
+        together = dict.fromkeys(
+            tuple(a for a, (_, (first, last)) in enumerate(lives) if first <= n <= last)
+            for n in range(len(plan.visits))
+        )
+        self.together = [t for t in together if not any(set(t) < set(other) for other in together)]
+        self.near = [
+            [
+                (array.tensor, *held)
+                for (array, _), held in zip(lives, self.arrays, strict=True)
+                if array.live[0] <= n <= array.live[1]
+            ]
+            for n in range(len(plan.visits))
+        ]
+        self.times: dict[tuple[int, Tiles], int] = {}
+
+    def peak(self, tiles: Tiles) -> int:
+        """Bytes that live at one time."""
+        held = [fixed * prod(tiles[o] for o in loops) for fixed, loops in self.arrays]
+        return max((sum(held[a] for a in t) for t in self.together), default=0)
+
+    def fits(self, tiles: Tiles) -> bool:
+        """True where the peak keeps the limit."""
+        return self.peak(tiles) <= self.request.limit
+
+    def time(self, tiles: Tiles) -> int:
+        """Picoseconds of all visits."""
+        return sum(self._visit(n, tiles) for n in range(len(self.plan.visits)))
+
+    def _visit(self, position: int, tiles: Tiles) -> int:
+        visit = self.plan.visits[position]
+        given = {o: tiles[self.place[o]] for o in visit.loops}
+        key = (position, tuple(given.values()))
+        if key not in self.times:
+            own: Mapping[Index, int] = {index: given[o] for index, o in visit.bind}
+            repeats = prod(-(-self.extent[o] // given[o]) for o in visit.redundant)
+            request = self.request
+            time = step_picoseconds(
+                self.plan.program.steps[visit.step],
+                own,
+                repeats,
+                request.extents,
+                request.machine,
+                request.dtype,
+                self._near(position, tiles),
+            )
+            self.times[key] = int(triangle_share(visit.loops, given, request.extents) * time)
+        return self.times[key]
+
+    def _near(self, position: int, tiles: Tiles) -> list[Tensor]:
+        """Arrays of a visit that stay in the cache; their loops are loops of the visit."""
+        return [
+            tensor
+            for tensor, fixed, loops in self.near[position]
+            if stays_near(tensor, fixed * prod(tiles[o] for o in loops), self.request.machine)
+        ]
+
+
+def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
+    """Tiles of the plan's loops by the loop; None where no tiles that were tried fit.
+
+    A tile as long as the space means that the loop is not needed.
+    """
+    exact = _Exact(plan, request)
+    lists = [
+        sorted({-(-exact.extent[o] // trips) for trips in _TRIPS if trips <= exact.extent[o]} | {1})
+        for o in exact.outermost
+    ]
+    start = tuple(min(o.tile or 1, exact.extent[o]) for o in exact.outermost)
+    tiles = _shrunk(exact, lists, start)
+    if tiles is None:
+        return None
+    best = exact.time(tiles)
+    moves: list[tuple[int, ...]] = [(n,) for n in range(len(tiles))]
+    moves += list(combinations(range(len(tiles)), 2)) if len(tiles) <= 10 else []
+    changed = True
+    while changed:
+        changed = False
+        for move in moves:
+            for chosen in product(*(_near(lists[n], tiles[n], len(move)) for n in move)):
+                trial = list(tiles)
+                for n, tile in zip(move, chosen, strict=True):
+                    trial[n] = tile
+                if tuple(trial) == tiles or not exact.fits(tuple(trial)):
+                    continue
+                time = exact.time(tuple(trial))
+                if time < best:
+                    tiles, best, changed = tuple(trial), time, True
+    return {o: tiles[exact.place[o]] for o in plan.loops}
+
+
+def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None:
+    """Smaller tiles that fit: in each step the one that saves most; None where none fit."""
+    while not exact.fits(tiles):
+        smaller = []
+        for n, tile in enumerate(tiles):
+            less = [t for t in lists[n] if t < tile]
+            if less:
+                trial = (*tiles[:n], less[-1], *tiles[n + 1 :])
+                smaller.append((exact.peak(trial), exact.time(trial), trial))
+        if not smaller:
+            return None
+        least, _, best = min(smaller)
+        if least >= exact.peak(tiles):  # several arrays are as large: shrink all loops
+            best = tuple(
+                max((t for t in lists[n] if t < tile), default=1) for n, tile in enumerate(tiles)
+            )
+        tiles = best
+    return tiles
+
+
+def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> FusionPlan:
+    """The plan with other tiles in the same loops; a loop of one trip is left out."""
+    kept = [o for o, t in tiles.items() if t < extent_of(o.space, plan.extent_of)]
+    new: dict[LoopId, LoopId] = {}
+    for n, o in enumerate(kept):
+        after = new[o.order_after] if o.order_after else None
+        new[o] = replace(o, id=n, tile=None if tiles[o] == 1 else tiles[o], order_after=after)
+
+    def loops(old: tuple[LoopId, ...]) -> tuple[LoopId, ...]:
+        return tuple(new[o] for o in old if o in new)
+
+    def resized(array: ArrayPlan) -> ArrayPlan:
+        around = plan.visits[array.live[0]].loops
+        inside = loops(around[: around.index(array.home) + 1]) if array.home else ()
+        contracted = tuple((axis, new[o]) for axis, o in array.contracted if o in new)
+        home = inside[-1] if inside else None
+        changed = replace(array, contracted=contracted, home=home, offset=None)
+        return replace(changed, bytes=array_bytes(changed, plan.extent_of, dtype))
+
+    visits = tuple(
+        replace(
+            v,
+            bind=tuple((i, new[o]) for i, o in v.bind if o in new),
+            loops=loops(v.loops),
+            redundant=loops(v.redundant),
+        )
+        for v in plan.visits
+    )
+    arrays = tuple(map(resized, plan.arrays))
+    return replace(
+        plan,
+        loops=tuple(new.values()),
+        visits=visits,
+        arrays=arrays,
+        groups=tuple(replace(g, host_loops=loops(g.host_loops)) for g in plan.groups),
+        arena=sum(a.bytes for a in arrays if a.place is Place.ARENA),
+    )
+
+
+def _near(tiles: list[int], now: int, together: int) -> list[int]:
+    """Tiles to try for a loop: all, or those near the present one where two loops change."""
+    if together == 1:
+        return tiles
+    place = min(range(len(tiles)), key=lambda n: abs(tiles[n] - now))
+    return tiles[max(0, place - _NEAR) : place + _NEAR + 1]

@@ -1,0 +1,174 @@
+"""Nests over orbits of tiles: a >= b >= c, for sums over all arrangements of a, b and c.
+
+Every large array that carries the indices shrinks to one tile along each of them. An array that is
+read in several arrangements is computed anew for each, which costs nothing: there are as many times
+fewer triples of tiles.
+
+    for A: for B <= A: for C <= B:
+        x1 = x of tile (A,B,C);  w  = x1
+        x2 = x of tile (B,A,C);  w += x2 exchanged
+        ...
+        e += weight(A,B,C) * sum over the tiles of w * ...
+
+The weight is the number of distinct arrangements of (A,B,C). A tile that meets itself is computed
+in full, so that small tiles waste least and large ones make the better matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from ...ir.plan import FusionPlan, LoopId, Solve
+from ...ir.program import Produce, Program, Step
+from ...ir.tensor import Index, Role, Tensor
+from ..placement.nest import Placed
+from ..placement.plan import Axes, build_plan
+from ..sharing.graph import FusionGraph, fusion_graph
+from .orbit_steps import added_directly, in_one_pass, only_added
+from .orbit_sums import OrbitSum, orbit_sums
+
+Extents = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OrbitNest:
+    """Steps that share triangular loops over tiles.
+
+    Attributes:
+        program: with the summing step rewritten.
+        graph: with what is computed for each of its readers.
+        chain: summed indices, one for each loop, outermost first.
+        bound: for each node inside: its index of each loop.
+    """
+
+    program: Program
+    graph: FusionGraph
+    chain: tuple[Index, ...]
+    bound: tuple[tuple[int, tuple[Index, ...]], ...]
+
+    def plan(self, tile: int, extents: Extents, dtype: str) -> FusionPlan:
+        """The nest with tiles of so many elements, every step a launch inside host loops.
+
+        Args:
+            tile: elements.
+            extents: planning extents.
+            dtype: of the program.
+        """
+        loops: list[LoopId] = []
+        for n, index in enumerate(self.chain):
+            after = loops[-1] if loops else None
+            loops.append(LoopId(n, index.space, None if tile == 1 else tile, after))
+        inside = dict(self.bound)
+        placed = tuple(
+            Placed(node, tuple(zip(inside.get(node, ()), loops, strict=False)))
+            for node in self._order(inside)
+        )
+        return build_plan(
+            self.graph, placed, self._axes(inside), extents, dtype, Solve(), by_launch=True
+        )
+
+    def _order(self, inside: Collection[int]) -> list[int]:
+        """Nodes in order, those of the nest together: what needs its result comes after it."""
+        steps = self.program.steps
+        last = max(inside)
+        late = {steps[self.graph.nodes[last].step].out.tensor}
+        before, after = list[int](), list[int]()
+        for node in self.graph.nodes:
+            if node.id in inside:
+                continue
+            step = steps[node.step]
+            needs = any(r.tensor in late for r in step.operands) or step.out.tensor in late
+            if node.id > last or needs:
+                late.add(step.out.tensor)
+                after.append(node.id)
+            else:
+                before.append(node.id)
+        return [*before, *sorted(inside), *after]
+
+    def _axes(self, inside: dict[int, tuple[Index, ...]]) -> Axes:
+        """What is held by tiles: the arrays that are written inside, along the chain."""
+        axes: dict[int, tuple[tuple[int, Index], ...]] = {}
+        for node, indices in inside.items():
+            out = self.program.steps[self.graph.nodes[node].step].out
+            axes[node] = tuple((out.indices.index(i), i) for i in indices if i in out.indices)
+        return axes
+
+
+def orbit_nests(program: Program, hot: Collection[Tensor]) -> Iterator[OrbitNest]:
+    """The nests over orbits in which large arrays shrink.
+
+    Args:
+        program: a formula sequence.
+        hot: arrays that should shrink.
+    """
+    large = tuple(t for t in hot if t.role is Role.TEMP and t.spaces)
+    for step in program.steps:
+        if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
+            continue
+        for found in orbit_sums(step, large):
+            nest = _nest(program, found, large)
+            if nest is not None:
+                yield nest
+
+
+def _nest(program: Program, found: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
+    """The steps that make what the sum reads, in its loops; None where an array cannot shrink."""
+    steps = tuple(found.step if s.id == found.step.id else s for s in program.steps)
+    program = replace(program, steps=steps)
+    ways: dict[Tensor, dict[int, tuple[int, ...]]] = {}  # by reader: axis of each loop
+
+    def follow(step: Step, bound: tuple[Index, ...]) -> bool:
+        """Put what a step reads into the loops; False where a large array is read in two ways."""
+        for tensor in dict.fromkeys(r.tensor for r in step.operands if r.tensor.role is Role.TEMP):
+            places = {
+                tuple(r.indices.index(i) if i in r.indices else -1 for i in bound)
+                for r in step.operands
+                if r.tensor == tensor
+            }
+            place = next(iter(places))
+            if len(places) > 1 or -1 in place:
+                if tensor in large:
+                    return False
+                continue
+            if step.id in ways.setdefault(tensor, {}):
+                continue
+            ways[tensor][step.id] = place
+            for maker in program.producers(tensor):
+                if not follow(maker, tuple(maker.out.indices[axis] for axis in place)):
+                    return False
+        return True
+
+    if not follow(found.step, found.chain):
+        return None
+    inside = {t: w for t, w in ways.items() if set(w) == {s.id for s in program.consumers(t)}}
+    # An array that is read outside too, and what makes it, stays outside.
+    if len(inside) < len(ways):
+        return None
+    again = tuple(t for t, w in inside.items() if len(set(w.values())) > 1)
+    shorter = in_one_pass(
+        added_directly(program, [t for t in again if only_added(program, t)]), inside
+    )
+    if len(shorter.steps) != len(program.steps):
+        last = shorter.producers(found.step.out.tensor)[0]
+        return _nest(shorter, OrbitSum(last, found.chain), large)
+    for tensor in again:
+        read = {r.tensor for s in program.producers(tensor) for r in s.operands}
+        if any(t in again or t.role is Role.GENERATED for t in read):
+            return None
+    graph = fusion_graph(program, again)
+    bound: dict[int, tuple[Index, ...]] = {}
+    for node in graph.nodes:
+        step = program.steps[node.step]
+        if step.id == found.step.id:
+            bound[node.id] = found.chain
+        elif step.out.tensor in inside:
+            reader = node.reader if step.out.tensor in again else min(inside[step.out.tensor])
+            assert reader is not None, "what is computed anew has a reader"
+            place = inside[step.out.tensor][reader]
+            bound[node.id] = tuple(step.out.indices[axis] for axis in place)
+    phases = {program.steps[graph.nodes[n].step].phase for n in bound}
+    makes = {program.steps[graph.nodes[n].step].op for n in bound}
+    if len(phases) > 1 or any(isinstance(op, Produce) for op in makes):
+        return None
+    return OrbitNest(program, graph, found.chain, tuple(bound.items()))

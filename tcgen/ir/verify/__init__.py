@@ -1,0 +1,4 @@
+"""Checkers of the levels.
+
+``plan`` with ``plan_kernels``, ``loops``, ``thread_mapping`` with ``epilogue``.
+"""

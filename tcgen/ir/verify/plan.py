@@ -1,0 +1,322 @@
+"""The independent checker of fusion plans: does executing the plan compute the program?
+
+It shares no code with any solver and trusts nothing but the program. A plan is read as what it
+says: an ordered list of visits inside shared loops, with instances of arrays. The rules are those
+of loop programs with several producers and consumers of an array, of which Theorem 1 of Allam et
+al. (loops are nested or apart, never overlapping) is one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ...errors import VerifyError
+from ..exchange_symmetry import exchange_sign
+from ..plan import ArrayPlan, FusionPlan, LoopId, Visit
+from ..program import Step, pretty_step
+from ..tensor import Index, Role, Tensor
+from .plan_kernels import check_groups, check_phases, check_places, named, step_at
+
+
+def check_plan(plan: FusionPlan) -> None:
+    """Check every rule of level 3.
+
+    Raises:
+        VerifyError: naming the visit, the array or kernel, and the rule that is broken.
+    """
+    for rule in (
+        _check_extents,
+        _check_loops,
+        _check_visits,
+        _check_nesting,
+        _check_instances,
+        _check_triangles,
+        check_phases,
+        check_groups,
+        check_places,
+    ):
+        try:
+            rule(plan)
+        except VerifyError as error:
+            raise VerifyError(f"plan of {plan.program.name}: {error}") from None
+
+
+def _check_extents(plan: FusionPlan) -> None:
+    given = [name for name, _ in plan.extents]
+    if given != sorted(set(given)):
+        raise VerifyError("the planning extents are not sorted by name, each name once")
+    for space in plan.program.spaces:
+        for base in space.bases:
+            if base.name not in given:
+                raise VerifyError(f"no planning extent for space {base.name}")
+    for name, extent in plan.extents:
+        if extent < 1:
+            raise VerifyError(f"planning extent {name}={extent} is below 1")
+
+
+def _check_loops(plan: FusionPlan) -> None:
+    for position, loop in enumerate(plan.loops):
+        if loop.id != position:
+            raise VerifyError(f"loop {loop.id} stands at position {position} of the loops")
+        if loop.tile is not None and loop.tile < 1:
+            raise VerifyError(f"loop {loop.id} has a tile of {loop.tile}")
+        outer = loop.order_after
+        if outer is None:
+            continue
+        if loop.tile != outer.tile:
+            raise VerifyError(f"triangular loop {loop.id} and its outer loop differ in their tiles")
+        if outer.space != loop.space:
+            raise VerifyError(f"triangular loop {loop.id} and its outer loop differ in space")
+
+
+def _check_visits(plan: FusionPlan) -> None:
+    visited = {v.step for v in plan.visits}
+    for step in plan.program.steps:
+        if step.id not in visited:
+            raise VerifyError(f"no visit executes {pretty_step(step)}")
+    for position, visit in enumerate(plan.visits):
+        if not 0 <= visit.step < len(plan.program.steps):
+            raise VerifyError(f"visit {position} names step {visit.step}, which does not exist")
+        try:
+            _check_bindings(plan, visit, plan.program.steps[visit.step])
+        except VerifyError as error:
+            raise VerifyError(f"{named(plan, position)}: {error}") from None
+
+
+def _check_bindings(plan: FusionPlan, visit: Visit, step: Step) -> None:
+    bound = [loop for _, loop in visit.bind]
+    for index, loop in visit.bind:
+        if index not in step.indices:
+            raise VerifyError(f"{index} is bound to loop {loop.id} but is no index of the step")
+        if index.space != loop.space:
+            raise VerifyError(
+                f"{index} runs over {index.space.name} but loop {loop.id} over {loop.space.name}"
+            )
+    if len({index for index, _ in visit.bind}) != len(bound) or len(set(bound)) != len(bound):
+        raise VerifyError("two indices are bound to one loop, or one index to two loops")
+    if len(set(visit.loops)) != len(visit.loops):
+        raise VerifyError("a loop encloses the visit twice")
+    if set(bound) & set(visit.redundant) or set(visit.loops) != {*bound, *visit.redundant}:
+        raise VerifyError("the loops are not the bound ones and the redundant ones, each once")
+    for depth, loop in enumerate(visit.loops):
+        if loop not in plan.loops:
+            raise VerifyError(f"loop {loop.id} is not one of the plan's loops")
+        if loop.order_after is not None and loop.order_after not in visit.loops[:depth]:
+            raise VerifyError(
+                f"loop {loop.id} is ordered after loop {loop.order_after.id}, "
+                f"which does not enclose it"
+            )
+
+
+def _check_nesting(plan: FusionPlan) -> None:
+    """Loops are nested or apart: visits in a loop are neighbours and agree on what is outside."""
+    for loop in plan.loops:
+        inside = [n for n, v in enumerate(plan.visits) if loop in v.loops]
+        if not inside:
+            raise VerifyError(f"loop {loop.id} encloses no visit")
+        for n in range(inside[0], inside[-1] + 1):
+            if n not in inside:
+                raise VerifyError(
+                    f"loop {loop.id} is not contiguous: visits {inside[0]} and {inside[-1]} share "
+                    f"it, but {named(plan, n)} between them does not"
+                )
+        first = plan.visits[inside[0]].loops
+        prefix = first[: first.index(loop)]
+        for n in inside[1:]:
+            loops = plan.visits[n].loops
+            if loops[: loops.index(loop)] != prefix:
+                raise VerifyError(
+                    f"loop {loop.id} overlaps another loop: visits {inside[0]} and {n} share it "
+                    f"inside different loops"
+                )
+
+
+def _uses(plan: FusionPlan, tensor: Tensor) -> tuple[list[int], list[int]]:
+    """Positions of the visits that write and that read a tensor."""
+    steps = [plan.program.steps[v.step] for v in plan.visits]
+    writes = [n for n, s in enumerate(steps) if s.out.tensor == tensor]
+    reads = [n for n, s in enumerate(steps) if any(r.tensor == tensor for r in s.operands)]
+    return writes, reads
+
+
+def _check_instances(plan: FusionPlan) -> None:
+    for array in plan.arrays:
+        if array.tensor.role is Role.INPUT or array.tensor not in plan.program.tensors:
+            raise VerifyError(f"{array.tensor.name} is an input or unknown: it has no instance")
+    for tensor in plan.program.tensors:
+        if tensor.role is Role.INPUT:
+            continue
+        instances = [a for a in plan.arrays if a.tensor == tensor]
+        writes, reads = _uses(plan, tensor)
+        for n in sorted({*writes, *reads}):
+            found = sum(a.live[0] <= n <= a.live[1] for a in instances)
+            if found != 1:
+                raise VerifyError(
+                    f"{named(plan, n)} uses {tensor.name}, with {found} instances live"
+                )
+        if tensor.role is Role.OUTPUT and len(instances) != 1:
+            raise VerifyError(f"output {tensor.name} has {len(instances)} instances, not 1")
+        for array in instances:
+            made = [n for n in writes if array.live[0] <= n <= array.live[1]]
+            used = [n for n in reads if array.live[0] <= n <= array.live[1]]
+            try:
+                _check_instance(plan, array, made, used)
+            except VerifyError as error:
+                first, last = array.live
+                raise VerifyError(
+                    f"{tensor.name}, live in visits {first}..{last}: {error}"
+                ) from None
+
+
+def _check_instance(plan: FusionPlan, array: ArrayPlan, made: list[int], used: list[int]) -> None:
+    uses = sorted({*made, *used})
+    if not uses or array.live != (uses[0], uses[-1]):
+        raise VerifyError("its life is not from its first use to its last one")
+    wanted = [s.id for s in plan.program.producers(array.tensor)]
+    if [plan.visits[n].step for n in made] != wanted:
+        raise VerifyError(
+            f"its producers are not steps {wanted}, each once and in this order (the first zeroes)"
+        )
+    if used and made[-1] > used[0]:
+        raise VerifyError(f"{named(plan, used[0])} reads it before visit {made[-1]} has written it")
+    if array.tensor.role is Role.OUTPUT and array.home is not None:
+        raise VerifyError("an output lives for the whole program, not inside a loop")
+    for n in uses:
+        if array.home is not None and array.home not in plan.visits[n].loops:
+            raise VerifyError(f"its home, loop {array.home.id}, does not enclose {named(plan, n)}")
+    around = _around(plan, array)
+    _check_contraction(plan, array, made, used, around)
+    for n in made:
+        _check_producer(plan, array, n, around)
+    for m in made:
+        for n in used:
+            _check_carried(plan, array, m, n, around)
+
+
+def _around(plan: FusionPlan, array: ArrayPlan) -> tuple[LoopId, ...]:
+    """The home of an instance and the loops that enclose it."""
+    if array.home is None:
+        return ()
+    loops = plan.visits[array.live[0]].loops
+    return loops[: loops.index(array.home) + 1]
+
+
+def _check_contraction(
+    plan: FusionPlan,
+    array: ArrayPlan,
+    made: list[int],
+    used: list[int],
+    around: tuple[LoopId, ...],
+) -> None:
+    axes = [axis for axis, _ in array.contracted]
+    if len(set(axes)) != len(axes) or any(not 0 <= a < array.tensor.rank for a in axes):
+        raise VerifyError("an axis is contracted twice or does not exist")
+    for axis, loop in array.contracted:
+        if loop not in around:
+            raise VerifyError(
+                f"axis {axis} is contracted in loop {loop.id}, which neither is nor encloses its "
+                f"home"
+            )
+        if loop.space != array.tensor.spaces[axis]:
+            raise VerifyError(
+                f"axis {axis} over {array.tensor.spaces[axis].name} is contracted in loop "
+                f"{loop.id} over {loop.space.name}"
+            )
+        for n in (*made, *used):
+            step, visit = step_at(plan, n), plan.visits[n]
+            refs = (*((step.out,) if n in made else ()), *step.operands)
+            for ref in refs:
+                if ref.tensor == array.tensor and visit.loop_of(ref.indices[axis]) != loop:
+                    raise VerifyError(
+                        f"axis {axis} is contracted in loop {loop.id}, but {named(plan, n)} does "
+                        f"not bind {ref.indices[axis]} to it"
+                    )
+
+
+def _check_producer(
+    plan: FusionPlan, array: ArrayPlan, position: int, around: tuple[LoopId, ...]
+) -> None:
+    """In one iteration of its home, a producer computes all of the instance, exactly once."""
+    step, visit = step_at(plan, position), plan.visits[position]
+    for axis, index in enumerate(step.out.indices):
+        if array.loop_of(axis) is None and visit.loop_of(index) in around:
+            raise VerifyError(
+                f"axis {axis} is whole, but {named(plan, position)} computes one part of it in "
+                f"each iteration of a loop around its home"
+            )
+    for index in step.sums:
+        if visit.loop_of(index) in around:
+            raise VerifyError(
+                f"{named(plan, position)} sums {index} in a loop around its home, where it starts "
+                f"afresh"
+            )
+    for loop in visit.redundant:
+        if loop not in around:
+            raise VerifyError(
+                f"{named(plan, position)} repeats in loop {loop.id} inside its home and would "
+                f"accumulate more than once"
+            )
+
+
+def _check_carried(
+    plan: FusionPlan, array: ArrayPlan, maker: int, reader: int, around: tuple[LoopId, ...]
+) -> None:
+    """Inside the home, a shared loop must walk the same axis in the producer and the consumer."""
+    made, read = plan.visits[maker], plan.visits[reader]
+    for loop in made.loops:
+        if loop in around or loop not in read.loops:
+            continue
+        out = step_at(plan, maker).out
+        axis = next((a for a, i in enumerate(out.indices) if made.loop_of(i) == loop), None)
+        operands = [r for r in step_at(plan, reader).operands if r.tensor == array.tensor]
+        if axis is None or any(read.loop_of(r.indices[axis]) != loop for r in operands):
+            raise VerifyError(
+                f"visits {maker} and {reader} share loop {loop.id} but do not walk the same axis "
+                f"with it: {named(plan, reader)} would read elements that are not finished"
+            )
+
+
+def _check_triangles(plan: FusionPlan) -> None:
+    for position, visit in enumerate(plan.visits):
+        followed = [o for o in (loop.order_after for loop in visit.loops) if o is not None]
+        if len(set(followed)) != len(followed):
+            raise VerifyError(f"{named(plan, position)}: two loops are ordered after the same loop")
+        ends = [o for o in visit.loops if o.order_after is not None and o not in followed]
+        chains = [end.chain for end in ends]
+        fixed = tuple(i for i, o in visit.bind if any(o in chain for chain in chains))
+        for chain in chains:
+            try:
+                _check_chain(plan, position, chain, fixed)
+            except VerifyError as error:
+                raise VerifyError(
+                    f"{named(plan, position)}, triangular loops "
+                    f"{', '.join(str(o.id) for o in chain)}: {error}"
+                ) from None
+
+
+def _check_chain(
+    plan: FusionPlan, position: int, chain: tuple[LoopId, ...], fixed: tuple[Index, ...]
+) -> None:
+    step, visit = step_at(plan, position), plan.visits[position]
+    if all(loop in visit.redundant for loop in chain):
+        return
+    indices = [next((i for i, o in visit.bind if o == loop), None) for loop in chain]
+    bound = [i for i in indices if i is not None]
+    if len(bound) != len(chain):
+        raise VerifyError("the step is bound to a part of the chain only")
+    carried = [i for i in bound if i in step.out.indices]
+    if carried and len(carried) != len(chain):
+        raise VerifyError("the step sums over a part of the chain only")
+    if carried:
+        array = plan.instance(step.out.tensor, position)
+        if array is None or any(array.loop_of(step.out.indices.index(i)) is None for i in carried):
+            raise VerifyError(
+                f"{step.out.tensor.name} is written for the triangle only and must be contracted "
+                f"in the chain"
+            )
+        return
+    for left, right in pairwise(bound):
+        if exchange_sign(plan.program, step, {left: right, right: left}, fixed) != 1:
+            raise VerifyError(
+                f"what is summed is not symmetric under exchange of {left} and {right}"
+            )

@@ -1,0 +1,318 @@
+"""From delayed array operations to a system of equations.
+
+A delayed array is a node: operands, element-by-element operations, sums over axes, products of
+tensors, and turned axes. :func:`delayed_system` gives every axis an index and writes the nodes as
+equations. A node becomes an equation of its own where folding it into its reader would compute
+something twice: it has several readers, or its reader runs over more elements than it has
+(Henriksen and Oancea, A T2 Graph-Reduction Approach to Fusion, FHPC 2013, cases 3 and 4). All else
+is one expression, so that nothing is stored between operations. What is fused beyond that is
+decided by the levels below, which see the equations of all results together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias, assert_never
+
+from ..frontend.einsum.equation import label_names
+from ..ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
+from ..ir.system import Apply, Equation, Factor, System, Term
+from ..ir.tensor import Index, Ref, Role, Space, Tensor
+from .graph import (
+    Array,
+    Elementwise,
+    Leaf,
+    Node,
+    Product,
+    Scalar,
+    Total,
+    Turned,
+    in_order,
+    operands_of,
+)
+
+Axis: TypeAlias = tuple[int, int]
+MINUS = Const(Fraction(-1))
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """A system and what belongs to its names.
+
+    Attributes:
+        system: equations of all results; it does not depend on extents other than 1, nor on the
+            values of numbers, so equal work gives an equal system.
+        inputs: array of each input.
+        numbers: value of each input without axes.
+        outputs: name of the tensor of each root.
+        extents: of each space.
+    """
+
+    system: System
+    inputs: dict[str, Array]
+    numbers: dict[str, complex]
+    outputs: tuple[str, ...]
+    extents: dict[str, int]
+
+
+def delayed_system(roots: Sequence[Node]) -> Delayed:
+    """The equations of some nodes, an output for each.
+
+    Args:
+        roots: nodes that are no leaves and no numbers, each once.
+
+    Example:
+        >>> import numpy as np
+        >>> x = Node(Leaf(np.ones((3, 4))), (3, 4))
+        >>> square = Node(Elementwise("multiply", (x, x)), (3, 4))
+        >>> print(delayed_system([Node(Total(square, (0,)), (4,))]).system.pretty(), end="")
+        y0[i] = sum(j) x0[j,i]*x0[j,i]
+    """
+    return _Writer(roots).written()
+
+
+class _Writer:
+    """Writes the equations of a graph; everything is kept by the identity of its node."""
+
+    def __init__(self, roots: Sequence[Node]) -> None:
+        self.roots = tuple(roots)
+        self.nodes = in_order(roots)
+        self.spaces = _Spaces(self.nodes)
+        self.tensors: dict[int, Tensor] = {}
+        self.inputs: dict[str, Array] = {}
+        self.numbers: dict[str, complex] = {}
+        named = self._named()
+        for node in self.nodes:
+            axes = tuple(s for s in self.spaces.of(node) if s is not None)
+            match node.work:
+                case Leaf(array):
+                    name, role = f"x{len(self.inputs)}", Role.INPUT
+                    self.inputs[name] = array
+                case Scalar(value):
+                    name, role = f"c{len(self.numbers)}", Role.INPUT
+                    self.numbers[name] = value
+                case _ if id(node) in named:
+                    root = next((n for n, r in enumerate(self.roots) if r is node), None)
+                    name = f"t{len(self.tensors)}" if root is None else f"y{root}"
+                    role = Role.TEMP if root is None else Role.OUTPUT
+                case _:
+                    continue
+            self.tensors[id(node)] = Tensor(name, axes, role)
+
+    def written(self) -> Delayed:
+        """The whole system."""
+        equations = tuple(
+            self._equation(node)
+            for node in self.nodes
+            if id(node) in self.tensors and not isinstance(node.work, Leaf | Scalar)
+        )
+        tensors = sorted(self.tensors.values(), key=lambda t: not t.is_input)
+        used = self.spaces.used()
+        return Delayed(
+            System("lazy", tuple(used), tuple(tensors), equations),
+            self.inputs,
+            self.numbers,
+            tuple(self.tensors[id(root)].name for root in self.roots),
+            {space.name: extent for space, extent in used.items()},
+        )
+
+    def _named(self) -> set[int]:
+        """Nodes with an equation of their own, of those that are no leaves."""
+        readers = Counter(id(o) for node in self.nodes for o in operands_of(node))
+        named = {id(root) for root in self.roots}
+        for node in self.nodes:
+            if isinstance(node.work, Total | Product):
+                named.add(id(node))
+            for operand in operands_of(node):
+                core, shared = operand, False
+                while isinstance(core.work, Turned):
+                    shared |= readers[id(core)] > 1
+                    core = core.work.operand
+                wider = math.prod(node.shape) > math.prod(core.shape)
+                if isinstance(core.work, Elementwise) and (
+                    shared or wider or readers[id(core)] > 1 or isinstance(node.work, Product)
+                ):
+                    named.add(id(core))
+        return named
+
+    def _equation(self, node: Node) -> Equation:
+        letters = _Letters()
+        here = [letters.new(space) for space in self.spaces.of(node)]
+        lhs = Ref(self.tensors[id(node)], tuple(i for i in here if i is not None))
+        sums: tuple[Index, ...] = ()
+        match node.work:
+            case Total(operand, axes):
+                below = iter(here)
+                spaces = self.spaces.of(operand)
+                inner = [
+                    letters.new(space) if axis in axes else next(below)
+                    for axis, space in enumerate(spaces)
+                ]
+                sums = tuple(i for a in axes if (i := inner[a]) is not None)
+                factors = self._factors(operand, inner)
+            case Product(operands, labels, output):
+                of_label = dict(zip(output, here, strict=True))
+                parts: list[Factor] = []
+                for operand, axes in zip(operands, labels, strict=True):
+                    places: list[Index | None] = []
+                    for axis, space in enumerate(self.spaces.of(operand)):
+                        label = axes[axis]
+                        if space is not None and of_label.get(label) is None:
+                            of_label[label] = letters.new(space)
+                        places.append(None if space is None else of_label[label])
+                    parts += self._factors(operand, places)
+                factors = tuple(parts)
+                kept = set(lhs.indices)
+                sums = tuple(i for i in of_label.values() if i is not None and i not in kept)
+            case _:
+                factors = (Apply(self._expression(node, here, top=True)),)
+        return Equation(lhs, (Term(Fraction(1), factors, sums),))
+
+    def _factors(self, node: Node, places: Sequence[Index | None]) -> tuple[Factor, ...]:
+        """A node under a sum as a product, so that sums of products become contractions."""
+        match node.work:
+            case _ if id(node) in self.tensors:
+                return (self._reference(node, places),)
+            case Elementwise("multiply", operands):
+                return tuple(
+                    factor
+                    for operand in operands
+                    for factor in self._factors(operand, _aligned(operand, places))
+                )
+            case Turned(operand, source):
+                return self._factors(operand, _unturned(operand, source, places))
+            case _:
+                return (Apply(self._expression(node, places)),)
+
+    def _expression(self, node: Node, places: Sequence[Index | None], top: bool = False) -> Expr:
+        if id(node) in self.tensors and not top:
+            return self._reference(node, places)
+        match node.work:
+            case Turned(operand, source):
+                return self._expression(operand, _unturned(operand, source, places))
+            case Elementwise(operation, operands, exponent):
+                args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
+                return _operation(operation, args, exponent)
+            case Leaf() | Scalar() | Total() | Product():
+                return self._reference(node, places)
+            case _:
+                assert_never(node.work)
+
+    def _reference(self, node: Node, places: Sequence[Index | None]) -> Ref:
+        return Ref(self.tensors[id(node)], tuple(i for i in places if i is not None))
+
+
+def _aligned(operand: Node, places: Sequence[Index | None]) -> list[Index | None]:
+    """The places of an operand that broadcasts against them from the right."""
+    last = places[len(places) - len(operand.shape) :]
+    return [None if n == 1 else i for n, i in zip(operand.shape, last, strict=True)]
+
+
+def _unturned(
+    operand: Node, source: tuple[int | None, ...], places: Sequence[Index | None]
+) -> list[Index | None]:
+    """The places of the operand of a turned node."""
+    return [places[source.index(axis)] for axis in range(len(operand.shape))]
+
+
+def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
+    match operation:
+        case "add":
+            return Sum(args)
+        case "subtract":
+            return Sum((args[0], Prod((MINUS, args[1]))))
+        case "multiply":
+            return Prod(args)
+        case "divide":
+            return Quot(args[0], args[1])
+        case "negative":
+            return Prod((MINUS, args[0]))
+        case "power" if exponent == 1:
+            return args[0]  # a complex power would multiply by 1: infinities become NaN
+        case "power":
+            return Pow(args[0], exponent)
+        case function:
+            return Call(function, args[0])
+
+
+def _ties(node: Node) -> Iterator[tuple[Axis, Axis]]:
+    """Axes, each as node and number, that run together because of this node."""
+    match node.work:
+        case Leaf() | Scalar():
+            pass
+        case Elementwise(_, operands):
+            for operand in operands:
+                first = len(node.shape) - len(operand.shape)
+                for axis, extent in enumerate(operand.shape):
+                    if extent != 1:
+                        yield (id(node), first + axis), (id(operand), axis)
+        case Total(operand, axes):
+            kept = (a for a in range(len(operand.shape)) if a not in axes)
+            for axis, below in enumerate(kept):
+                yield (id(node), axis), (id(operand), below)
+        case Turned(operand, source):
+            for axis, old in enumerate(source):
+                if old is not None:
+                    yield (id(node), axis), (id(operand), old)
+        case Product(operands, labels, output):
+            first_of: dict[int, Axis] = {n: (id(node), axis) for axis, n in enumerate(output)}
+            for operand, axes in zip(operands, labels, strict=True):
+                for axis, label in enumerate(axes):
+                    if operand.shape[axis] != 1:
+                        here = (id(operand), axis)
+                        yield first_of.setdefault(label, here), here
+        case _:
+            assert_never(node.work)
+
+
+class _Letters:
+    """New indices of one equation."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def new(self, space: Space | None) -> Index | None:
+        """An index of the space; None for an axis of extent 1."""
+        if space is None:
+            return None
+        self.count += 1
+        return Index(label_names(range(self.count))[-1], space)
+
+
+class _Spaces:
+    """A space for each set of axes that run together; none for axes of extent 1."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+        self.parent: dict[Axis, Axis] = {}
+        for node in nodes:
+            for here, there in _ties(node):
+                self.parent[self._root(there)] = self._root(here)
+        self.spaces: dict[Axis, Space] = {}
+        self.extents: dict[Space, int] = {}
+        for node in nodes:
+            for axis, extent in enumerate(node.shape):
+                root = self._root((id(node), axis))
+                if extent != 1 and root not in self.spaces:
+                    self.spaces[root] = Space(f"s{len(self.spaces)}")
+                    self.extents[self.spaces[root]] = extent
+
+    def _root(self, axis: Axis) -> Axis:
+        while (above := self.parent.get(axis, axis)) != axis:
+            axis = above
+        return axis
+
+    def of(self, node: Node) -> tuple[Space | None, ...]:
+        """Space of each axis of a node; None where its extent is 1."""
+        return tuple(
+            None if extent == 1 else self.spaces[self._root((id(node), axis))]
+            for axis, extent in enumerate(node.shape)
+        )
+
+    def used(self) -> dict[Space, int]:
+        """All spaces and their extents."""
+        return dict(self.extents)

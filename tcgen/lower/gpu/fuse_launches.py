@@ -1,0 +1,218 @@
+"""Statements that one launch does together: what may stand in one kernel, and how.
+
+Before: kernels of one statement each. After, as far as the rules of shares allow:
+
+- products with the same rows and columns that add to the same elements share their tile;
+- ``r += f`` beside such a product is added to the tile before it is stored, whichever came first;
+- ``y[b,a] = f(r[a,b], ...)`` and ``e += sum f(r[a,b], ...)`` behind it are its epilogue;
+- element-wise additions to the same elements become one statement, a sum of expressions;
+- what is element-wise and read once, element by element, is put in the place where it is read.
+
+Whether statements may change places is for :mod:`gpu_order` to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+from ...errors import VerifyError
+from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
+from ...ir.loop_analysis import is_total
+from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
+from ...ir.thread_mapping import Tiles
+from ...ir.verify.epilogue import check_epilogue
+from .rename import accesses_of, renamed
+from .tiles import Groups, groups_of, tiles_for
+
+MOST_LEAVES = 80  # of one expression: beyond that its loads no longer fit registers
+
+
+def terms_of(kernel: Kernel) -> tuple[Assign, ...]:
+    """The products at the beginning of a kernel that add to the same elements."""
+    found: list[Assign] = []
+    for stmt in kernel.body:
+        if not isinstance(stmt, Assign) or _is_pointwise(stmt) or is_total(stmt):
+            break
+        if found and stmt.out != found[0].out:
+            break
+        found.append(stmt)
+    return tuple(found)
+
+
+def tile_of(
+    kernel: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Tiles | None:
+    """The tiles of a kernel of products and their epilogue; None where these do not suit it."""
+    terms = terms_of(kernel)
+    epilogue = tuple(s for s in kernel.body[len(terms) :] if isinstance(s, Assign))
+    if not terms or len(terms) + len(epilogue) != len(kernel.body):
+        return None
+    tiles = tiles_for(terms, buffers, extents, epilogue=bool(epilogue))
+    if tiles is None or not epilogue:
+        return tiles
+    try:
+        check_epilogue(terms, epilogue, tiles, buffers)
+    except VerifyError:
+        return None
+    return tiles
+
+
+def joined(
+    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Kernel | None:
+    """Both kernels as one, where the second adds to what the first one writes; else None."""
+    first, second = one.body[0], two.body[0]
+    if not isinstance(first, Assign) or not isinstance(second, Assign) or len(two.body) > 1:
+        return None
+    if not second.accumulate or second.out.buffer != first.out.buffer:
+        return None
+    other = renamed(second, second.out, first.out, first.band)
+    if other is None or _reads(other, other.out.buffer):
+        return None
+    terms = terms_of(one)
+    rest = one.body[len(terms) :]
+    if any(isinstance(s, Assign) and _reads(s, first.out.buffer) for s in rest):
+        return None
+    if _is_pointwise(other):
+        if terms:
+            return _with_body(one, two, (*one.body, other), buffers, extents)
+        merged = _sum_of(first, other)
+        return None if merged is None else _united(one, two, (merged,))
+    if terms:
+        if _kept(first, buffers) != _kept(other, buffers):
+            return None
+        return _with_body(one, two, (*terms, other, *rest), buffers, extents)
+    if not _is_pointwise(first) or _reads(first, first.out.buffer):
+        return None
+    # A sum that overwrites has its own variables innermost.
+    band = sorted(other.band, key=lambda v: v.name not in other.out.variables)
+    head = replace(other, accumulate=first.accumulate, band=tuple(band))
+    return _with_body(one, two, (head, replace(first, accumulate=True)), buffers, extents)
+
+
+def with_epilogue(
+    one: Kernel, two: Kernel, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> Kernel | None:
+    """Tiles of products, and behind them a statement that reads their elements; else None."""
+    terms = terms_of(one)
+    (second, *more) = two.body
+    if not terms or more or not isinstance(second, Assign):
+        return None
+    target = terms[0].out
+    found = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]
+    if not found or any(a != found[0] for a in found):
+        return None
+    other = renamed(second, found[0], target, terms[0].band)
+    if other is None or not (_is_pointwise(other) or is_total(other)):
+        return None
+    return _with_body(one, two, (*one.body, other), buffers, extents)
+
+
+def inlined(one: Kernel, two: Kernel, buffers: Mapping[str, Buffer]) -> Kernel | None:
+    """The second kernel with the first one's expression where it reads its target; else None.
+
+    The first one overwrites elements that nothing else reads.
+    """
+    (first, *rest), (second, *more) = one.body, two.body
+    if rest or more or not isinstance(first, Assign) or not isinstance(second, Assign):
+        return None
+    if not _is_pointwise(first) or first.accumulate or _reads(first, first.out.buffer):
+        return None
+    found = [a for a in accesses_of(second.expr) if a.buffer == first.out.buffer]
+    if not found or any(a != found[0] for a in found) or second.orbit or first.orbit:
+        return None
+    other = renamed(first, first.out, found[0], second.band)
+    if other is None or {v.name for v in other.band} != {v.name for v in second.band}:
+        return None
+    if not (_is_pointwise(second) or is_total(second)) or _reads(other, second.out.buffer):
+        return None
+    if buffers[first.out.buffer].dtype != _common(other, buffers):
+        return None
+    if len(found) * len(tuple(leaves(first.expr))) + len(tuple(leaves(second.expr))) > MOST_LEAVES:
+        return None
+    value = _scaled(other.coeff, other.expr)
+    expr = map_leaves(second.expr, lambda leaf: value if leaf == found[0] else leaf)
+    return _united(one, two, (replace(second, expr=expr),))
+
+
+def _with_body(
+    one: Kernel,
+    two: Kernel,
+    body: tuple[Stmt, ...],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+) -> Kernel | None:
+    """A kernel of tiles with that body, where tiles suit it."""
+    kernel = _united(one, two, body)
+    return None if tile_of(kernel, buffers, extents) is None else kernel
+
+
+def _united(one: Kernel, two: Kernel, body: tuple[Stmt, ...]) -> Kernel:
+    variables = tuple(dict.fromkeys((*one.host_vars, *two.host_vars)))
+    comment = tuple(dict.fromkeys((*one.comment, *two.comment)))
+    return replace(one, comment=comment, host_vars=variables, body=body)
+
+
+def _is_pointwise(stmt: Assign) -> bool:
+    """True where each point of the band writes an element of its own."""
+    return bool(stmt.band) and {v.name for v in stmt.band} <= set(stmt.out.variables)
+
+
+def _reads(stmt: Assign, buffer: str) -> bool:
+    return any(a.buffer == buffer for a in accesses_of(stmt.expr))
+
+
+def _common(stmt: Assign, buffers: Mapping[str, Buffer]) -> str:
+    """Element type of an expression's value, as far as its arrays decide it."""
+    dtypes = [buffers[a.buffer].dtype for a in accesses_of(stmt.expr)]
+    return "complex128" if "complex128" in dtypes else next(iter(dtypes), "")
+
+
+def _kept(stmt: Assign, buffers: Mapping[str, Buffer]) -> tuple[frozenset[BandVar], ...] | None:
+    groups: Groups | None = groups_of(stmt, buffers)
+    if groups is None:
+        return None
+    return tuple(frozenset(g) for g in (groups.batch, groups.rows, groups.columns))
+
+
+def _sum_of(first: Assign, second: Assign) -> Assign | None:
+    """Two element-wise additions to the same elements as one, quotients first.
+
+    A division calls a function on a GPU, and what was loaded for the rest of the sum before that
+    call would not stay in registers.
+    """
+    if not _is_pointwise(first) or first.orbit or any(v.below is not None for v in first.band):
+        return None
+    if {v.name for v in first.band} != {v.name for v in second.band}:
+        return None
+    if _reads(first, first.out.buffer):
+        return None
+    args = sorted((*_summands(first), *_summands(second)), key=lambda a: not _divides(a))
+    if sum(len(tuple(leaves(a))) for a in args) > MOST_LEAVES:
+        return None
+    return replace(first, coeff=Fraction(1), expr=Sum(tuple(args)))
+
+
+def _divides(expr: Expr) -> bool:
+    match expr:
+        case Quot():
+            return True
+        case Sum(args) | Prod(args):
+            return any(map(_divides, args))
+        case _:
+            return False
+
+
+def _summands(stmt: Assign) -> tuple[Expr, ...]:
+    if stmt.coeff == 1 and isinstance(stmt.expr, Sum):
+        return stmt.expr.args
+    return (_scaled(stmt.coeff, stmt.expr),)
+
+
+def _scaled(coeff: Fraction, expr: Expr) -> Expr:
+    if coeff == 1:
+        return expr
+    factors = expr.args if isinstance(expr, Prod) else (expr,)
+    return Prod((Const(coeff), *factors))

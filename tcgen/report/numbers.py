@@ -1,0 +1,161 @@
+"""The report as plain data: the JSON contract of ``tcgen compile`` and ``tcgen report``.
+
+Reads a plan (level 3) and the manifest of its module; evaluates both at given extents, which need
+not be the planning extents. Units: flops (multiply + add = 2), elements, bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from ..artifact.manifest import Manifest
+from ..artifact.sizes import array_bytes
+from ..fusion.placement.memory import array_bytes as instance_bytes
+from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
+from ..ir.plan import ArrayPlan, FusionPlan, LoopId
+from ..ir.program import Add, Contract, Map, Program, pretty_step
+from ..ir.tensor import Index, Role, Tensor, element_bytes
+from ..runtime.memory.usage import memory_use
+from .nest import nest_text
+
+SCHEMA = 1
+
+
+def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
+    """The report of a plan at the extents of the base spaces, without any wall time.
+
+    Example: ``report_json(...)["memory"]["peak_bytes"]``
+    """
+    program = plan.program
+    flops = program.flops()
+    return {
+        "schema": SCHEMA,
+        "spec": program.name,
+        "target": manifest.target,
+        "dtype": manifest.dtype,
+        "reproducible": True,
+        "extents": dict(sorted(extents.items())),
+        "operations": {
+            "naive": program.naive.value(extents),
+            "each_term": program.each_term.value(extents),
+            "contractions": program.flops(Contract).value(extents),
+            "contractions_packed": program.packed_flops().value(extents),
+            "additions": program.flops(Add).value(extents),
+            "maps": program.flops(Map).value(extents),
+            "sequence": flops.value(extents),
+            "polynomial": str(flops),
+        },
+        "memory": _memory(plan, manifest, extents),
+        "fusion": {
+            "objective": plan.solve.objective,
+            "model": plan.solve.model,
+            "status": plan.solve.status,
+            "value": _number(plan.solve.value),
+            "bound": _number(plan.solve.bound),
+            "unit": plan.solve.unit,
+            "extents": dict(plan.extents),  # of the search
+            "seconds": None,  # of the search: known only where one was made
+        },
+        "arrays": _arrays(plan, manifest, extents),
+        "nest": nest_text(plan),
+        "steps": [
+            {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
+            for s in program.steps
+        ],
+        "notes": list(program.notes),
+        "kernels": [
+            {
+                "name": group.name,
+                "steps": [plan.visits[v].step for v in group.visits],
+                "loops": [str(loop) for loop in _loops(plan, group.visits)],
+            }
+            for group in plan.groups
+        ],
+    }
+
+
+def _number(value: int | Fraction | None) -> int | float | None:
+    """A whole number as it is, seconds as a float."""
+    return float(value) if isinstance(value, Fraction) else value
+
+
+def _loops(plan: FusionPlan, visits: tuple[int, ...]) -> tuple[LoopId, ...]:
+    return tuple(dict.fromkeys(loop for v in visits for loop in plan.visits[v].loops))
+
+
+def _memory(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
+    program, dtype = plan.program, manifest.dtype
+
+    def stored(role: Role) -> int:
+        entries = (t for t in manifest.tensors if t.role == role.value)
+        return sum(array_bytes(t, manifest, extents) for t in entries)
+
+    static = sum(instance_bytes(a, extents, dtype) for a in plan.arrays if a.tensor.is_held)
+    use = memory_use(manifest, extents, threads=1)
+    return {
+        "inputs_bytes": stored(Role.INPUT),
+        "outputs_bytes": stored(Role.OUTPUT),
+        "intermediates_unfused_bytes": unfused_bytes(program, extents, dtype),
+        "intermediates_static_bytes": static,
+        "peak_bytes": use.peak,
+        "limit_bytes": manifest.memory_limit,
+    }
+
+
+def _arrays(
+    plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    program = plan.program
+    stored = {t.name: t for t in manifest.tensors}
+    rows = []
+    for tensor in program.tensors:
+        indices = _letters(program, tensor)
+        instances = [a for a in plan.arrays if a.tensor == tensor]
+        item = element_bytes(tensor, manifest.dtype)
+        whole = (
+            array_bytes(stored[tensor.name], manifest, extents) // item
+            if tensor.name in stored
+            else whole_elements(tensor, extents)
+        )
+        for array in instances or [ArrayPlan(tensor)]:
+            count = whole if not array.contracted else array_elements(array, extents)
+            if never_held(array, plan):
+                count = 0
+            contracted = dict(array.contracted)
+            rows.append(
+                {
+                    "name": tensor.name,
+                    "kind": tensor.role.value,
+                    "indices": list(indices),
+                    "fused": [indices[axis] for axis in contracted],
+                    "tile": {indices[axis]: loop.tile or 1 for axis, loop in contracted.items()},
+                    "elements_unfused": whole,
+                    "elements": count,
+                    "bytes": count * item,
+                    "consumers": [s.id for s in program.consumers(tensor)],
+                }
+            )
+    return rows
+
+
+def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
+    """True for a generated input that nothing reads: no tile of it is ever asked for."""
+    return array.tensor.role is Role.GENERATED and array not in plan.arrays
+
+
+def _letters(program: Program, tensor: Tensor) -> tuple[str, ...]:
+    """Index letters of an array: of its first producer, else of its first reader."""
+    for step in program.steps:
+        for ref in (step.out, *step.operands):
+            if ref.tensor == tensor:
+                return tuple(i.name for i in _whole_axes(ref.indices, tensor))
+    return tuple(s.name for s in tensor.spaces)
+
+
+def _whole_axes(indices: tuple[Index, ...], tensor: Tensor) -> tuple[Index, ...]:
+    """The indices, an index of a part replaced by the name of the joined axis."""
+    return tuple(
+        i if i.space == s else Index(s.name, s) for i, s in zip(indices, tensor.spaces, strict=True)
+    )

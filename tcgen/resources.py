@@ -1,0 +1,66 @@
+"""Templates: plain text with ``$name`` places, filled exactly.
+
+Templates lie in the package of a wheel, and beside it in an editable install.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from string import Template
+
+from .errors import TcgenError, UnavailableError, VerifyError
+
+
+@cache
+def template_text(name: str) -> str:
+    """Text of a template, named by its path in the templates folder: ``c/gemm.c``.
+
+    Raises:
+        UnavailableError: it is in neither place; both are named.
+    """
+    package = Path(__file__).parent
+    places = (package / "templates" / name, package.parent / "templates" / name)
+    for path in places:
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise UnavailableError(
+        f"template {name} is neither at {places[0]} nor at {places[1]}: install tcgen again"
+    )
+
+
+def fill(*names: str, **values: str) -> str:
+    """A template with every place filled; of several templates one text, in this order.
+
+    Raises:
+        VerifyError: a place without a value, or a value without a place.
+    """
+    template = Template("\n".join(template_text(name) for name in names))
+    places = sorted(template.get_identifiers())
+    if places != sorted(values):
+        raise VerifyError(
+            f"template {', '.join(names)} has the places {', '.join(places) or '(none)'}, "
+            f"but the values are {', '.join(sorted(values)) or '(none)'}"
+        )
+    return template.substitute(values)
+
+
+def spec_path(name: str) -> Path:
+    """Path of a spec that ships with tcgen.
+
+    Raises:
+        TcgenError: listing the specs there are.
+
+    Example:
+        >>> spec_path("mp2_closed_shell").name
+        'mp2_closed_shell.spec'
+    """
+    here = Path(__file__).parents[1]
+    for folder in (here / "specs", here.parent / "specs"):
+        path = folder / f"{str(name).removesuffix('.spec')}.spec"
+        if path.is_file():
+            return path
+        if folder.is_dir():
+            names = sorted(p.stem for p in folder.glob("*.spec"))
+            raise TcgenError(f"no spec named {name!r}; there are: {', '.join(names)}")
+    raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")

@@ -1,0 +1,4 @@
+"""One call of a program.
+
+``layout``, ``buffers``, ``strided``, ``phase`` (with ``kept``) and ``results``.
+"""

@@ -1,0 +1,5 @@
+"""CPU programs.
+
+``backend``, ``build`` with ``toolchain`` and ``object_cache``, ``lazy_link``, ``blas``,
+``threads``.
+"""

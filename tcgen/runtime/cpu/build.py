@@ -1,0 +1,106 @@
+"""C sources to loaded libraries: compiled several at a time, each once, or taken from the disk."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...artifact.rounding import rounds_each
+from ...errors import BuildError
+from .object_cache import cache_folder, kept_object, key_of, load_object, store_object
+from .toolchain import REQUIRED, Compiler, compile_source, probe_compiler, processor
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What becomes one library.
+
+    Attributes:
+        text: C11.
+        level: of optimisation. What is written in vectors gains nothing beyond ``-O2``, nor from
+            SKIPPED.
+    """
+
+    text: str
+    level: str = "-O3"
+
+    def flags(self, compiler: Compiler) -> tuple[str, ...]:
+        """Of optimisation and of the machine."""
+        skipped = () if self.level == "-O3" else compiler.skipped
+        apart = ("-ffp-contract=off",) if rounds_each(self.text) else ()
+        return (self.level, *skipped, *compiler.flags, *apart)
+
+
+class _Job(threading.Thread):
+    """A library that is being compiled."""
+
+    def __init__(self, source: Source, compiler: Compiler) -> None:
+        super().__init__(name="tcgen compiler")
+        self._given = (source, compiler)
+        self._library: ctypes.CDLL | None = None
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self._library = _built(*self._given)
+        except BaseException as error:  # raised again where the library is asked for
+            self._error = error
+
+    def result(self) -> ctypes.CDLL:
+        """The library, when it is there."""
+        self.join()
+        if self._library is None:
+            raise self._error or BuildError("the compiler was stopped: try again")
+        return self._library
+
+
+_jobs: dict[tuple[Path, str], _Job] = {}
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_jobs.clear)  # threads stay with the parent
+
+
+def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
+    """Compile C sources, all at once, or take the objects from the cache, and load them.
+
+    Raises:
+        BuildError: no compiler, or it failed; the log is kept in a file.
+        UnavailableError: the cache folder cannot be written.
+    """
+    compiler = probe_compiler()
+    found: dict[Source, ctypes.CDLL | _Job] = {}
+    for source in dict.fromkeys(sources):
+        key = _key(source, compiler)
+        found[source] = kept_object(key) or _start(source, compiler, key)
+    made = {s: f.result() if isinstance(f, _Job) else f for s, f in found.items()}
+    return [made[source] for source in sources]
+
+
+def _start(source: Source, compiler: Compiler, key: str) -> _Job:
+    """The job that compiles a source: one that is under way, or a new one."""
+    place = (cache_folder(), key)
+    job = _jobs.get(place)
+    if job is None or not job.is_alive():
+        job = _jobs[place] = _Job(source, compiler)
+        job.start()
+    return job
+
+
+def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
+    """Compile, keep and load."""
+    key = _key(source, compiler)
+    path = store_object(
+        key, compile_source(compiler.command, source.flags(compiler), source.text, key)
+    )
+    library = load_object(path)
+    if library is None:
+        raise BuildError(f"the object {path} was compiled but cannot be loaded: clear the cache")
+    return library
+
+
+def _key(source: Source, compiler: Compiler) -> str:
+    used = (*REQUIRED, *source.flags(compiler))
+    return key_of((source.text, *compiler.command, compiler.version, *used, processor()))

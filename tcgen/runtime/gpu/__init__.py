@@ -1,0 +1,1 @@
+"""GPU programs: ``backend`` on a ``cupy_device``."""

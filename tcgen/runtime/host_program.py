@@ -1,0 +1,191 @@
+"""The host program step by step, and tiles of generated inputs."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact.manifest import (
+    FetchEntry,
+    HostEntry,
+    LaunchEntry,
+    LoopEntry,
+    Manifest,
+    PackingEntry,
+    TensorEntry,
+)
+from ..errors import ArgumentError, DtypeError, ShapeError
+from .memory.ledger import address
+
+Array = npt.NDArray[Any]
+Values = Mapping[str, int]  # of the host loop variables
+
+
+def walk(
+    host: tuple[HostEntry, ...],
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    launch: Callable[[str, Values], None],
+    fetch: Callable[[FetchEntry, Values], None],
+    values: Values | None = None,
+) -> None:
+    """Run a host program: loops here, kernels and tiles by the given functions."""
+    values = values or {}
+    for item in host:
+        match item:
+            case LoopEntry():
+                stop = manifest.extent(item.space, extents)
+                if item.below is not None:
+                    stop = min(stop, values[item.below] + 1)
+                for value in range(0, stop, item.tile or 1):
+                    inside = {**values, item.variable: value}
+                    walk(item.body, manifest, extents, launch, fetch, inside)
+            case LaunchEntry():
+                launch(item.kernel, values)
+            case FetchEntry():
+                fetch(item, values)
+            case _:
+                assert_never(item)
+
+
+def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
+    """Kernels in the order of the host program's text."""
+    names: list[str] = []
+    for item in host:
+        if isinstance(item, LoopEntry):
+            names += launches(item.body)
+        elif isinstance(item, LaunchEntry):
+            names.append(item.kernel)
+    return tuple(names)
+
+
+def has_fetch(host: tuple[HostEntry, ...]) -> bool:
+    """True where a host program asks for a tile."""
+    return any(
+        isinstance(item, FetchEntry) or (isinstance(item, LoopEntry) and has_fetch(item.body))
+        for item in host
+    )
+
+
+def fetch_tile(
+    tensor: TensorEntry,
+    source: Any,
+    ranges: tuple[slice, ...],
+    buffer: Array,
+    order: tuple[int, ...],
+) -> None:
+    """Read one tile of a generated or sliced input into ``buffer``.
+
+    A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself: a
+    tile that is shorter than the buffer arrives packed at its start and is then spread. Only what
+    can be indexed and nothing more, and a packed pair, make a tile of their own.
+
+    Args:
+        tensor: the input.
+        source: ``f(out, ranges)``, or anything that slices like an array in stored order.
+        ranges: of the tile on each logical axis.
+        buffer: C-contiguous; longer than the tile where the last tile is short.
+        order: logical axes in the order of the buffer's.
+
+    Raises:
+        ArgumentError, ShapeError, DtypeError: the source does not give what was asked for.
+    """
+    lies = tuple(ranges[axis] for axis in order)
+    shape = tuple(r.stop - r.start for r in lies)
+    if 0 in shape:
+        return
+    packed = buffer.reshape(-1)[: math.prod(shape)].reshape(shape)
+    if callable(source):
+        if order != tuple(range(len(order))):
+            raise ArgumentError(
+                f"{tensor.name} is stored in another order than that of the equations, so a "
+                f"callable cannot fill it: pass an array or a dataset"
+            )
+        source(packed, ranges)
+    elif hasattr(source, "read_direct") and tensor.order == order and not tensor.packed:
+        source.read_direct(packed, source_sel=lies)
+    else:
+        logical = _slice(tensor, source, ranges, tuple(r.stop - r.start for r in ranges))
+        buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
+        return
+    _spread(buffer, shape)
+
+
+def _slice(
+    tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], shape: tuple[int, ...]
+) -> Array:
+    """A tile on logical axes; a view where the source is an array."""
+    stored = tensor.stored()
+    hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
+    tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
+    if tile.dtype != np.dtype(tensor.dtype):
+        raise DtypeError(
+            f"generated input {tensor.name} must be {tensor.dtype}, but its slices are "
+            f"{tile.dtype}: store it as {tensor.dtype}"
+        )
+    position = 0
+    for (axis, pair), hull in zip(stored, hulls, strict=True):
+        if pair is not None:
+            other = 2 * pair.first + 1 - axis
+            tile = _unpack(tile, position, hull.start, ranges[axis], ranges[other], pair)
+            position += 1
+        position += 1
+    tile = tile.transpose(np.argsort(tensor.order))
+    if tile.shape != shape:
+        raise ShapeError(
+            f"generated input {tensor.name}: the slice {ranges} must have shape {shape}, "
+            f"found {tile.shape}"
+        )
+    return tile
+
+
+def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> slice:
+    """Smallest stretch of a stored axis that holds the tile."""
+    if pair is None:
+        return ranges[axis]
+    one, two = ranges[pair.first], ranges[pair.first + 1]
+    low, high = max(one.start, two.start), max(one.stop, two.stop)
+    if pair.antisymmetric:
+        return slice(low * (low - 1) // 2, (high - 1) * high // 2)
+    return slice(low * (low + 1) // 2, high * (high + 1) // 2)
+
+
+def _unpack(
+    tile: Array, position: int, start: int, rows: slice, columns: slice, pair: PackingEntry
+) -> Array:
+    """One packed axis as two, from element ``start`` of the triangle on."""
+    p = np.arange(rows.start, rows.stop)[:, None]
+    q = np.arange(columns.start, columns.stop)[None, :]
+    high, low = np.maximum(p, q), np.minimum(p, q)
+    triangle = np.moveaxis(tile, position, -1)
+    dense = np.zeros((*triangle.shape[:-1], *high.shape), tile.dtype)
+    if pair.antisymmetric:
+        stored = p != q
+        where = (high * (high - 1) // 2 + low - start)[stored]
+        sign = np.where(p > q, 1, -1)[stored].astype(tile.real.dtype)
+        dense[..., stored] = triangle[..., where] * sign
+    else:
+        dense[...] = triangle[..., high * (high + 1) // 2 + low - start]
+    return np.moveaxis(dense, (-2, -1), (position, position + 1))
+
+
+def _spread(buffer: Array, shape: tuple[int, ...]) -> None:
+    """Move a tile packed at the start of a buffer to where the buffer's strides have it.
+
+    Rows move from the last to the first, so that none is overwritten before it has moved.
+    """
+    short = [axis for axis, n in enumerate(shape) if n != buffer.shape[axis]]
+    if not short or short[-1] == 0:
+        return
+    outer = shape[: short[-1]]
+    row = math.prod(shape[short[-1] :]) * buffer.itemsize
+    start = address(buffer)
+    for number in range(math.prod(outer) - 1, 0, -1):
+        place = np.unravel_index(number, outer)
+        to = sum(int(p) * s for p, s in zip(place, buffer.strides, strict=False))
+        ctypes.memmove(start + to, start + number * row, row)

@@ -1,0 +1,66 @@
+"""What a program allocates on a GPU: arenas with the scratch of each kernel in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...artifact.arena import Block, aligned, place
+from ...artifact.grid import SHARED_BYTES, SPILLED_BLOCKS
+from ...artifact.manifest import BufferEntry, KernelEntry, Manifest
+from ...artifact.sizes import array_bytes, stored_shape
+from .footprint import MemoryUse
+
+
+def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
+    """Bytes of a call on a GPU at extents of the base spaces.
+
+    The scratch of a kernel is a block ``@name`` of the arena, alive while the kernel runs.
+    """
+    arena = [b for b in manifest.buffers if b.place == "arena"]
+
+    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+        live = (0, 0) if together else entry.live
+        return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
+
+    def phase(*, constant: bool) -> tuple[Block, ...]:
+        def here(live: tuple[int, int]) -> bool:
+            return (live[0] < manifest.constant_positions) == constant
+
+        scratch = (
+            Block(scratch_name(k), scratch_bytes(k, manifest, extents), *k.live, len(arena))
+            for k in manifest.kernels
+            if here(k.live)
+        )
+        return (
+            *(block(b) for b in arena if not b.keep and here(b.live)),
+            *(b for b in scratch if b.bytes),
+        )
+
+    outputs = [t for t in manifest.tensors if t.role == "output"]
+    return MemoryUse(
+        kept=place(tuple(block(b, together=True) for b in arena if b.keep)),
+        phases=(place(phase(constant=True)), place(phase(constant=False))),
+        strides=tuple(0 for _ in manifest.kernels),
+        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
+    )
+
+
+def scratch_name(kernel: KernelEntry) -> str:
+    """Name of a kernel's scratch among the blocks of the arena."""
+    return f"@{kernel.name}"
+
+
+def block_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Bytes of the private buffers of one block of a GPU."""
+    buffers = {b.name: b for b in manifest.buffers}
+    return sum(aligned(array_bytes(buffers[n], manifest, extents)) for n in kernel.private)
+
+
+def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Bytes of scratch of a kernel: parts of sums, or private buffers that do not fit a block."""
+    assert kernel.grid is not None, f"kernel {kernel.name} is for no GPU"
+    blocks = kernel.grid.blocks(lambda space: manifest.extent(space, extents))
+    own = block_bytes(kernel, manifest, extents)
+    spilled = min(blocks, SPILLED_BLOCKS) * own if own > SHARED_BYTES else 0
+    return blocks * kernel.grid.splits * kernel.grid.part_bytes + spilled

@@ -1,0 +1,139 @@
+"""What a program allocates at given extents, and its memory limit. Units: bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from ...artifact.arena import ALIGNMENT, Block, Layout, aligned, place
+from ...artifact.kernel_abi import packing_bytes
+from ...artifact.manifest import BufferEntry, ContractionEntry, KernelEntry, Manifest
+from ...artifact.sizes import array_bytes, stored_shape
+from ...errors import MemoryLimitError
+from .footprint import MemoryUse
+from .gpu_usage import gpu_memory_use
+
+
+def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
+    """Bytes of a call at extents of the base spaces.
+
+    With several threads, what each of them has for itself is one block of the arena, alive while
+    its kernel runs.
+    """
+    if manifest.target == "cuda":
+        return gpu_memory_use(manifest, extents)
+    alignment = 1 if manifest.tight else ALIGNMENT
+    placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
+    frames = {
+        k.name: _frame(manifest, k, extents, alignment)
+        for k in manifest.kernels
+        if k.private and threads > 1
+    }
+    strides = {kernel: aligned(frame.extent) for kernel, frame in frames.items()}
+    inside = {n for k in manifest.kernels if k.name in frames for n in k.private}
+    alone = [b for name, b in placed.items() if name not in inside]
+
+    def block(entry: BufferEntry, *, together: bool = False) -> Block:
+        live = (0, 0) if together else entry.live
+        return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
+
+    def phase(*, constant: bool) -> Layout:
+        def here(live: tuple[int, int]) -> bool:
+            return (live[0] < manifest.constant_positions) == constant
+
+        blocks = [block(b) for b in alone if not b.keep and here(b.live)]
+        blocks += [
+            Block(f"@{k.name}", threads * strides[k.name], *k.live, len(placed))
+            for k in manifest.kernels
+            if k.name in frames and here(k.live)
+        ]
+        blocks += [
+            Block(packs(k), threads * _packing(manifest, k, extents), *k.live, len(placed))
+            for k in manifest.kernels
+            if k.contractions and here(k.live)
+        ]
+        layout = place(tuple(blocks), alignment)
+        starts = dict(layout.offsets)
+        members = (
+            (name, starts[f"@{kernel}"] + offset)
+            for kernel, frame in frames.items()
+            if f"@{kernel}" in starts
+            for name, offset in frame.offsets
+        )
+        return Layout((*layout.offsets, *members), layout.total, layout.alignment)
+
+    outputs = [t for t in manifest.tensors if t.role == "output"]
+    return MemoryUse(
+        kept=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
+        phases=(phase(constant=True), phase(constant=False)),
+        strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
+        shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
+        outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
+    )
+
+
+def packs(kernel: KernelEntry) -> str:
+    """Name of the block of an arena in which a kernel's threads pack."""
+    return f"@packs {kernel.name}"
+
+
+def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]) -> int:
+    """Bytes in which one thread of a kernel packs."""
+
+    def length(space: str, tile: int | None) -> int:
+        extent = manifest.extent(space, extents)
+        return extent if tile is None else min(tile, extent)
+
+    def count(entry: ContractionEntry) -> int:
+        dtype, groups, staged_rows = entry
+        m, n, k = (prod(length(space, tile) for space, tile in group) for group in groups)
+        return packing_bytes(dtype, m, n, k, staged_rows)
+
+    return max(count(c) for c in kernel.contractions)
+
+
+def _frame(
+    manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int], alignment: int
+) -> Layout:
+    """What one thread of a kernel has for itself."""
+    buffers = {b.name: b for b in manifest.buffers}
+    own = [buffers[name] for name in kernel.private]
+    blocks = (Block(b.name, array_bytes(b, manifest, extents), *b.live, b.rank) for b in own)
+    return place(tuple(blocks), alignment)
+
+
+def check_limit(
+    manifest: Manifest, extents: Mapping[str, int], needed: int, copies: tuple[str, ...] = ()
+) -> None:
+    """Refuse a call that needs more than the program's limit.
+
+    Args:
+        manifest: of the program.
+        extents: of all base spaces.
+        needed: bytes of everything that the call allocates.
+        copies: inputs and results that must be copied, as their arrays are not in C order.
+
+    Raises:
+        MemoryLimitError: with the bytes, the largest arrays, and what to do.
+    """
+    limit = manifest.memory_limit
+    if limit is None or needed <= limit:
+        return
+    arrays = [
+        (array_bytes(b, manifest, extents), b.name)
+        for b in manifest.buffers
+        if b.place in ("arena", "private")
+    ]
+    arrays += [
+        (array_bytes(t, manifest, extents), t.name) for t in manifest.tensors if t.role == "output"
+    ]
+    largest = sorted(arrays, key=lambda a: -a[0])[:4]
+    shown = ", ".join(f"{name} {count:,}" for count, name in largest)
+    here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
+    advice = "raise memory_limit, or compile with another objective for these extents"
+    if copies:
+        advice = f"pass {', '.join(copies)} in C order, so that no copy is needed, or {advice}"
+    raise MemoryLimitError(
+        f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
+        f"bytes; its largest arrays are {shown}: {advice}"
+    )

@@ -1,0 +1,155 @@
+"""Does an input keep the symmetry that the equations promise?
+
+A promised symmetry lets the planner read one representative of equal elements, so an input that
+breaks it would give wrong numbers silently.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..artifact.manifest import TensorEntry
+from ..errors import CheckError
+
+Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
+
+SAMPLES = 64
+TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3}  # of the largest element
+# What rounding may leave of zeros: T3 of two electrons is nothing else.
+ROUNDING = {"float64": 1e-14, "complex128": 1e-14, "float32": 1e-6}
+
+
+def check_symmetry(
+    name: str,
+    array: np.ndarray[Any, Any],
+    generators: Iterable[Generator],
+    *,
+    samples: int | None = None,
+) -> None:
+    """Compare an array, axes in logical order, with its images under the declared symmetries.
+
+    Args:
+        name: of the tensor, for the message.
+        array: whole array, not packed.
+        generators: (perm, sign, conj): ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj.
+        samples: compare this many elements, spread evenly; None compares all of them.
+
+    Deviations that rounding explains pass: they are small beside the largest element of the whole
+    array, or at most ``ROUNDING``.
+
+    Raises:
+        CheckError: naming the tensor, two elements that should agree, and the deviation.
+
+    Example:
+        >>> check_symmetry("f", np.eye(3), [((1, 0), 1, False)])
+    """
+    if array.size == 0:
+        return
+    kind = str(array.dtype)
+    for perm, sign, conj in generators:
+        inverse = tuple(int(k) for k in np.argsort(perm))
+        image = array.transpose(inverse)  # image[x] == array[x[perm[0]], ...]
+        if samples is None:
+            worst, where, scale = *_worst(array, image, sign, conj), 0.0
+        else:
+            worst, where, scale = _worst_sample(array, image, sign, conj, samples)
+        if worst > max(ROUNDING[kind], TOLERANCE[kind] * scale):
+            # The samples may all be zeros of point-group symmetry, which have no scale.
+            if worst <= TOLERANCE[kind] * max(map(_scale, array)):
+                continue
+            other = tuple(where[p] for p in perm)
+            relation = "the conjugate of " if conj else ""
+            twin = f"{'' if sign > 0 else 'minus '}{relation}element {_show(where)}"
+            wanted = f"should be {twin}, but they deviate by {worst:.3e}"
+            if other == where and sign < 0 and not conj:
+                wanted = f"should be zero, but is {_value(array[where])}"
+            elif other == where and conj:
+                part = "real" if sign > 0 else "imaginary"
+                wanted = f"should be {part}, but is {_value(array[where])}"
+            raise CheckError(
+                f"input {name} breaks its declared symmetry: element {_show(other)} {wanted}: "
+                f"correct the array or drop the symmetry from the spec"
+            )
+
+
+def packed_generators(tensor: TensorEntry) -> list[Generator]:
+    """The declared symmetries of a packed tensor as they act on the axes of the caller's array.
+
+    Exchanges within a pair hold because it is stored once; what tears pairs apart is left out.
+    """
+    stored = tensor.stored()
+    place = {axis: n for n, (axis, _) in enumerate(stored)}
+    pairs = {axis: pair for axis, pair in stored if pair is not None}
+    found = []
+    for s in tensor.symmetry:
+        images = [s.perm[axis] for axis, _ in stored]
+        kept = all(
+            image in place
+            and ((axis in pairs) == (image in pairs))
+            and (axis not in pairs or s.perm[axis + 1] == image + 1)
+            and (axis not in pairs or pairs[axis].antisymmetric == pairs[image].antisymmetric)
+            for (axis, _), image in zip(stored, images, strict=True)
+        )
+        if kept:
+            found.append((tuple(place[image] for image in images), s.sign, s.conj))
+    return found
+
+
+def _worst(
+    array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool
+) -> tuple[float, tuple[int, ...]]:
+    """Largest deviation, slice by slice so that no second whole array is formed."""
+    worst, where = 0.0, (0,) * array.ndim
+    for first in range(array.shape[0]):
+        wanted = sign * (np.conj(array[first]) if conj else array[first])
+        deviation = _deviation(image[first], wanted)
+        largest = float(np.max(deviation))
+        if largest > worst:
+            worst = largest
+            rest = np.unravel_index(int(np.argmax(deviation)), deviation.shape)
+            where = (first, *(int(k) for k in rest))
+    return worst, where
+
+
+def _worst_sample(
+    array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool, samples: int
+) -> tuple[float, tuple[int, ...], float]:
+    # A stride coprime to the extents walks through all axes, not along one of them.
+    step = max(1, array.size // samples)
+    while math.gcd(step, array.size) > 1:
+        step += 1
+    positions = np.arange(0, array.size, step)
+    points = np.unravel_index(positions, array.shape)
+    values = array[points]
+    deviation = _deviation(image[points], sign * (np.conj(values) if conj else values))
+    scale = max(_scale(values), _scale(image[points]))
+    largest = int(np.argmax(deviation))
+    return float(deviation[largest]), tuple(int(p[largest]) for p in points), scale
+
+
+def _deviation(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Absolute differences; equal infinities and two NaNs agree, one of them deviates by inf."""
+    with np.errstate(invalid="ignore"):
+        deviation: np.ndarray[Any, Any] = np.abs(found - wanted)
+    unclear = np.isnan(deviation)
+    if unclear.any():
+        alike = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        deviation = np.where(unclear, np.where(alike, 0.0, np.inf), deviation)
+    return deviation
+
+
+def _scale(values: np.ndarray[Any, Any]) -> float:
+    sizes = np.abs(values)
+    return float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+
+
+def _value(number: np.number[Any]) -> str:
+    return f"{number.item():.3e}"
+
+
+def _show(element: tuple[int, ...]) -> str:
+    return f"[{', '.join(str(k) for k in element)}]"

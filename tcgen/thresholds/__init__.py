@@ -1,0 +1,39 @@
+"""Thresholds of the planner and of both targets, in three records that are passed in.
+
+``planner`` (by ``algebra`` and ``fusion``), ``cpu`` and ``gpu`` hold one frozen record each;
+:class:`Thresholds` joins them, and :class:`tcgen.options.Options` carries them to every pass.
+``legal_range`` gives each field its range, so that a test can run every pass at both ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .cpu import CpuThresholds
+from .gpu import GpuThresholds
+from .legal_range import largest, smallest
+from .planner import PlannerThresholds
+
+__all__ = [
+    "CpuThresholds",
+    "GpuThresholds",
+    "PlannerThresholds",
+    "Thresholds",
+    "largest",
+    "smallest",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """All thresholds of a compilation.
+
+    Attributes:
+        planner: of factoring and of fusion.
+        cpu: of lowering to C, and of its printer.
+        gpu: of lowering to CUDA, and of its printer.
+    """
+
+    planner: PlannerThresholds = PlannerThresholds()
+    cpu: CpuThresholds = CpuThresholds()
+    gpu: GpuThresholds = GpuThresholds()
