@@ -1,15 +1,16 @@
-"""Worth of each path of the contraction kernel: each one switched off, in turn with the whole kernel.
+"""Worth of each path of the contraction kernel: each is switched off, in turn with the kernel.
 
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/ablation.py --reduce 6 --repeat 5
     OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/ablation.py --trees OLD,NEW --reduce 20
 
 Every variant is a process of its own that calls ``tcgen.einsum`` on the cases of the TCCG suite
-(``tccg_cpu.py`` explains ``--reduce`` and ``--minus-one``). In each round all variants compute the same
-case one after the other, in an order that rotates, so that they meet the same machine. The ratio of a
-variant is its time divided by the time of the whole kernel in the same round: above 1, the path that it
-lacks is worth its lines. A row shows the median ratio of each case and the geometric mean over the
-cases. ``--trees`` compares checkouts of tcgen in place of switches; its ratio above 1 means that the
-first one is faster. ``--compile`` only compiles, so that the timed run finds all kernels in the cache.
+(``tccg_cpu.py`` explains ``--reduce`` and ``--minus-one``). In each round all variants compute the
+same case one after the other, in an order that rotates, so that they meet the same machine. The
+ratio of a variant is its time divided by the time of the whole kernel in the same round: above 1,
+the path that it lacks is worth something. A row shows the geometric mean over the cases of the
+median ratios. ``--trees`` compares checkouts of tcgen in place of switches; a ratio above 1 means
+that the first one is faster. ``--compile`` only compiles, so that the timed run finds all kernels
+in the cache; do that first.
 """
 
 from __future__ import annotations
@@ -27,8 +28,19 @@ from typing import Any
 from tccg_cpu import SUITE, extents_of
 
 ROOT = Path(__file__).parents[1]
+# Paths by the bits of TC_WITHOUT in templates/c/contract/element.h.
 SWITCHES = {
-    "staged m": "-DTC_STAGED_M=0",
+    "nothing, a control": 0,
+    "staging with A in place": 1,
+    "staging with B in place": 2,
+    "non-temporal stores": 4,
+    "buffered non-temporal stores": 8,
+    "prefetch of packed operands": 16,
+    "prefetch of staged operands": 32,
+    "prefetch from alternating pages": 64,
+    "sums over k in parts": 128,
+    "staging of whole runs": 256,
+    "operands in place without staging": 512,
 }
 WHOLE = "whole kernel"
 
@@ -76,7 +88,8 @@ class Variant:
 
     def ask(self, request: Any) -> tuple[float, float]:
         """Seconds of one call, and the norm of its result where the request is a case."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         seconds, norm = self.process.stdout.readline().split()
@@ -110,7 +123,7 @@ def table(rows: list[dict[str, Any]], base: str) -> str:
     """Markdown: one row for each variant."""
     names = [n for n in rows[0]["seconds"] if n != base]
     lines = [
-        f"| without | geometric mean | largest ratio (case) | cases above 1.05 |",
+        "| without | geometric mean | largest ratio (case) | cases above 1.05 |",
         "|---|---|---|---|",
     ]
     for name in names:
@@ -144,7 +157,9 @@ def main() -> None:
         given = {tree: (Path(tree), "") for tree in options.trees.split(",")}
     else:
         asked = options.switches.split(",") if options.switches else list(SWITCHES)
-        given = {WHOLE: (ROOT, "")} | {name: (ROOT, SWITCHES[name]) for name in asked}
+        given = {WHOLE: (ROOT, "")} | {
+            name: (ROOT, f"-DTC_WITHOUT={SWITCHES[name]}") for name in asked
+        }
     variants = {name: Variant(*args) for name, args in given.items()}
     base = next(iter(variants))
     wanted = {int(n) for n in options.cases.split(",")} if options.cases else None

@@ -18,12 +18,11 @@ SPARE = 48  # rows, columns: a last panel is padded
 _ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
 
 
-# Parts of the generated kernel: tiles by how they read their operands, and who calls them.
+# Parts of the generated kernel: micro-kernels by how they read A and B (both packed, A in place, B
+# in place), and who calls them.
 TILES = ("packed", "left", "right")
-TURNING = ("staged_left", "staged_right")  # tiles that turn squares meanwhile, of rows or columns
 CALLERS = ("blocks", "staged")
-HEIGHTS = 4  # of tiles: none, and of one to three vectors
-WAYS = 3  # of storing what is turned, each a library of its own (TC_WAY in contract_tiles.c)
+HEIGHTS = 4  # entries of a table of micro-kernels, by the vectors of MR: none, and one to three
 FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 

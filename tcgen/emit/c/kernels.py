@@ -35,6 +35,7 @@ from .contraction import contraction, contraction_call, packing_memory
 from .expressions import C_TYPES, element, elements, extent
 from .gemm import gemm
 from .loops import TOTAL, assign, indented, loop_head
+from .targets import target_header
 
 _SCALAR = {"d": "double", "s": "float", "z": "double complex"}
 _VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
@@ -54,7 +55,7 @@ def c_source(module: Module, version: str) -> str:
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        fill("c/processor.c") if products else "",
+        target_header(["prefetch_gemv_level"]) if products else "",
         *(_products(kind) for kind in products),
         contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
         *(_kernel(kernel, module) for kernel in module.kernels),

@@ -12,7 +12,7 @@ from pathlib import Path
 from ...artifact.rounding import rounds_each
 from ...errors import BuildError
 from .object_cache import cache_folder, kept_object, key_of, load_object, store_object
-from .toolchain import REQUIRED, Compiler, compile_source, probe_compiler, processor
+from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Source:
         """Of optimisation and of the machine."""
         skipped = () if self.level == "-O3" else compiler.skipped
         apart = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *apart)
+        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *apart)
 
 
 class _Job(threading.Thread):

@@ -1,7 +1,7 @@
 #ifndef TC_ABI_H
 #define TC_ABI_H
 /* What kernels and the contraction library share: axis groups, and the size of packing memory. */
-#include <stdint.h>
+#include "minmax.h"
 #include "sizes.h"
 
 static inline int64_t tc_aligned(int64_t bytes) { return (bytes + 63)/64*64; }  /* to whole cache lines */
@@ -37,7 +37,7 @@ static inline tc_block_sizes tc_block_sizes_of(
     const int64_t more = 8*reals/element;
     tc_block_sizes most = {0};
     most.k = tc_min(TC_KC/reals, k > 1 ? k : 1);
-    most.packed_a = tc_min(more*(staged_a ? TC_STAGED : TC_MC*TC_KC)/(reals*reals), (3*m + TC_EDGE)*most.k);
+    most.packed_a = tc_min(more*(staged_a ? TC_STAGE_ROOM : TC_MC*TC_KC)/(reals*reals), (3*m + TC_EDGE)*most.k);
     most.packed_b = tc_min(more*TC_NC*TC_KC, (n + TC_EDGE)*most.k);
     most.m = tc_min(TC_MOST_M, m + TC_EDGE);
     most.n = tc_min(TC_MOST_N, n + TC_EDGE);

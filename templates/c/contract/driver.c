@@ -47,14 +47,14 @@ static void tc_choose(tc_work *w, int scheme)
     enum { LONG_K = 192, SHORT_K = 32 };  /* k beside which storing in pieces takes no time; which is little to sum */
     tc_problem *const p = &w->problem;
     const int64_t lanes = TC_LANES/TC_REALS, size = sizeof(tc_scalar), m = p->size_m, most_k = p->most.k;
-    p->pack_a = scheme & TC_PACK_A || TC_REALS == 2;
-    p->pack_b = scheme & TC_PACK_B || TC_REALS == 2;
+    p->pack_a = scheme & TC_PACK_A || TC_REALS == 2 || !TC_WITH(TC_PANELS_IN_PLACE);
+    p->pack_b = scheme & TC_PACK_B || TC_REALS == 2 || !TC_WITH(TC_PANELS_IN_PLACE);
     w->run = tc_contiguous(p->m.axes, p->m.length, p->m.y);
     if (!p->pack_a) w->run = tc_min(w->run, tc_contiguous(p->m.axes, p->m.length, p->m.x));
     /* Non-temporal stores suit a large C of long stretches, or of whole tiles on cache lines. */
     int64_t stretch = w->run;
     for (int d = p->n.axes - 1; d >= 0 && p->n.y[d] == stretch; --d) stretch *= p->n.length[d];
-    const int large = TC_NON_TEMPORAL_STORES && !p->add && p->size_k <= most_k && (uintptr_t)p->c%size == 0
+    const int large = TC_WITH(TC_NON_TEMPORAL_C) && !p->add && p->size_k <= most_k && (uintptr_t)p->c%size == 0
         && (double)m*p->size_n*tc_size(&p->batch)*size >= TC_STREAMED_C;
     const int long_stretches = large && stretch >= 6*lanes;
     const int64_t padded = (w->run + lanes - 1)/lanes*lanes, most = most_k < LONG_K ? 5 : 25;
@@ -71,7 +71,7 @@ static void tc_choose(tc_work *w, int scheme)
         const int64_t unit = long_stretches ? 64 : TC_VECTOR_BYTES;
         const int whole = TC_MR_VECTORS*TC_VECTOR_BYTES%unit == 0 && w->run%(unit/size) == 0;
         if (whole && tc_aligned_c(p, unit)) w->stream = TC_WHOLE_TILES;
-        else if (long_stretches && TC_BUFFERED_STORES) w->stream = TC_BUFFERED;
+        else if (long_stretches && TC_WITH(TC_BUFFERED_C)) w->stream = TC_BUFFERED;
     }
     /* From a column to the next one, and from a micro-panel to the next one. */
     const int64_t next_n = p->n.axes ? p->n.y[p->n.axes - 1] : INT64_MAX;
@@ -102,12 +102,12 @@ int TC_NAME(tc_blocks)(int threads, int scheme, const tc_group *m, const tc_grou
         tc_thread(&call, 0);
         return 1;
     }
-    #pragma omp parallel for schedule(static) num_threads(threads)
+    TC_PARALLEL_FOR(threads)
     for (int thread = 0; thread < threads; ++thread) tc_thread(&call, thread);
     if (by.k == 1) return 1;
     int64_t room;
     const tc_scalar *const first = tc_part_memory(&w, memory + by.m*by.n*memory_bytes, &room);
-    #pragma omp parallel for schedule(static) num_threads(threads)
+    TC_PARALLEL_FOR(threads)
     for (int thread = 0; thread < threads; ++thread) {
         tc_add_parts(p, by.k - 1, first, by.m*by.n*memory_bytes, p->size_n*thread/threads,
             p->size_n*(thread + 1)/threads);

@@ -46,6 +46,22 @@ typedef int32_t tc_lane;
 #define TC_SUFFIX _s
 #endif
 
+/* Paths that benchmarks/ablation.py switches off, each a bit of TC_WITHOUT. */
+#define TC_STAGED_A 1         /* Staging with A in place. */
+#define TC_STAGED_B 2         /* Staging with B in place. */
+#define TC_NON_TEMPORAL_C 4   /* Non-temporal stores. */
+#define TC_BUFFERED_C 8       /* Those of lines that a buffer collects. */
+#define TC_PREFETCH_AB 16     /* Prefetch of blocks that are packed next. */
+#define TC_PREFETCH_STAGED 32 /* Prefetch of operands in place. */
+#define TC_ALTERNATE 64       /* Prefetch from several pages in turn. */
+#define TC_PARTS_OF_K 128     /* Sums in parts that visit few pages. */
+#define TC_WHOLE_RUNS 256     /* Staging buffers that hold whole runs of m. */
+#define TC_PANELS_IN_PLACE 512  /* Operands in place without staging. */
+#ifndef TC_WITHOUT
+#define TC_WITHOUT 0
+#endif
+#define TC_WITH(path) (!(TC_WITHOUT & (path)))
+
 /* Functions of headers. A library calls some of them only. */
 #define TC_INLINE static inline __attribute__((always_inline))
 #define TC_NOINLINE static __attribute__((noinline, unused))
@@ -53,4 +69,11 @@ typedef int32_t tc_lane;
 /* Loops that a compiler unrolls: UNROLL(8) stands before a loop of at most 8 iterations. */
 #define TC_PRAGMA(text) _Pragma(#text)
 #define TC_UNROLL(times) TC_PRAGMA(GCC unroll times)
+
+/* A loop whose iterations threads share, on one thread without OpenMP. */
+#ifdef _OPENMP
+#define TC_PARALLEL_FOR(threads) TC_PRAGMA(omp parallel for schedule(static) num_threads(threads))
+#else
+#define TC_PARALLEL_FOR(threads)
+#endif
 #endif

@@ -78,8 +78,8 @@ static inline void tc_loops(const tc_work *w, const tc_range *range, char *memor
     int64_t *const c_n = b_n + p->most.n, *const a_k = c_n + p->most.n, *const b_k = a_k + p->most.k;
     /* A large operand that meets few m or n of the other one is prefetched: packing it takes much of the time. */
     const double length = (double)p->size_k*sizeof(tc_scalar);
-    const int large_a = length*p->size_m >= TC_STREAMED_C && all_n <= TC_MOST_N_PREFETCHED;
-    const int large_b = length*p->size_n >= TC_STREAMED_C && (one_block || p->pack_b)
+    const int large_a = TC_WITH(TC_PREFETCH_AB) && length*p->size_m >= TC_STREAMED_C && all_n <= TC_MOST_N_PREFETCHED;
+    const int large_b = TC_WITH(TC_PREFETCH_AB) && length*p->size_n >= TC_STREAMED_C && (one_block || p->pack_b)
         && all_panels*TC_MR_VECTORS*p->panels.lanes <= (one_block ? TC_MOST_M_ONE_BLOCK : TC_MOST_M_PREFETCHED);
     for (int64_t batch = range->first_batch; batch < range->last_batch; ++batch) {
         int64_t a_start, b_start, c_start, m;

@@ -16,6 +16,13 @@ typedef tc_real tc_vec __attribute__((vector_size(TC_VECTOR_BYTES)));
 typedef tc_real tc_vec_any __attribute__((vector_size(TC_VECTOR_BYTES), aligned(TC_REAL_BYTES), may_alias));
 typedef tc_lane tc_lanes __attribute__((vector_size(TC_VECTOR_BYTES)));
 
+/* Prefetch of a line of C that is written in part. */
+#if TC_PREFETCH_C_LEVEL == 3
+#define TC_PREFETCH_C(place) __builtin_prefetch(place, 1, 3)
+#else
+#define TC_PREFETCH_C(place) __builtin_prefetch(place, 0, 2)
+#endif
+
 /* TC_LOADED(x) keeps a vector of A in its register. With FMA and only 16 registers compilers read it from memory
  * again for each column, which is more reads than a processor does beside so many products.
  */

@@ -134,7 +134,7 @@ static void tc_stage_b(tc_stage *t, int64_t run, const tc_real *b, const tc_real
             tile.b = b + f*s->step;
             tile.c = (tc_scalar *)(buffer + f*s->pitch + tc_panel(&w->panels, q, &vectors, &m));
             tile.a = t->packed_a + q*TC_MR*k;
-            tile.prefetches = tc_prefetch_next(list, share);
+            tile.prefetches = TC_WITH(TC_PREFETCH_STAGED) ? tc_prefetch_next(list, share) : 0;
             tile.prefetch_from = (const char *)list->from;
             tc_store_due(t, 1);
             TC_NAME(tc_right)[vectors](&tile);
@@ -256,7 +256,7 @@ int TC_NAME(tc_staged)(int threads, int scheme, const tc_group *m, const tc_grou
     tc_problem w;
     const double points = tc_begin(&w, m, n, k, batch, target, alpha, a, b, add, c, in_place_a);
     if (points == 0) return 1;
-    if (!w.m.axes || !w.n.axes || !(in_place_a ? TC_STAGED_A : TC_STAGED_B)) return 0;
+    if (!w.m.axes || !w.n.axes || !TC_WITH(in_place_a ? TC_STAGED_A : TC_STAGED_B)) return 0;
     int axis = in_place_a ? -1 : w.n.axes - 1;
     for (int d = 0; in_place_a && d < w.m.axes - 1; ++d) axis = w.m.y[d] == 1 ? d : axis;
     if (axis < 0 || (in_place_a ? w.m.x[w.m.axes - 1] : w.n.y[axis]) != 1) return 0;
@@ -273,7 +273,7 @@ int TC_NAME(tc_staged)(int threads, int scheme, const tc_group *m, const tc_grou
         tc_stage_thread(&w, &s, 0, 1, memory);
         return 1;
     }
-    #pragma omp parallel for schedule(static) num_threads(threads)
+    TC_PARALLEL_FOR(threads)
     for (int thread = 0; thread < threads; ++thread) {
         tc_stage_thread(&w, &s, thread, threads, memory + thread*memory_bytes);
     }

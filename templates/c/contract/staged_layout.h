@@ -40,7 +40,7 @@ static inline int64_t tc_stage_kc(const tc_problem *w)
     const int64_t page = TC_PAGE/TC_REAL_BYTES;
     const int64_t apart = w->k.axes ? tc_max(1, tc_min(w->k.x[w->k.axes - 1], page)) : page;
     const int64_t parts = (w->size_k*apart + TC_STAGE_PAGES*page - 1)/(TC_STAGE_PAGES*page);
-    if (w->panels.run%TC_LANES && w->panels.count > w->panels.pieces) return w->size_k;
+    if (!TC_WITH(TC_PARTS_OF_K) || (w->panels.run%TC_LANES && w->panels.count > w->panels.pieces)) return w->size_k;
     return (w->size_k + parts - 1)/parts;
 }
 
@@ -50,7 +50,7 @@ static inline int64_t tc_stage_kc(const tc_problem *w)
 static inline int64_t tc_stage_whole_runs(const tc_problem *w, int64_t n, int64_t width, int64_t *room)
 {
     const int64_t most = tc_min(TC_STAGE_RUN_BYTES, w->most.packed_a*TC_REAL_BYTES/2)/TC_REAL_BYTES;
-    if (!w->k.axes || w->k.x[w->k.axes - 1] != w->panels.run) return width;
+    if (!TC_WITH(TC_WHOLE_RUNS) || !w->k.axes || w->k.x[w->k.axes - 1] != w->panels.run) return width;
     if (tc_stage_panels(*room, n, width) >= w->panels.pieces) return width;
     for (int64_t narrow = width; narrow >= TC_LINE; narrow -= TC_LINE) {
         if (tc_stage_panels(most, n, narrow) < w->panels.pieces) continue;
@@ -71,7 +71,7 @@ static inline tc_staging tc_stage_layout(const tc_problem *w, int in_place_b, in
     const int64_t memory = in_place_b ? w->most.packed_b : w->most.packed_a - slot;
     int64_t room = (in_place_b ? TC_STAGE_B_BYTES : TC_STAGE_A_BYTES)/TC_REAL_BYTES, unit = TC_LINE;
     if (k == 0 || k > w->most.k) return s;
-    s.non_temporal = TC_NON_TEMPORAL_STORES && !w->add && tc_aligned_c(w, TC_VECTOR_BYTES);
+    s.non_temporal = TC_WITH(TC_NON_TEMPORAL_C) && !w->add && tc_aligned_c(w, TC_VECTOR_BYTES);
     s.last_k = tc_last_offset(&w->k);
     s.end = 1 + s.last_k + (fast - 1)*step + tc_last_offset(&w->m) + tc_last_offset(&w->batch);
     s.kc = in_place_b ? k : tc_stage_kc(w);

@@ -61,7 +61,7 @@ static inline void tc_stage_list_k(tc_stage_list *list, const int64_t *a_k, int6
     const int64_t points = tc_min(k, TC_LISTED/tc_max(1, list->lines));
     const int64_t step = k > 1 ? list->offset[1]*TC_REAL_BYTES : 0;
     const int64_t pages = tc_min(step, TC_PAGE)*points/TC_PAGE;
-    const int alternate = TC_STREAMS_ALWAYS || (step < TC_PAGE && pages >= TC_STREAMS);
+    const int alternate = TC_WITH(TC_ALTERNATE) && (TC_STREAMS_ALWAYS || (step < TC_PAGE && pages >= TC_STREAMS));
     const int64_t streams = alternate ? tc_max(1, tc_min(TC_STREAMS, pages)) : 1;
     const int64_t each = (points + streams - 1)/streams;
     for (int64_t p = 0; p < each; ++p) {
@@ -72,6 +72,6 @@ static inline void tc_stage_list_k(tc_stage_list *list, const int64_t *a_k, int6
         }
     }
     for (int64_t n = 0; count > 0 && n < spare; ++n) list->list[count + n] = list->list[count - 1];
-    list->count = count;
+    list->count = TC_WITH(TC_PREFETCH_STAGED) ? count : 0;
 }
 #endif

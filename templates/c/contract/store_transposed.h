@@ -3,6 +3,7 @@
 /* A block of C that was computed into a staging buffer with its unit-stride axis across the vectors: it is transposed
  * by squares of vectors, TC_LANES m by a cache line of C each, and stored.
  */
+#include "minmax.h"
 #include "simd.h"
 
 #define TC_SQUARES_AHEAD 4  /* Squares between the prefetch of a line of C and the store to it. */

@@ -90,24 +90,63 @@ static inline void tc_zero(void *start, int64_t bytes, int threads)
 
 int tcgen_threads(void) { return omp_get_max_threads(); }
 
-/* Processors that differ in what suits them: Intel's, AMD's, and of these Zen 4, which older compilers call Zen 3, as they do
- * Zen 5; each of these can do something that the one before cannot.
+#ifndef TC_TARGET_H
+#define TC_TARGET_H
+/* The table of targets, printed by tcgen/emit/c/targets.py: a column for each target,
+ * which TC_PICK takes. Targets, and where their numbers were measured:
+ * 0: Sapphire Rapids and later (a Xeon with AVX-512 and AMX (family 6, model 207), virtual machine).
+ * 1: other Intel, AVX-512 (a Xeon with AVX-512 and AMX (family 6, model 207), virtual machine; second-level cache of Skylake).
+ * 2: Zen 4 (an EPYC of Zen 4, virtual machine).
+ * 3: Zen 5 and later (an EPYC of Zen 5, virtual machine).
+ * 4: Intel, AVX (a Xeon with AVX-512 and AMX (family 6, model 207), virtual machine, without AVX-512).
+ * 5: Zen 4, AVX (an EPYC of Zen 4, virtual machine, without AVX-512).
+ * 6: other Zen, AVX (an EPYC of Zen 5, virtual machine, without AVX-512).
+ * 7: generic, AVX-512 (not measured).
+ * 8: generic, AVX (not measured).
+ * 9: AArch64 (not measured; tests run under QEMU).
+ * 10: generic (not measured).
  */
-#if defined(__AVX__) && !defined(__znver1__) && !defined(__znver2__) && !defined(__znver3__) \
-    && !defined(__znver4__) && !defined(__znver5__)
 #define TC_INTEL 1
-#define TC_AMD 0
+#define TC_AMD 2
+#ifdef TC_TARGET
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL && TC_CPU_FAMILY == 6 && TC_CPU_MODEL >= 143
+#define TC_TARGET 0
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL
+#define TC_TARGET 1
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
+#define TC_TARGET 2
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY >= 26
+#define TC_TARGET 3
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL
+#define TC_TARGET 4
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
+#define TC_TARGET 5
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD
+#define TC_TARGET 6
+#elif defined(__AVX512F__)
+#define TC_TARGET 7
 #elif defined(__AVX__)
-#define TC_INTEL 0
-#define TC_AMD 1
+#define TC_TARGET 8
+#elif defined(__aarch64__)
+#define TC_TARGET 9
 #else
-#define TC_INTEL 0
-#define TC_AMD 0
+#define TC_TARGET 10
 #endif
-#if (defined(__znver3__) || defined(__znver4__)) && defined(__GFNI__) && !defined(__AVXVNNI__)
-#define TC_ZEN4 1
-#else
-#define TC_ZEN4 0
+#define TC_PICK(...) TC_PICK_ROW(TC_TARGET, __VA_ARGS__)
+#define TC_PICK_ROW(row, ...) TC_PICK_COLUMN(row, __VA_ARGS__)
+#define TC_PICK_COLUMN(row, ...) TC_PICK_##row(__VA_ARGS__)
+#define TC_PICK_0(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t0
+#define TC_PICK_1(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t1
+#define TC_PICK_2(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t2
+#define TC_PICK_3(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t3
+#define TC_PICK_4(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t4
+#define TC_PICK_5(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t5
+#define TC_PICK_6(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t6
+#define TC_PICK_7(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t7
+#define TC_PICK_8(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t8
+#define TC_PICK_9(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t9
+#define TC_PICK_10(t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10) t10
+#define TC_PREFETCH_GEMV_LEVEL TC_PICK(3, 3, 2, 3, 3, 2, 3, 3, 3, 3, 3)  /* the same for the matrix of a matrix-vector product */
 #endif
 
 /* A matrix times one vector, or a few. */
@@ -124,15 +163,13 @@ typedef double tc_quad_d __attribute__((
 typedef double tc_wide_d __attribute__((vector_size(32), aligned(sizeof(double)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched, to the first level. That of Zen 4 waits for few lines at a time:
- * there it is the second.
+ * and more again where what comes next is fetched, to the first level.
  */
 enum {
     TC_LINES_d = 8,
     TC_LINE_d = 64/sizeof(double),
     TC_NEXT_d = 2048/sizeof(double),
     TC_PAGE_d = 4096/sizeof(double),
-    TC_FETCH_d = TC_ZEN4 ? 2 : 3,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
@@ -149,7 +186,7 @@ static inline void tc_long_dots_d(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_d; ++n) {
             const double *const line = a + n*row + p;
-            __builtin_prefetch(line + TC_NEXT_d, 0, TC_FETCH_d);
+            __builtin_prefetch(line + TC_NEXT_d, 0, TC_PREFETCH_GEMV_LEVEL);
             part[n] += *(const tc_wide_d *)line*f0;
             part[n] += *(const tc_wide_d *)(line + LANES)*f1;
         }
@@ -171,7 +208,7 @@ static inline void tc_add_lines_d(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_d; ++n) {
             const double *const line = a + n*column + i;
-            __builtin_prefetch(line + TC_NEXT_d, 0, TC_FETCH_d);
+            __builtin_prefetch(line + TC_NEXT_d, 0, TC_PREFETCH_GEMV_LEVEL);
             s0 += *(const tc_wide_d *)line*f[n];
             s1 += *(const tc_wide_d *)(line + LANES)*f[n];
         }
