@@ -98,9 +98,9 @@ _INTEL: dict[str, Any] = {
     "stage_lines_long_k": 1,
 }
 _ZEN4: dict[str, Any] = {"prefetch_level": 2, "prefetch_c_level": 2, "prefetch_gemv_level": 2}
-_IS_INTEL = "TC_CPU_VENDOR == TC_INTEL"
+_IS_INTEL = "TC_CPU_VENDOR == TC_VENDOR_INTEL"
 _IS_ZEN4 = (
-    "TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY == 25"
+    "TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY == 25"
     " && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))"
 )
 _XEON = "a Xeon with AVX-512 and AMX (family 6, model 207), virtual machine"
@@ -130,7 +130,7 @@ TARGETS = (
     Target("Zen 4", f"defined(__AVX512F__) && {_IS_ZEN4}", _EPYC4, **_AVX512, **_ZEN4),
     Target(
         "Zen 5 and later",
-        "defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY >= 26",
+        "defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY >= 26",
         _EPYC5,
         **_AVX512,
         streams=6,
@@ -152,7 +152,7 @@ TARGETS = (
     ),
     Target(
         "other Zen, AVX",
-        "defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD",
+        "defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD",
         f"{_EPYC5}, without AVX-512",
         **_AVX,
         streams=6,
@@ -185,8 +185,8 @@ def target_header(columns: Iterable[str] = COLUMNS) -> str:
         " * which TC_PICK takes. Targets, and where their numbers were measured:",
         *(f" * {n}: {t.name} ({t.measured})." for n, t in enumerate(TARGETS)),
         " */",
-        "#define TC_INTEL 1",
-        "#define TC_AMD 2",
+        "#define TC_VENDOR_INTEL 1",
+        "#define TC_VENDOR_AMD 2",
         "#ifdef TC_TARGET",
     ]
     for number, target in enumerate(TARGETS):

@@ -14,22 +14,22 @@
  * 9: AArch64 (not measured; tests run under QEMU).
  * 10: generic (not measured).
  */
-#define TC_INTEL 1
-#define TC_AMD 2
+#define TC_VENDOR_INTEL 1
+#define TC_VENDOR_AMD 2
 #ifdef TC_TARGET
-#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL && TC_CPU_FAMILY == 6 && TC_CPU_MODEL >= 143
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_INTEL && TC_CPU_FAMILY == 6 && TC_CPU_MODEL >= 143
 #define TC_TARGET 0
-#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_INTEL
 #define TC_TARGET 1
-#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
 #define TC_TARGET 2
-#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY >= 26
+#elif defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY >= 26
 #define TC_TARGET 3
-#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_INTEL
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_INTEL
 #define TC_TARGET 4
-#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY == 25 && (TC_CPU_MODEL/16 == 1 || (TC_CPU_MODEL >= 96 && TC_CPU_MODEL < 176))
 #define TC_TARGET 5
-#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_AMD
+#elif defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD
 #define TC_TARGET 6
 #elif defined(__AVX512F__)
 #define TC_TARGET 7
