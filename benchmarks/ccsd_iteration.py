@@ -2,8 +2,8 @@
 
     python benchmarks/ccsd_iteration.py --repeat 20
 
-Extents are those of H2O and N2 in cc-pVDZ, all electrons correlated; arrays are random, which
-changes no time. Each list is compiled with --no-optimize (every term alone, in its best order) and
+Extents are those of H2O and N2 in cc-pVDZ, all electrons correlated; arrays are random, which does
+not affect times. Each list is compiled with --no-optimize (every term alone, in its best order) and
 with the search; constants are bound, and the two programs are called in turn. Prints the least time
 of each and the median of the ratios.
 """

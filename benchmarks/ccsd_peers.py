@@ -4,19 +4,19 @@
     taskset -c 0 python benchmarks/ccsd_peers.py --system water --basis cc-pvtz --spin-orbital
 
 Closed shell: PySCF's ``cc.CCSD`` (C code, triangles of (ab|cd)) and ``cc.rccsd.RCCSD``, and ebcc's
-RCCSD; spin-orbital: PySCF's and ebcc's GCCSD. Then ebcc's equations, which its authors factored,
-in other libraries' einsum in place of its own (jax: compiled as a whole). PySCF makes the integrals
+RCCSD; spin-orbital: PySCF's and ebcc's GCCSD. Then ebcc's equations, which its authors factored, in
+other libraries' einsum in place of its own (jax: compiled as a whole). PySCF makes the integrals
 once and every program holds them in memory, in the form that it asks for; ours are bound to the
 program. One iteration is new amplitudes from old ones; ebcc returns residuals, to which the
-division is added. Each round times all programs, so that they meet the same machine; medians are
-shown, and the ratio of ours to each. Amplitudes are those of MP2 with small random singles, and all
-results must agree to 1e-9.
+division is added. Each round times all programs in turn, so that they run under the same
+conditions; the table shows medians and the ratio of ours to each. Amplitudes are those of MP2 with
+small random singles, and all results must agree to 1e-9.
 
-Memory: a process for each program loads what that program needs and does two iterations; the table
+Memory: a process for each program loads its inputs and does two iterations; the table
 has its peak resident bytes, everything included. Needs PySCF and ebcc.
 
-Peers get the best kernels that their libraries have (``peers.py``; ``--coretype``, ``--tblis``:
-other names, or ``""`` for none).
+Peers use the fastest kernels of their libraries (``peers.py``; ``--coretype``, ``--tblis``: other
+names, or ``""`` for none).
 """
 
 from __future__ import annotations

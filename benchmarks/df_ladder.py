@@ -3,9 +3,9 @@
     python benchmarks/df_ladder.py --occupied 15 --virtual 243 --auxiliary 700 --limit 1GiB
 
 W[a,b,e,f] would take 27.9 GB at these extents. Calls of the program and matrix products by the
-BLAS of NumPy alternate; printed are the median Gflop/s of both, their ratio, the bytes that a call
-allocated, and by how much the resident set grew over what it was after a call at small extents.
-Times of one run compare with each other only. One round at these extents takes minutes.
+BLAS of NumPy alternate. The output has the median Gflop/s of both, their ratio, the bytes that a
+call allocated, and the growth of the resident set since a call at small extents.
+Compare times of one run only with each other. One round at these extents takes minutes.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""What a call of ``tcgen.einsum`` costs beyond ``numpy.einsum`` where there is little to compute.
+"""Overhead of a call of ``tcgen.einsum`` over ``numpy.einsum`` for small arrays.
 
     taskset -c 0 python benchmarks/einsum_overhead.py --json out.json
 
-Small calls are delegated to NumPy, so the difference is the way there. Then matrix products of
-growing extent, which run generated code (``kernel``) from some extent on; calls that NumPy's own
-loop takes long for (``out=`` gives the array for the result); and, under TCGEN_EINSUM_MIN_FLOPS=0,
-kernels with next to nothing to do, whose time is what any kernel's call takes beside the kernel.
-Rounds of the programs take turns; the least of all rounds counts, in microseconds. The difference
-is that from NumPy's plain call. In the last columns are libraries (NumPy with ``optimize=True``),
-each with arrays of its own at hand and no array for the result.
+Small calls are delegated to NumPy, so the difference is the dispatch. Matrix products of growing
+extent follow, which run generated code (``kernel``) from some extent on; calls for which NumPy's
+own loop is slow (``out=`` gives the array for the result); and, under TCGEN_EINSUM_MIN_FLOPS=0,
+kernels with almost no work, whose time is the overhead of any call. Rounds of the programs run in
+turn; the table shows the least time in microseconds. The difference is that from NumPy's plain
+call. The last columns have libraries (NumPy with ``optimize=True``), each with arrays of its own
+type and without an array for the result.
 """
 
 from __future__ import annotations

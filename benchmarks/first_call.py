@@ -1,10 +1,10 @@
-"""What the first call of ``tcgen.einsum`` costs: with an empty cache, with kept objects, and again.
+"""Time of the first call of ``tcgen.einsum``: with an empty cache, with kept objects, and again.
 
     taskset -c 0 python benchmarks/first_call.py --repeat 5 --json out.json
 
 Every figure comes from new processes, in which NumPy is imported and the operands are made before
 the clock starts; a table shows medians. *import* is ``from tcgen import einsum``. *empty cache*
-is the first call where nothing was compiled before: it plans, writes C, compiles the program and
+is the first call before anything is compiled: it plans, writes C, compiles the program and
 the kernels of contractions, loads both and computes. *kept* is the first call of a process that
 finds the compiled objects on disk. *again* is each call after that, with the product itself.
 """

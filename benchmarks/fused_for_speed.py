@@ -2,8 +2,9 @@
 
     python benchmarks/fused_for_speed.py mp2_df:o=30,v=80,x=80 sosmp2_laplace_df:o=20,v=60,x=60,q=8
 
-For each spec and extents: the predicted and the measured time of the fused program, as parts of the
-unfused one's (median of the ratios of neighbouring calls), or that nothing is fused.
+For each spec and extents it prints the predicted and the measured time of the fused program,
+divided by that of the unfused one (median of the ratios of neighbouring calls), or that nothing is
+fused.
 """
 
 from __future__ import annotations

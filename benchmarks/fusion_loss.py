@@ -1,4 +1,4 @@
-"""What the linearised objective, Eq. (10) of Allam et al., loses against the exact static sum.
+"""Memory lost by the linearised objective, Eq. (10) of Allam et al., against the exact static sum.
 
     python benchmarks/fusion_loss.py -n 1000
 
@@ -23,7 +23,7 @@ from tcgen.ir.plan import FusionPlan
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.options import Options
 
-_path = Path(__file__).parents[1] / "tests" / "random_programs.py"
+_path = Path(__file__).parents[1] / "tests" / "support" / "random_programs.py"
 _spec = importlib.util.spec_from_file_location("random_programs", _path)
 assert _spec is not None
 assert _spec.loader is not None

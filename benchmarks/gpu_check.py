@@ -1,4 +1,4 @@
-"""Check, then measure, on a machine with a GPU: what the emulator cannot say.
+"""Check, then measure, on a machine with a GPU.
 
     python benchmarks/gpu_check.py [--quick] [--json FILE]
 

@@ -1,16 +1,16 @@
-"""CUDA programs with inputs and right answers, for a machine with a GPU that has little else.
+"""CUDA programs with inputs and reference results, for a machine with a GPU and few packages.
 
     python benchmarks/gpu_folder.py prepare FOLDER                    # here: tcgen, no GPU
     python FOLDER/gpu_folder.py check FOLDER [--quick] [--json FILE]  # there: NumPy and CuPy alone
 
-``prepare`` compiles every spec in three element types, double precision also fused, and keeps what
-the interpreter gives at small extents; and contractions of the TCCG kind, which are named
+``prepare`` compiles every spec in three element types, double precision also fused, with the
+interpreter's results at small extents; and contractions of the TCCG kind, which are named
 ``contractions``. ``check`` runs the programs on the GPU, compares, and then times the contractions
 and the larger programs at their planning extents: median over CUDA events after warm-up. A program
-that fails is a fault like a difference, and the next one runs; the file is written after each.
-Status 1 where there were faults. ``--spec NAME`` takes one spec, in both.
+that fails counts as a fault, like a difference, and the next one runs; the file is written after
+each. The exit status is 1 if there were faults. ``--spec NAME`` selects one spec, in both.
 ``compute-sanitizer python FOLDER/gpu_folder.py check FOLDER --quick`` only compares, under NVIDIA's
-watch.
+tool.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Element-wise work on large arrays: NumPy as it is, and the same lines on lazy arrays.
+"""Element-wise expressions on large arrays: the same lines with NumPy and with lazy arrays.
 
 ``python benchmarks/lazy_arrays.py --rows 4000 --columns 1000``: medians, the two called in turn.
 """

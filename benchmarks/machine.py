@@ -1,17 +1,18 @@
-"""What one core can do beside register tiles: the bounds of contractions that wait for memory.
+"""Memory operations of one core beside register tiles: bounds of memory-bound contractions.
 
     taskset -c 0 python benchmarks/machine.py
 
 The first table has the time of a tile's step (a rank-1 update of 3 vectors by 8 columns, from the
-first-level cache) alone, with one cache line fetched or stored past the caches at each step, and
-of the lines alone. Lines follow each other in memory, from one page or from six in turn, or of each
-two neighbours one comes 64 lines after the other; or they come in runs as in a contraction that
-reads ``A[a,e,b,d]`` (all extents 72, sums over e) for several elements of a at a time.
+first-level cache) alone, with one cache line prefetched or stored non-temporally at each step, and
+of the lines alone. Lines are consecutive in memory, in one page or in six pages in turn; or the
+second line of each pair of neighbours comes 64 lines after the first; or lines come in runs as in a
+contraction that reads ``A[a,e,b,d]`` (all extents 72, sums over e) for several elements of a at a
+time.
 
-The second table has the time to read a line that lies in the second-level cache, one in each of so
-many pages of 4 KB. Where it grows although lines stay in that cache, addresses are translated page
-by page, and a contraction whose operand lies across visits more pages than a core remembers.
-Rounds take turns; the least of each counts.
+The second table has the time to read a line of the second-level cache, if so many pages of 4 KB
+hold one line each. The time grows, although all lines stay in that cache, with the misses of the
+TLB. A contraction whose operand has its unit-stride axis elsewhere touches that many pages.
+Rounds run in turn; the table shows the least time.
 """
 
 from __future__ import annotations

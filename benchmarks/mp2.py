@@ -7,12 +7,12 @@ Three cases, each the spec of its name in ``specs/``: ``closed-shell`` from (ia|
 three-index integrals, ``spin-orbital`` from <ij||ab>. Every program gets the same integrals in
 memory, in the order of axes that it asks for, and returns the energy. PySCF runs ``mp2.kernel`` and
 ``gmp2.kernel`` (NumPy), and for fitted integrals ``dfmp2.kernel`` (C code over pairs of occupied
-orbitals), none of which keeps amplitudes. The others compute what a user would write: integrals,
-amplitudes and energy one after the other, each in full. Those that are not installed are listed.
+orbitals), none of which keeps amplitudes. The others compute integrals, amplitudes and energy one
+after the other, each in full. The output lists missing libraries.
 
-Each round times all programs, so that they meet the same machine; shown are medians, and the median
-ratio of ours to each. Energies must agree to 1e-10 Hartree. Peers get the best kernels of their
-libraries (``peers.py``). Needs PySCF.
+Each round times all programs in turn, so that they run under the same conditions; the table shows
+medians, and the median ratio of ours to each. Energies must agree to 1e-10 Hartree. Peers use the
+fastest kernels of their libraries (``peers.py``). Needs PySCF.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What benchmarks beside other programs share: threads, the best kernels, turns, and rows.
+"""Common parts of benchmarks beside other programs: threads, fastest kernels, rounds, and rows.
 
-The BLAS inside PySCF's wheels and TBLIS, which PySCF uses where pytblis is installed, know no
-recent processors and fall back to slow code. Where there is AVX-512, OPENBLAS_CORETYPE is therefore
-set to SkylakeX and BLIS_ARCH_TYPE to skx, unless a benchmark is told otherwise.
+The BLAS inside PySCF's wheels and TBLIS, which PySCF uses if pytblis is installed, do not know
+recent processors and fall back to slow code. With AVX-512, OPENBLAS_CORETYPE is therefore set to
+SkylakeX and BLIS_ARCH_TYPE to skx, unless an option of the benchmark says otherwise.
 """
 
 from __future__ import annotations

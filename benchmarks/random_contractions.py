@@ -4,16 +4,15 @@
     taskset -c 0 python benchmarks/random_contractions.py "abcd,cdab-> a20 b20 c100 d100"
     taskset -c 0 python benchmarks/random_contractions.py --beside 10 "abcd,cd->ab a90 b90 c90 d90"
 
-Suites hold what somebody thought of. Here each contraction has up to three indices of each kind
-(of one operand and the result, summed, and, in one case of four, one that all three hold: matrix
-times vector, outer and batched products come too), in any order, with extents from 2 to 1000.
-Every program leaves a C-contiguous result; tcgen and NumPy write to an array that exists already.
-Rounds of all programs take turns after one that is not counted; medians are compared, and the
-values with NumPy's. On several threads PyTorch's, which wait on the processors, disturb the others:
-leave it out there. The table shows how many times as fast as the fastest peer tcgen is: the
-geometric mean, quantiles, and the contractions with the least. Contractions that are given, each
-with its extents, take the place of random ones. With ``--beside`` arrays are slices of larger ones;
-with ``--add`` results are added to what is there.
+Each contraction has up to three indices of each kind (m, n and k, and in one case of four a batch
+index), in any order, with extents from 2 to 1000; matrix times vector, outer and batched products
+occur too. Every program writes a C-contiguous result; tcgen and NumPy write to an existing array.
+Rounds of all programs run in turn after one that is not counted; the benchmark compares medians,
+and values with NumPy's. On several threads leave PyTorch out: its waiting threads disturb the
+others. The table has the factor by which tcgen is faster than the fastest peer: the geometric mean,
+quantiles, and the contractions with the least. Contractions given on the command line, each with
+its extents, replace random ones. With ``--beside`` arrays are slices of larger ones; with ``--add``
+results are added to the array of the result.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Evaluate and count formula sequences in the neutral form of ``tcgen explain --sequence``.
 
-NumPy only, and no part of tcgen: what it counts, it counts from the text of the statements.
-First letters of indices tell the space: i..o occupied, a..h virtual, P..X auxiliary, W quadrature.
+It uses NumPy and no part of tcgen, and counts operations from the text of the statements. The first
+letter of an index tells its space: i..o occupied, a..h virtual, P..X auxiliary, W quadrature.
 """
 
 from __future__ import annotations

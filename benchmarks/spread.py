@@ -1,4 +1,4 @@
-"""Spread of the operation count over ways of writing the same equations.
+"""Spread of the operation count over equivalent notations of the same equations.
 
     python benchmarks/spread.py tests/data/eqs/ccsd_so.sym.json -e o=20 -e v=100 -n 20
 

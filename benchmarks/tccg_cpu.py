@@ -3,9 +3,9 @@
     taskset -c 0 python benchmarks/tccg_cpu.py --reduce 40 --repeat 5 --json out.json
     taskset -c 0 python benchmarks/tccg_cpu.py --cases 1,3,6,31 --minus-one --peers numpy,pytblis
 
-Every program writes the same C-order result into an array that exists already, packing and
-permuting included. Each round times all programs and dgemm (2000 cubed), so that they meet the same
-machine; a row shows medians, the fraction of dgemm's median, and the factor over the best peer.
+Every program writes the same C-order result into an existing array, packing and permuting included.
+Each round times all programs and dgemm (2000 cubed) in turn, so that they run under the same
+conditions; a row shows medians, the fraction of dgemm's median, and the factor over the best peer.
 Results are compared with each other. Sizes are those of the suite (HPAC/tccg, double precision;
 index strings reversed, since arrays are in C order). ``--reduce G``: a case of more than G GFlop
 has all extents scaled by (G/its GFlop)^(1/number of indices) to a multiple of 4. ``--minus-one``:
@@ -15,9 +15,9 @@ OPENBLAS_CORETYPE and OPENBLAS_L2_SIZE, which some machine images set and which 
 are removed before NumPy is loaded. TBLIS does not know all recent processors: BLIS_ARCH_TYPE is set
 to ``skx`` where the processor has AVX-512, unless it is set already. ``--avx2``: generated code and
 dgemm without AVX-512 (TCGEN_CC with -mno-avx512f, OPENBLAS_CORETYPE=Haswell). ``--tune``: also the
-same contractions in the ways that measurement chose, as the program ``tuned``. ``--threads N``:
-also on one thread, in the same rounds. OPENBLAS_THREAD_TIMEOUT is set to 4: threads of OpenBLAS
-would keep the processors busy for a tenth of a second after each dgemm, while others are timed.
+same contractions with the measured variants, as the program ``tuned``. ``--threads N``:
+also on one thread, in the same rounds. OPENBLAS_THREAD_TIMEOUT is set to 4: otherwise threads of
+OpenBLAS keep the processors busy for a tenth of a second after each dgemm.
 """
 
 from __future__ import annotations

@@ -3,15 +3,14 @@
     taskset -c 0 python benchmarks/triples.py --basis cc-pvtz --repeat 7 --json out.json
     python benchmarks/triples.py --system benzene --repeat 3 --peers pyscf --threads 2
 
-Closed shells. All get the same integrals and the amplitudes of a few CCSD iterations, which change
-no time. PySCF runs its C code, ``ccsd_t.kernel``. The others compute what a user would write who
-has no room for an array over three occupied and three virtual indices: for each triple i >= j >= k
-the arrays over the virtual indices, by their library's einsum (jax: compiled as a whole). Those
-that are not installed are listed.
+Closed shells. All programs get the same integrals and the amplitudes of a few CCSD iterations.
+PySCF runs its C code, ``ccsd_t.kernel``. The others avoid an array over three occupied and three
+virtual indices: they compute, for each triple i >= j >= k, the arrays over the virtual indices, by
+their library's einsum (jax: compiled as a whole). The output lists missing libraries.
 
-Each round times all programs, so that they meet the same machine; shown are medians, and the median
-ratio of ours to each. Energies must agree to 1e-9 Hartree. Peers get the best kernels of their
-libraries (``peers.py``). Needs PySCF.
+Each round times all programs in turn, so that they run under the same conditions; the table shows
+medians, and the median ratio of ours to each. Energies must agree to 1e-9 Hartree. Peers use the
+fastest kernels of their libraries (``peers.py``). Needs PySCF.
 """
 
 from __future__ import annotations

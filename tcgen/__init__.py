@@ -31,6 +31,7 @@ _HOME = {
     "evaluate": "lazy_arrays.array",
     "LazyArray": "lazy_arrays.array",
     "load": "runtime.program",
+    "get_threads": "runtime.cpu.threads",
     "set_threads": "runtime.cpu.threads",
     "Program": "runtime.program",
     "BoundProgram": "runtime.bound",
@@ -74,6 +75,7 @@ __all__ = [
     "from_pdaggerq",
     "from_sympy",
     "from_wicked",
+    "get_threads",
     "jvp",
     "lazy",
     "load",
@@ -108,7 +110,7 @@ if TYPE_CHECKING:
     from .lazy_arrays.array import LazyArray, evaluate, lazy
     from .resources import spec_path
     from .runtime.bound import BoundProgram
-    from .runtime.cpu.threads import set_threads
+    from .runtime.cpu.threads import get_threads, set_threads
     from .runtime.program import Program, load
 
 

@@ -1,7 +1,8 @@
-"""Files that are written whole or not at all, whatever interrupts it."""
+"""Files that are written completely or not at all, whatever interrupts the writer."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -12,10 +13,10 @@ from typing import BinaryIO
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to; it takes its name and the place of an older one when the block ends well.
+    """A file to write to, which takes its name, and replaces an older one, when the block ends.
 
-    What is no plain file (a device, a pipe), or stands in a folder that takes no new files, is
-    written to as it is.
+    A path that is not a plain file (a device, a pipe), or whose folder takes no new files, is
+    written to directly.
 
     Raises:
         OSError: it cannot be written.
@@ -32,11 +33,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         fresh.replace(target)
 
 
+def put_file(path: Path, content: bytes) -> None:
+    """Write a file in one step, with its folder; other processes may write the same file.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as file:
+        file.write(content)
+
+
 def keep_text(path: Path, text: str) -> None:
-    """Keep a file in a cache, in one step; a folder that cannot be written costs time only."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError:
-        return
+    """Write a file of a cache; a folder that cannot be written costs time alone."""
+    with contextlib.suppress(OSError):
+        put_file(path, text.encode())

@@ -1,4 +1,4 @@
-"""Sizes that all supported processors and GPUs share: cache lines, pages, warps, shared memory."""
+"""Sizes of all supported processors and GPUs: cache lines, pages, warps, shared memory."""
 
 from __future__ import annotations
 

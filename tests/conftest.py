@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from support.campaigns import CAMPAIGN
+
 # The processes of ``pytest -n`` share the cores: threads that wait must not spin.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 # What a test sees of the planner must come from the planner, not from an earlier run.
@@ -25,6 +27,7 @@ _REASONS = {
     "chromium": r"\bchromium\b",
     "clang": r"\bclang\b",
     "nvrtc": r"\bnvrtc\b",
+    "aarch64": r"\b(qemu|aarch64)\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()
 _CACHE_KEY = "tcgen/skipped"
@@ -65,13 +68,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="some",
         help="compile a sample of the CUDA texts that tests generate, or all (-m slow: all)",
     )
+    parser.addoption(
+        "--campaign",
+        type=float,
+        metavar="SHARE",
+        help="run the tests of random cases alone, with this share of their full counts (1: all)",
+    )
+    parser.addoption(
+        "--campaign-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="draw other cases of a campaign for each seed",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    CAMPAIGN.share, CAMPAIGN.seed = (config.getoption(f"--campaign{x}") for x in ("", "-seed"))
+    if CAMPAIGN.share is not None:
+        config.option.markexpr = "campaign and not gpu"
     marks = config.getoption("markexpr", "")
     slow = "slow" in marks and "not slow" not in marks
     if slow or config.getoption("--compile-cuda") == "all":
-        from cuda_device import Compiling
+        from support.cuda_device import Compiling
 
         Compiling.one_in = 1
 
@@ -116,7 +135,7 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 @pytest.fixture(scope="session")
 def hand_plans() -> ModuleType:
     """The module of hand-written fusion plans; ``hand_plans.LEGAL`` holds its functions."""
-    import hand_plans as plans
+    from support import hand_plans as plans
 
     return plans
 

@@ -1,8 +1,13 @@
-"""Operation minimisation: from flat sums of products to a sequence of binary steps."""
+"""Operation minimisation: from sums of products to a formula sequence of binary steps.
+
+``equations`` brings a system into normal form, by ``permutation_groups``. ``factoring`` searches
+for the cheapest factorisation under ``cost_model``, and ``sequence`` splits the result into binary
+steps. ``derivatives`` makes new systems by differentiation.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -28,10 +33,11 @@ def form_sequence(
 ) -> Program:
     """The formula sequence of a system: binary steps with few operations.
 
-    With ``options.optimize`` brackets are kept or multiplied out, permutations written out are
-    folded back, equal products and intermediates are computed once and common factors are taken
-    out, whichever costs least at the planning extents. Without it the user's own equations are
-    followed; products of three and more factors are split in their cheapest order all the same.
+    With ``options.optimize`` the cheapest of several sequences at the planning extents is taken:
+    from the equations as written, with intermediates inlined where that lowers the cost, with
+    permuted terms folded, and factored anew by the search. In all of them equal products and equal
+    intermediates are computed once. Without it the sequence follows the user's own equations; only
+    products of three and more factors are split, in their cheapest order.
 
     Args:
         system: verified equations.
@@ -46,36 +52,47 @@ def form_sequence(
     extents = dict(planning_extents(system, options.extent_of))
     complex_values = options.dtype == "complex128"
     source = derive_symmetries(keep_needed(system), complex_values)
-    plain = _program(source, Workspace(extents, complex_values, share=False), keep_user=True)
-    naive, each_term = naive_cost(system), plain.flops()
+    thresholds = options.thresholds.planner.algebra
+    unshared = Workspace(extents, complex_values, False, thresholds)
+    as_written = _program(source, unshared, keep_user=True)
+    naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
-        return replace(plain, naive=naive, each_term=each_term)
-    from .factoring.factor import factored  # noqa: PLC0415  (the search is loaded where it is asked for)
+        return replace(as_written, naive=naive, each_term=each_term)
+    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
 
     source = _cleaned(source, complex_values)
-    source = merge_equal_intermediates(source, complex_values)
+    source = merge_equal_intermediates(source, complex_values, thresholds)
     model = CostModel.of(options)
     best: tuple[Fraction, Program] | None = None
-    candidates = _candidates(source, extents, complex_values)
+    candidates = _candidates(source, Workspace(extents, complex_values, True, thresholds))
     notes: list[str] = []
-    found = factored(source, extents, complex_values, options.effort, model, progress, notes.append)
-    for candidate in candidates if found is None else (*candidates, found):
-        program = _program(candidate, Workspace(extents, complex_values, True), keep_user=False)
-        price = model.price(program, extents)
-        if best is None or price < best[0]:
-            best = (price, program)
+    refactored = factored(
+        source,
+        extents,
+        complex_values,
+        options.effort,
+        thresholds,
+        model,
+        progress,
+        notes.append,
+    )
+    for candidate in candidates if refactored is None else (*candidates, refactored):
+        space = Workspace(extents, complex_values, True, thresholds)
+        program = _program(candidate, space, keep_user=False)
+        cost = model.cost(program, extents)
+        if best is None or cost < best[0]:
+            best = (cost, program)
     assert best is not None
     return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
 
 
-def _candidates(
-    source: System, extents: Mapping[str, int], complex_values: bool
-) -> tuple[System, ...]:
-    """The system with all brackets kept, and with those inlined that pay; each also folded."""
+def _candidates(source: System, space: Workspace) -> tuple[System, ...]:
+    """The system as written, and with intermediates inlined where that pays; each also folded."""
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
-    chosen = choose_brackets(source, Workspace(extents, complex_values, share=True))
-    found = [source]
+    complex_values = space.complex_values
+    chosen = choose_brackets(source, space)
+    candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
         folded = replace(
             system,
@@ -87,13 +104,13 @@ def _candidates(
             ),
         )
         for new in (system, folded):
-            if new not in found:
-                found.append(new)
-    return tuple(found)
+            if new not in candidates:
+                candidates.append(new)
+    return tuple(candidates)
 
 
 def _program(system: System, space: Workspace, keep_user: bool) -> Program:
-    """Steps of a system; ``keep_user`` keeps every intermediate of the user as an array."""
+    """The steps of a system; with ``keep_user`` each intermediate of the user stays an array."""
     taken = {t.name for t in system.tensors}
     keep = frozenset(taken) if keep_user else frozenset[str]()
     recipes: list[Recipe] = []
@@ -103,7 +120,7 @@ def _program(system: System, space: Workspace, keep_user: bool) -> Program:
 
 
 def _cleaned(system: System, complex_values: bool) -> System:
-    """Like terms merged; intermediates without terms vanish from the terms that read them."""
+    """The system with like terms merged and without the terms that read an intermediate of zero."""
     zero: set[str] = set()
     equations: list[Equation] = []
     for old in system.equations:

@@ -1,4 +1,4 @@
-"""What counts as cost: operations of contractions, additions, bytes moved."""
+"""The cost of a formula sequence: flops of contractions, additions, and bytes moved."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..options import Options
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """The cost that the search makes small, in flops.
+    """The cost that the search minimises, in flops (a multiply-add has 2).
 
     Attributes:
-        packed: multiply-adds that symmetry makes equal count once.
-        addition: flops that an addition, or another operation outside contractions, counts.
-        element: flops that an array element read or written by a step counts.
+        packed: True counts multiply-adds that are equal by symmetry once.
+        addition: weight of an addition, or of another operation outside contractions, in flops.
+        element: weight of an array element that a step reads or writes, in flops.
     """
 
     packed: bool = False
@@ -28,23 +28,23 @@ class CostModel:
 
     @staticmethod
     def of(options: Options) -> CostModel:
-        """The model that the options ask for."""
+        """The cost that the options ask for."""
         return CostModel(
             options.cost == "packed",
             Fraction(options.add_weight),
             Fraction(options.byte_weight) * BYTES_OF[options.dtype],
         )
 
-    def price(self, program: Program, extents: Mapping[str, int]) -> Fraction:
-        """Cost of a whole sequence at given extents."""
-        return sum((self._step(s, extents) for s in program.steps), Fraction(0))
+    def cost(self, program: Program, extents: Mapping[str, int]) -> Fraction:
+        """Cost of a whole formula sequence at given extents of the base spaces, in flops."""
+        return sum((self._step_cost(s, extents) for s in program.steps), Fraction(0))
 
-    def _step(self, step: Step, extents: Mapping[str, int]) -> Fraction:
+    def _step_cost(self, step: Step, extents: Mapping[str, int]) -> Fraction:
         if isinstance(step.op, Contract):
             flops = Fraction((step.packed_flops if self.packed else step.flops).value(extents))
         else:
             flops = self.addition * step.flops.value(extents)
         if not self.element:
             return flops
-        moved = sum(iteration_space(r.indices).value(extents) for r in (step.out, *step.operands))
-        return flops + self.element * moved
+        refs = (step.out, *step.operands)
+        return flops + self.element * sum(iteration_space(r.indices).value(extents) for r in refs)

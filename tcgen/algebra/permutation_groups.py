@@ -1,8 +1,9 @@
-"""Least images under groups that permute sets of axes freely, found by sorting.
+"""Least images under signed permutation groups, found by sorting where a group allows it.
 
-An amplitude of quadruples has 576 images, of which the canonical form wants the one with the least
-code. Where a group is all permutations within disjoint sets of axes (a Young subgroup, as those of
-antisymmetric tensors are), sorting each set finds it; only equal codes leave a choice.
+The canonical form of a product needs the image of its indices with the least code, and a
+quadruples amplitude has 576 images. Most groups are all permutations within disjoint sets of axes
+(a Young subgroup; the groups of antisymmetric tensors are of this kind). For these, sorting each
+set gives the least image, and only equal codes leave a choice.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from math import factorial, prod
 from typing import Any, TypeAlias
 
 Group: TypeAlias = tuple[tuple[tuple[int, ...], int], ...]  # (permutation of the axes, sign)
-
-_FEW = 4  # images are simply all looked at
 
 
 @lru_cache(maxsize=10_000)
@@ -46,12 +45,14 @@ def _signs(group: Group) -> dict[tuple[int, ...], int]:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """A group of axes with what finds least images fast.
+    """A group of permutations of axes, prepared for the search for least images.
 
     Attributes:
-        free_orbits: for each axis the first axis of the set in which all may be exchanged freely;
-            -1 where the group is not made of such sets.
-        exchange: sign of one exchange within a set, by its first axis.
+        group: all its signed permutations.
+        sets: sets of axes that the group permutes freely; None for a group of another kind.
+        signs: sign of each permutation.
+        free_orbits: for each axis the first axis of its set; -1 for a group of another kind.
+        exchange: sign of an exchange of two axes of a set, by the first axis of the set.
     """
 
     group: Group
@@ -63,76 +64,81 @@ class Images:
     def least(
         self,
         values: Sequence[Any],
-        alike: Sequence[int] | None = None,
-        ages: Sequence[int] | None = None,
+        twins: Sequence[int] | None = None,
+        ranks: Sequence[int] | None = None,
     ) -> Group:
-        """Images among which those of least code are, twins in ascending order.
+        """Images that include all images of least code whose twins stand in ascending order.
+
+        Twins are indices that may be exchanged wherever they stand. Exchanging them gives nothing
+        new, so one order of them is enough.
 
         Args:
-            values: what each axis adds to the code, distinct unless two indices look alike.
-            alike: equal for twins, -1 for an axis whose index has none; all axes if None.
-            ages: place of each index among its twins.
+            values: contribution of each axis to the code; only twins and indices that colours do
+                not tell apart have equal values.
+            twins: for each axis a number that twins have in common, -1 for an index without
+                twins. By default no index has twins.
+            ranks: place of the index of each axis among its twins.
 
         Example:
             >>> swaps = tuple((p, 1) for p in permutations(range(3)))
             >>> images_of(swaps).least((7, 3, 5))
             (((1, 2, 0), 1),)
         """
-        if self.sets is None or (alike is None and len(self.group) <= _FEW):
+        if self.sets is None:
             return self.group
-        if alike is None or ages is None:
-            alike, ages = (-1,) * len(values), (0,) * len(values)
-        found = _arranged(self.sets, tuple(values), tuple(alike), tuple(ages))
-        return tuple((images, self.signs[images]) for images in found)
+        if twins is None or ranks is None:
+            twins, ranks = (-1,) * len(values), (0,) * len(values)
+        perms = _sorting_perms(self.sets, tuple(values), tuple(twins), tuple(ranks))
+        return tuple((perm, self.signs[perm]) for perm in perms)
 
 
 @lru_cache(maxsize=100_000)
-def _arranged(
+def _sorting_perms(
     sets: tuple[tuple[int, ...], ...],
     values: tuple[Any, ...],
-    alike: tuple[int, ...],
-    ages: tuple[int, ...],
+    twins: tuple[int, ...],
+    ranks: tuple[int, ...],
 ) -> tuple[tuple[int, ...], ...]:
     """Permutations of axes within sets that bring their values into ascending order."""
-    arranged: list[list[tuple[int, ...]]] = []
+    orders_by_set: list[list[tuple[int, ...]]] = []
     for axes in sets:
-        ordered = [a for *_, a in sorted((values[a], alike[a], ages[a], a) for a in axes)]
+        ordered = [a for *_, a in sorted((values[a], twins[a], ranks[a], a) for a in axes)]
         runs = [tuple(run) for _, run in groupby(ordered, key=lambda a: values[a])]
-        ways = product(*(_interleaved(run, tuple(alike[a] for a in run)) for run in runs))
-        arranged.append([tuple(a for run in way for a in run) for way in ways])
-    found = []
-    for choice in product(*arranged):
+        choices = product(*(_interleaved(run, tuple(twins[a] for a in run)) for run in runs))
+        orders_by_set.append([tuple(a for run in choice for a in run) for choice in choices])
+    perms = []
+    for orders in product(*orders_by_set):
         perm = [0] * len(values)
-        for axes, order in zip(sets, choice, strict=True):
+        for axes, order in zip(sets, orders, strict=True):
             for place, axis in zip(axes, order, strict=True):
                 perm[place] = axis
-        found.append(tuple(perm))
-    return tuple(found)
+        perms.append(tuple(perm))
+    return tuple(perms)
 
 
-def _interleaved(run: tuple[int, ...], alike: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
-    """Orders of axes in which those that are alike keep theirs."""
-    if len(run) == 1 or (alike[0] >= 0 and len(set(alike)) == 1):
+def _interleaved(run: tuple[int, ...], twins: tuple[int, ...]) -> Iterable[tuple[int, ...]]:
+    """Orders of axes of equal value in which twins stay in ascending order."""
+    if len(run) == 1 or (twins[0] >= 0 and len(set(twins)) == 1):
         return (run,)
-    return (tuple(run[n] for n in way) for way in _ways(alike))
+    return (tuple(run[n] for n in order) for order in _twin_orders(twins))
 
 
 @lru_cache(maxsize=10_000)
-def _ways(alike: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+def _twin_orders(twins: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(
-        way
-        for way in permutations(range(len(alike)))
+        order
+        for order in permutations(range(len(twins)))
         if all(
-            way[a] < way[b] or alike[way[a]] < 0 or alike[way[a]] != alike[way[b]]
-            for a in range(len(way))
-            for b in range(a + 1, len(way))
+            order[a] < order[b] or twins[order[a]] < 0 or twins[order[a]] != twins[order[b]]
+            for a in range(len(order))
+            for b in range(a + 1, len(order))
         )
     )
 
 
 @lru_cache(maxsize=10_000)
 def images_of(group: Group) -> Images:
-    """A group with what finds least images fast."""
+    """The group prepared for the search for least images."""
     sets = _free_sets(group)
     rank = len(group[0][0])
     signs = dict(group)
@@ -148,20 +154,20 @@ def images_of(group: Group) -> Images:
 
 
 @lru_cache(maxsize=1000)
-def shuffled(
+def signed_rearrangements(
     members: tuple[int, ...], sign: int
 ) -> tuple[tuple[tuple[tuple[int, int], ...], int], ...]:
-    """Every exchange of some numbers as (old, new) pairs, with ``sign`` for each swap of two."""
-    found = []
+    """Every permutation of some numbers as (old, new) pairs, with ``sign`` for each exchange."""
+    result = []
     for images in permutations(members):
-        swaps = sum(a > b for n, a in enumerate(images) for b in images[n + 1 :])
-        found.append((tuple(zip(members, images, strict=True)), sign**swaps))
-    return tuple(found)
+        inversions = sum(a > b for n, a in enumerate(images) for b in images[n + 1 :])
+        result.append((tuple(zip(members, images, strict=True)), sign**inversions))
+    return tuple(result)
 
 
 @lru_cache(maxsize=100_000)
 def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], int]:
-    """The least of ``order`` with its indices exchanged by a group of them, and the sign of it.
+    """The least image of ``order`` under a group of its indices, and the sign of that image.
 
     Args:
         order: every index that the group moves, each once.
@@ -174,10 +180,10 @@ def least_order(order: tuple[int, ...], group: Group) -> tuple[tuple[int, ...], 
         ((2, 0, 1), -1)
     """
     sets = _free_sets(group)
-    if sets is None or len(group) <= _FEW or len(order) < len(group[0][0]):
+    if sets is None or len(order) < len(group[0][0]):
         return min((tuple(perm[i] for i in order), sign) for perm, sign in group)
     waiting = {members: iter(members) for members in sets}
-    of = {index: members for members in sets for index in members}
-    least = tuple(next(waiting[of[index]]) for index in order)
-    moved = dict(zip(order, least, strict=True))
-    return least, _signs(group)[tuple(moved[i] for i in range(len(order)))]
+    set_of = {index: members for members in sets for index in members}
+    least = tuple(next(waiting[set_of[index]]) for index in order)
+    image_of = dict(zip(order, least, strict=True))
+    return least, _signs(group)[tuple(image_of[i] for i in range(len(order)))]

@@ -1,6 +1,8 @@
-"""The format that emission writes and the runtime reads.
+"""The format of compiled programs: emission writes it, the runtime reads it.
 
-``folder`` holds the files, ``manifest`` describes them, ``grid`` and ``arena`` say how launches
-and arrays are laid out,
-``kernel_abi`` and ``rounding`` hold the constants that generated code and its callers share.
+In the order in which they build on each other: ``grid`` and ``arena`` count the blocks of GPU
+launches and place arrays in memory; ``codec`` writes dataclasses as JSON;
+``manifest`` describes a program as plain data; ``sizes`` gives shapes and bytes of its arrays;
+``kernel_abi`` holds the numbers that generated code and its callers agree on; ``folder`` reads and
+writes a program as a folder of files.
 """

@@ -1,7 +1,7 @@
-"""One arena for many arrays: where each starts, so that arrays whose lives meet never overlap.
+"""One arena for many arrays: arrays whose lifetimes overlap have separate memory.
 
-A pure function of bytes and lives. It is used at run time with the actual extents and by reports
-with any others; it knows nothing of tensors. `templates/report/page.js` follows the same rule.
+Offsets are a pure function of bytes and lifetimes. The runtime places arrays at the actual extents,
+reports at any extents.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-ALIGNMENT = 64  # bytes: one cache line, and the widest vector load
-GRANTED = 16  # bytes: what memory from the system is aligned to
+from ..hardware import CACHE_LINE_BYTES
+
+ALIGNMENT = CACHE_LINE_BYTES  # of arrays in an arena; also the bytes of the widest vector load
+GRANTED = 16  # bytes: alignment of memory from the system
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A request for memory: ``bytes`` from position ``first`` to ``last``, both inclusive.
 
-    ``rank`` is the block's place in an order of layout that the planner found to be good.
+    ``rank`` is the place of the block in the planner's order of placement.
     """
 
     name: str
@@ -32,10 +34,10 @@ class Layout:
     """Where the blocks are in an arena.
 
     Attributes:
-        offsets: of the blocks, in the order of the requests.
-        total: bytes to ask the system for; with an alignment beyond what the system grants, they
-            include the bytes that may have to be skipped at the start.
-        alignment: of the start of the arena, and of every block in it.
+        offsets: of the blocks in bytes, in the order of the requests.
+        total: bytes to ask the system for. If the alignment is larger than GRANTED, they include
+            the bytes that may have to be skipped at the start.
+        alignment: in bytes, of the start of the arena and of every block in it.
     """
 
     offsets: tuple[tuple[str, int], ...]
@@ -49,12 +51,12 @@ class Layout:
 
 
 def _skipped(alignment: int) -> int:
-    """Bytes that may lie before the first address of an alignment."""
+    """Bytes that may precede the first aligned address."""
     return max(0, alignment - GRANTED)
 
 
 def aligned(count: int, alignment: int = ALIGNMENT) -> int:
-    """``count`` bytes rounded up to a whole number of cache lines.
+    """``count`` bytes rounded up to a multiple of ``alignment``.
 
     Example:
         >>> aligned(0), aligned(1), aligned(64)
@@ -64,11 +66,12 @@ def aligned(count: int, alignment: int = ALIGNMENT) -> int:
 
 
 def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
-    """Offsets by first fit, in whichever of four orders takes least.
+    """Offsets by first fit, in the one of four orders that needs the fewest bytes.
 
-    The orders: largest first; first born; longest life first; the planner's ranks. Ties go by the
-    order of the requests, and to the earlier order. Every offset is a multiple of ``alignment``.
-    Two blocks share bytes only if their lives are disjoint.
+    The orders: largest first; earliest ``first``; longest lifetime first; the planner's ranks.
+    Equal blocks keep the order of the requests, and of equally good orders the first is taken.
+    Every offset is a multiple of ``alignment``. The bytes of two blocks overlap only if their
+    lifetimes are disjoint.
 
     Example:
         >>> place((Block("a", 64, 0, 1), Block("b", 128, 1, 2), Block("c", 64, 2, 3)))
@@ -83,8 +86,8 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
         lambda n: (blocks[n].first - blocks[n].last,),
         lambda n: (blocks[n].rank, -spans[n]),
     )
-    least = max(
-        (_held(blocks, spans, moment) for moment in {b.first for b in blocks}),
+    lower_bound = max(
+        (_live_bytes(blocks, spans, position) for position in {b.first for b in blocks}),
         default=0,
     )
     best: list[int] = []
@@ -94,26 +97,28 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
         needed = max((s + n for s, n in zip(starts, spans, strict=True)), default=0)
         if extent < 0 or needed < extent:
             best, extent = starts, needed
-        if extent == least:
+        if extent == lower_bound:
             break
     total = extent + _skipped(alignment) if extent > 0 else 0
     offsets = tuple((b.name, s) for b, s in zip(blocks, best, strict=True))
     return Layout(offsets, total, alignment)
 
 
-def _held(blocks: tuple[Block, ...], spans: list[int], moment: int) -> int:
-    """Bytes that live at one position: no arena is smaller."""
-    return sum(n for b, n in zip(blocks, spans, strict=True) if b.first <= moment <= b.last)
+def _live_bytes(blocks: tuple[Block, ...], spans: list[int], position: int) -> int:
+    """Bytes of the blocks that are live at one position: a lower bound of the arena."""
+    return sum(n for b, n in zip(blocks, spans, strict=True) if b.first <= position <= b.last)
 
 
 def _first_fit(blocks: tuple[Block, ...], spans: list[int], order: list[int]) -> list[int]:
-    """Starts of the blocks, each the lowest that is free when its turn comes."""
+    """Starts of the blocks: each in turn takes the lowest that is free."""
     starts = [0] * len(blocks)
     placed: list[int] = []
     for n in order:
         block, start = blocks[n], 0
-        met = [m for m in placed if blocks[m].first <= block.last and block.first <= blocks[m].last]
-        for m in sorted(met, key=lambda m: starts[m]):
+        live = [
+            m for m in placed if blocks[m].first <= block.last and block.first <= blocks[m].last
+        ]
+        for m in sorted(live, key=lambda m: starts[m]):
             if start + spans[n] <= starts[m]:
                 break
             start = max(start, starts[m] + spans[m])

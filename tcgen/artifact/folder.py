@@ -1,4 +1,4 @@
-"""A compiled program as a folder: the manifest, and the texts beside it with their checksums."""
+"""A compiled program as a folder: a manifest, and text files with their checksums."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..errors import ArtifactError, UnavailableError
-from .manifest import Manifest, decode, encode
+from .codec import from_tree, to_tree
+from .manifest import Manifest
 
-SCHEMA = 4
+SCHEMA = 5
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A manifest and the texts beside it: sources, runtime, reports.
+    """A manifest and text files: sources, runtime, reports.
 
     Attributes:
-        manifest: as above.
+        manifest: describes the program.
         files: (path relative to the folder with ``/``, text), sorted by path.
     """
 
@@ -33,14 +34,14 @@ class Artifact:
     files: tuple[tuple[str, str], ...]
 
     def has(self, name: str) -> bool:
-        """True if there is a file of that name."""
+        """True if there is a file with this path."""
         return any(path == name for path, _ in self.files)
 
     def text(self, name: str) -> str:
         """Text of one file.
 
         Raises:
-            ArtifactError: there is none of that name.
+            ArtifactError: there is no file with this path.
         """
         for path, text in self.files:
             if path == name:
@@ -48,12 +49,12 @@ class Artifact:
         raise ArtifactError(f"the program {self.manifest.name} has no file {name}")
 
     def with_files(self, files: tuple[tuple[str, str], ...]) -> Artifact:
-        """The artifact with these files added, in place of any of the same path."""
+        """The artifact with these files, which replace files of the same path."""
         merged = {**dict(self.files), **dict(files)}
         return Artifact(self.manifest, tuple(sorted(merged.items())))
 
     def with_memory_limit(self, limit: int | None) -> Artifact:
-        """The artifact with another limit in bytes for what a run may allocate."""
+        """The artifact with another limit, in bytes, of the memory that a call allocates."""
         return Artifact(replace(self.manifest, memory_limit=limit), self.files)
 
     def manifest_text(self) -> str:
@@ -61,14 +62,14 @@ class Artifact:
         body = {
             "schema": SCHEMA,
             "files": {path: _digest(text) for path, text in self.files},
-            "manifest": encode(self.manifest),
+            "manifest": to_tree(self.manifest),
         }
         return json.dumps({"tcgen": _digest(_canonical(body)), **body}, indent=1) + "\n"
 
     def save(self, folder: str | Path) -> Path:
-        """Write the folder, complete or not at all.
+        """Write the folder, completely or not at all.
 
-        An older artifact of that name is replaced; anything else that is there is left alone.
+        It replaces an older artifact of that name, and retains other files in its folder.
 
         Raises:
             ArtifactError: the folder holds something that is not an artifact.
@@ -124,7 +125,7 @@ class Artifact:
 
 
 def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
-    """The manifest of a file, and the checksum of each file beside it.
+    """The manifest in a file, and the checksum of each file of the folder by its path.
 
     Raises:
         ArtifactError: it is corrupted or of another schema.
@@ -144,8 +145,8 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
     if seal != _digest(_canonical(data)):
         raise _corrupted(path, "its checksum differs")
     try:
-        manifest = decode(Manifest, data["manifest"], "manifest")
-        digests = decode(
+        manifest = from_tree(Manifest, data["manifest"], "manifest")
+        digests = from_tree(
             tuple[tuple[str, str], ...], list(map(list, data["files"].items())), "files"
         )
     except (KeyError, TypeError, AttributeError) as error:
@@ -157,7 +158,7 @@ def _absolute(folder: str | Path) -> Path:
     try:
         return Path(folder).absolute()
     except TypeError:
-        raise ArtifactError(f"{folder!r} is no path of a folder") from None
+        raise ArtifactError(f"{folder!r} is not a path: give the folder of an artifact") from None
 
 
 def _corrupted(path: Path, why: str) -> ArtifactError:
@@ -165,7 +166,7 @@ def _corrupted(path: Path, why: str) -> ArtifactError:
 
 
 def _put(fresh: Path, target: Path, scratch: Path) -> None:
-    """Move a folder into place and what was there into scratch, while others may do the same."""
+    """Move a folder to its place, and an older one to scratch; other processes may do the same."""
     for attempt in itertools.count():
         old = scratch / f"old{attempt}"
         try:
@@ -176,33 +177,33 @@ def _put(fresh: Path, target: Path, scratch: Path) -> None:
         except BaseException as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 _refuse_other(target)
-                continue  # another process has put its artifact there meanwhile
+                continue  # another process has put its artifact there
             if fresh.exists() and old.exists():
                 old.rename(target)
             raise
 
 
 def _link_others(target: Path, fresh: Path) -> None:
-    """What else lies in the folder of an older artifact is in the new one, too."""
+    """Link files that are not part of the older artifact into the new folder."""
     try:
         written = json.loads((target / MANIFEST).read_bytes())["files"]
     except (OSError, ValueError, KeyError, TypeError):
         written = {}
     with contextlib.suppress(FileNotFoundError):  # another process has just moved it away
         for path in sorted(target.rglob("*")):
-            place = path.relative_to(target)
-            other = place.as_posix() not in written and "__pycache__" not in place.parts
-            if not other or path.is_dir() or (fresh / place).exists():
+            name = path.relative_to(target)
+            other = name.as_posix() not in written and "__pycache__" not in name.parts
+            if not other or path.is_dir() or (fresh / name).exists():
                 continue
-            (fresh / place).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             try:
-                os.link(path, fresh / place, follow_symlinks=False)
+                os.link(path, fresh / name, follow_symlinks=False)
             except OSError:  # of a file system without links
-                shutil.copy2(path, fresh / place, follow_symlinks=False)
+                shutil.copy2(path, fresh / name, follow_symlinks=False)
 
 
 def _refuse_other(target: Path) -> None:
-    """Raise ArtifactError where something other than an artifact or an empty folder is."""
+    """Raise ArtifactError if the target is neither an artifact nor an empty folder."""
     try:
         if not any(target.iterdir()):
             return

@@ -1,7 +1,4 @@
-"""The grid of a kernel on a GPU as plain data: what the manifest says, and how blocks are counted.
-
-Travels with every artifact.
-"""
+"""The grid of a kernel on a GPU as plain data of the manifest, and how its blocks are counted."""
 
 from __future__ import annotations
 
@@ -9,19 +6,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-SHARED_BYTES = 46 * 1024  # of private buffers of a block; beside them a kernel has 2 KiB of its own
+from ..hardware import SHARED_MEMORY_BYTES
+
+# Bytes of a block's private buffers in shared memory; 2 KiB stay for arrays of the kernel itself.
+SHARED_BYTES = SHARED_MEMORY_BYTES - 2 * 1024
 LARGEST_GRID = 2**31 - 1  # blocks of a launch, on every GPU
-SPILLED_BLOCKS = 128  # most blocks where private buffers do not fit shared memory
+# Most blocks of a launch whose private buffers do not fit shared memory: each block has a copy of
+# them in scratch. Generated code takes the number of blocks from the launch.
+SPILLED_BLOCKS = 128
 
 
 @dataclass(frozen=True, slots=True)
 class StripEntry:
-    """Variables that are counted as one and cut into tiles.
+    """Loop variables that are collapsed into one and cut into tiles.
 
     Attributes:
-        lengths: of each variable its space, the tile to which a loop around it limits it, and the
-            host variable where that tile begins.
-        tile: points of a tile.
+        lengths: of each variable its space, the tile to which an outer loop limits it, and the host
+            variable at which that tile begins; None for no tile.
+        tile: iterations of a tile.
     """
 
     lengths: tuple[tuple[str, int | None, str | None], ...]
@@ -35,12 +37,12 @@ class GridEntry:
     Attributes:
         arguments: arrays that the function takes, in order.
         strips: there is a block for each combination of tiles, times ``splits``.
-        splits: blocks that share a sum.
-        most: no more blocks than that: they take further points in turn; or None.
+        splits: blocks among which one sum is divided.
+        most: upper bound of blocks, each of which then takes several combinations; or None.
         threads: of a block.
         finish: function of the second pass, which has one block for each combination; or None.
-        once: the second pass is one block, also where the first one has none.
-        part_bytes: what each block leaves in scratch for it.
+        once: the second pass is one block, also if the first pass has none.
+        part_bytes: partial sums that each block leaves in scratch for the second pass.
     """
 
     arguments: tuple[str, ...]
@@ -55,10 +57,13 @@ class GridEntry:
     def blocks(
         self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})
     ) -> int:
-        """Blocks of the launch without splits, given the extent of each space.
+        """Blocks of a launch, without splits, at some extents.
 
-        Kernels count on it that there is none too many. Without the host variables' ``values``: of
-        whole tiles, the most of any launch.
+        Kernels rely on the exact number: no block is without work.
+
+        Args:
+            extent: of each space.
+            values: of the host variables; by default tiles are whole, as in the largest launch.
 
         Example:
             >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
@@ -69,9 +74,9 @@ class GridEntry:
         """
         count = 1
         for strip in self.strips:
-            points = 1
+            iterations = 1
             for space, tile, start in strip.lengths:
                 rest = extent(space) - (0 if start is None else values.get(start, 0))
-                points *= rest if tile is None else min(tile, rest)
-            count *= -(-points // strip.tile)
+                iterations *= rest if tile is None else min(tile, rest)
+            count *= -(-iterations // strip.tile)
         return count if self.most is None else min(count, self.most)

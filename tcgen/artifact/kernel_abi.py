@@ -1,22 +1,20 @@
-"""Memory in which the generated contraction kernel packs blocks of its operands.
+"""Numbers on which generated code and its callers agree: parts of the contraction kernel, packing.
 
-The generated code cuts it up by the same sums (``tc_packing`` in ``kernels.c``). It depends on the
-extents and on no property of the machine, so that a report holds everywhere.
+The kernel packs blocks of its operands A (m by k) and B (k by n). The bytes that it needs depend on
+the extents and not on the machine, so a report holds on every machine. Generated code divides them
+by the same formulas (``tc_packing``).
 """
 
 from __future__ import annotations
 
+from ..dtypes import BY_NAME
 from .arena import aligned
 
-DEPTH = 384  # summed points of a block
-LEFT = 240 * DEPTH  # doubles of a packed block of the left operand, within a second-level cache
-STAGED = 880 * DEPTH  # of two buffers of the target instead, and a panel
-RIGHT = 2816 * DEPTH  # and of the right one
-ROWS, COLUMNS = 4096, 16384  # most rows and columns of a block
-SPARE = 48  # rows, columns: a last panel is padded
-
-_ITEMS = {"float64": 8, "float32": 4, "complex128": 16}
-
+KC = 384  # most k of a packed block
+MC, NC = 240, 2816  # m and n of packed blocks with KC: doubles; A's fits a second-level cache
+STAGE_ROOM = 880 * KC  # doubles in place of A's block: two staging buffers, a micro-panel
+MOST_M, MOST_N = 4096, 16384  # most m and n of a block with a small k
+EDGE = 48  # m or n by which the micro-panels at the edge of a block are padded at most
 
 # Parts of the generated kernel: micro-kernels by how they read A and B (both packed, A in place, B
 # in place), and who calls them.
@@ -31,18 +29,41 @@ def library(part: str, dtype: str) -> str:
     return f"contract_{part}_{dtype}.c"
 
 
-def packing_bytes(dtype: str, m: int, n: int, k: int, staged_rows: bool = False) -> int:
-    """Bytes that one thread needs to contract m rows with n columns over k summed points.
+def packing_bytes(dtype: str, m: int, n: int, k: int, staged_a: bool = False) -> int:
+    """Bytes in which one thread packs the operands of a contraction.
+
+    Args:
+        dtype: name of the element type.
+        m: rows of A and C.
+        n: columns of B and C.
+        k: columns of A, rows of B.
+        staged_a: C is staged while A is read in place.
 
     Example:
         >>> packing_bytes("float64", 1, 1, 1)
         2496
     """
-    item = _ITEMS[dtype]
-    parts = 2 if dtype == "complex128" else 1  # a packed complex element is two by two reals
-    depth = min(DEPTH // parts, max(k, 1))
-    more = 8 * parts // item  # blocks of floats hold twice as many elements
-    left = min(more * (STAGED if staged_rows else LEFT) // parts**2, (3 * m + SPARE) * depth)
-    right = min(more * RIGHT, (n + SPARE) * depth)
-    places = 2 * (min(ROWS, m + SPARE) + min(COLUMNS, n + SPARE) + depth)
-    return aligned(left * item * parts) + aligned(right * item) + aligned(8 * places)
+    item, reals = BY_NAME[dtype].itemsize, BY_NAME[dtype].parts
+    depth = min(KC // reals, max(k, 1))
+    more = 8 * reals // item  # blocks of floats hold twice as many elements
+    # A packed complex element of A is a matrix of two by two reals.
+    largest_a = more * (STAGE_ROOM if staged_a else MC * KC) // reals**2
+    packed_a = min(largest_a, (3 * m + EDGE) * depth) * item * reals
+    packed_b = min(more * NC * KC, (n + EDGE) * depth) * item
+    offsets = 16 * (min(MOST_M, m + EDGE) + min(MOST_N, n + EDGE) + depth)
+    return aligned(packed_a) + aligned(packed_b) + aligned(offsets)
+
+
+# First line of a source whose loops round each product before it is added. Compilers decide it for
+# a whole file.
+ROUND_EACH = "#define TC_ROUND_EACH  /* compiled with -ffp-contract=off (CUDA: --fmad=false) */"
+
+
+def rounds_each(source: str) -> bool:
+    """True where a source asks for a rounding of each operation.
+
+    Example:
+        >>> rounds_each(ROUND_EACH + " int x;"), rounds_each("int x;")
+        (True, False)
+    """
+    return source.startswith(ROUND_EACH)

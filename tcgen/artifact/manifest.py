@@ -1,23 +1,23 @@
-"""The manifest of a compiled program as plain data: what to run, on which memory.
+"""The manifest of a compiled program as plain data: its arrays, memory, kernels and host program.
 
-The bridge between compiler and runtime. It knows no level of the compiler and no library, and it
-travels with every artifact.
+The compiler writes it and the runtime reads it. It imports no level of the compiler and no library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, get_args, get_origin, get_type_hints
+from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .grid import GridEntry
+
+SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceEntry:
-    """A space; ``parts`` names the spaces it joins, which stand before it."""
+    """A space; ``parts`` names the spaces that it joins, which precede it."""
 
     name: str
     extent: int | None
@@ -47,8 +47,8 @@ class TensorEntry:
 
     ``order`` lists the logical axes as the caller's array has them; ``default`` is an exact number
     as text, for scalars that may be left out. The array of a tensor with ``gaps`` may be a part of
-    a larger one: they name for each logical axis the base space of what lies behind its own part
-    there, or None; () for arrays by themselves.
+    a larger one: for each logical axis they name the base space whose extent counts the elements of
+    the larger array between the end of the axis and its next start, or None. () for whole arrays.
     """
 
     name: str
@@ -71,12 +71,12 @@ class TensorEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Axes of the caller's array: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
 
 
 @dataclass(frozen=True, slots=True)
 class BufferEntry:
-    """Memory; places, lives and ranks as the level of modules defines them.
+    """Memory; the level of modules defines places, live ranges and ranks.
 
     ``lengths`` has None for the whole extent of the axis, else 1 or the tile.
     """
@@ -95,15 +95,31 @@ class BufferEntry:
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
-        return _stored(self.order, self.packed)
+        return stored_axes(self.order, self.packed)
+
+
+class _PackedPair(Protocol):
+    """A :class:`PackingEntry`, or the compiler's own record of a packed pair."""
+
+    @property
+    def first(self) -> int: ...
+
+
+_Pair = TypeVar("_Pair", bound=_PackedPair)
 
 
 @cache
-def _stored(
-    order: tuple[int, ...], packed: tuple[PackingEntry, ...]
-) -> tuple[tuple[int, PackingEntry | None], ...]:
+def stored_axes(
+    order: tuple[int, ...], packed: tuple[_Pair, ...]
+) -> tuple[tuple[int, _Pair | None], ...]:
+    """Physical axes, slowest first: a logical axis, or the row axis of a packed pair.
+
+    Example:
+        >>> stored_axes((2, 0, 1), (PackingEntry(0, False),))
+        ((2, None), (0, PackingEntry(first=0, antisymmetric=False)))
+    """
     pairs = {p.first: p for p in packed} | {p.first + 1: p for p in packed}
-    axes: list[tuple[int, PackingEntry | None]] = []
+    axes: list[tuple[int, _Pair | None]] = []
     for axis in order:
         pair = pairs.get(axis)
         if pair is None or all(p is not pair for _, p in axes):
@@ -120,16 +136,16 @@ class KernelEntry:
 
     Attributes:
         name: of the kernel.
-        symbol: of the function in the source.
-        host: host loop variables it takes, in order.
+        symbol: name of the function in the source.
+        host: host loop variables that it takes, in order.
         spaces: base spaces whose extents it needs.
-        reads: buffers it reads, of those that have an address outside the kernel.
-        writes: buffers it writes, likewise.
-        private: buffers of which there is one for each thread.
+        reads: buffers that it reads, of those that have an address outside the kernel.
+        writes: buffers that it writes, of those that have an address outside the kernel.
+        private: buffers of which each thread has one.
         live: first and last position of its statements.
-        contractions: that pack blocks: type; space and tile of rows, columns, summed variables;
-            whether rows are staged.
-        grid: on a GPU; private buffers then belong to a block.
+        contractions: those that pack blocks: element type; space and tile of each variable of m, n
+            and k; whether C is staged while A is read in place.
+        grid: on a GPU, where each block has the private buffers.
     """
 
     name: str
@@ -146,9 +162,9 @@ class KernelEntry:
 
 @dataclass(frozen=True, slots=True)
 class LoopEntry:
-    """A loop on the host: over elements, or over tiles; ``below``: up to that variable."""
+    """A loop on the host over elements or tiles; with ``below`` up to that variable's value."""
 
-    kind: str
+    kind: Literal["loop"]
     variable: str
     space: str
     tile: int | None
@@ -160,41 +176,40 @@ class LoopEntry:
 class LaunchEntry:
     """Run a kernel."""
 
-    kind: str
+    kind: Literal["launch"]
     kernel: str
 
 
 @dataclass(frozen=True, slots=True)
 class FetchEntry:
-    """Ask for a tile of a generated input: a host variable or None for each axis."""
+    """Ask for a tile of a generated input; for each axis its first element's variable, or None."""
 
-    kind: str
+    kind: Literal["fetch"]
     buffer: str
     ranges: tuple[str | None, ...]
 
 
 HostEntry: TypeAlias = LoopEntry | LaunchEntry | FetchEntry
-_KINDS = {"loop": LoopEntry, "launch": LaunchEntry, "fetch": FetchEntry}
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Everything the runtime has to know.
+    """The description of a program for the runtime.
 
     Attributes:
         name: of the program.
-        tcgen_version: that made it.
+        tcgen_version: version that compiled it.
         target: ``cpu``, ``cuda`` or ``numpy``.
         dtype: ``float64``, ``float32`` or ``complex128``.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
-        planning_extents: extents the plan was made for, by base space.
-        spaces: parts before the spaces that join them.
+        planning_extents: extents for which it was planned, by base space.
+        spaces: parts precede the spaces that join them.
         tensors: arguments, then results, in order.
         buffers: all memory.
         kernels: generated functions.
-        host_constant: what runs once for a bound program.
-        host_volatile: what runs at each call.
-        constant_positions: number of positions, in the lives of buffers, of the constant phase.
+        host_constant: host program of the constant phase, which runs once for a bound program.
+        host_volatile: host program of the volatile phase, which runs at each call.
+        constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
     """
 
@@ -214,6 +229,11 @@ class Manifest:
     tight: bool
 
     @property
+    def reuses_memory(self) -> bool:
+        """True where released arrays may wait in memory for the next call."""
+        return self.memory_limit is None and not self.tight
+
+    @property
     def bases(self) -> tuple[str, ...]:
         """Names of the base spaces: the order of the extents that kernels take."""
         return tuple(s.name for s in self.spaces if not s.parts)
@@ -228,45 +248,3 @@ class Manifest:
     def extent(self, space: str, extents: Mapping[str, int]) -> int:
         """Extent of a base or joined space."""
         return sum(extents[base] for base in self.bases_of(space))
-
-
-def encode(value: Any) -> Any:
-    """An entry as plain data: dictionaries, lists and what JSON has."""
-    if is_dataclass(value):
-        return {f.name: encode(getattr(value, f.name)) for f in fields(value)}
-    if isinstance(value, tuple):
-        return [encode(v) for v in value]
-    return value
-
-
-def decode(kind: Any, value: Any, where: str) -> Any:
-    """``value`` as the annotated type ``kind``, exactly: no missing, no extra, no other type."""
-    if get_origin(kind) is UnionType:
-        options = get_args(kind)
-        if value is None and NoneType in options:
-            return None
-        if LoopEntry in options:
-            chosen = _KINDS.get(value["kind"])
-            if chosen is None:
-                raise TypeError(f"{where}: unknown kind {value['kind']!r}")
-            return decode(chosen, value, where)
-        return decode(next(o for o in options if o is not NoneType), value, where)
-    if get_origin(kind) is tuple:
-        if not isinstance(value, list):
-            raise TypeError(f"{where}: a list is expected")
-        inner = get_args(kind)
-        kinds = (inner[0],) * len(value) if inner[1:] == (...,) else inner
-        if len(kinds) != len(value):
-            raise TypeError(f"{where}: {len(kinds)} items are expected")
-        return tuple(
-            decode(k, v, f"{where}[{i}]") for i, (k, v) in enumerate(zip(kinds, value, strict=True))
-        )
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        if not isinstance(value, dict) or set(value) != set(hints):
-            raise TypeError(f"{where}: the fields {', '.join(hints)} are expected")
-        make: Callable[..., Any] = kind
-        return make(**{n: decode(h, value[n], f"{where}.{n}") for n, h in hints.items()})
-    if type(value) is not kind:
-        raise TypeError(f"{where}: {kind.__name__} is expected")
-    return value

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..dtypes import BY_NAME
 from .manifest import BufferEntry, Manifest, TensorEntry
-
-ITEM_BYTES = {"float64": 8, "float32": 4, "complex128": 16}
 
 
 def stored_shape(
@@ -28,7 +27,7 @@ def array_bytes(
     entry: TensorEntry | BufferEntry, manifest: Manifest, extents: Mapping[str, int]
 ) -> int:
     """Bytes of a tensor's array or of a buffer."""
-    count = ITEM_BYTES[entry.dtype]
+    count = BY_NAME[entry.dtype].itemsize
     for n in stored_shape(entry, manifest, extents):
         count *= n
     return count

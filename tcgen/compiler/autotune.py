@@ -14,8 +14,8 @@ from typing import Any
 
 from ..ir.loops import Gemm, Kernel, Loop, Module, Stmt
 from ..ir.pretty.loops import format_product, format_way
-from ..lower.cpu.product_benchmark import alone
-from ..lower.cpu.product_variants import ways_of
+from ..lower.cpu.product_benchmark import product_benchmark
+from ..lower.cpu.product_variants import variants_of
 from ..options import Options
 from .memory_limit import planned_use
 from .timings import fastest_way, time_ways
@@ -78,14 +78,16 @@ def tune(
         buffers = {b.name: b for b in module.buffers}
         ways = [
             way
-            for way in ways_of(product, buffers, options.extent_of)
+            for way in variants_of(product, buffers, options.extent_of, options.thresholds.cpu)
             if peak is None
             or way == product
             or planned_use(_with(module, number, way), options).peak <= peak
         ]
         if len(ways) == 1:
             continue
-        rounds = time_ways(alone(ways, buffers, options.extent_of))
+        rounds = time_ways(
+            product_benchmark(ways, buffers, options.extent_of, options.thresholds.cpu)
+        )
         taken = ways[fastest_way(rounds)]
         seconds = tuple(
             (format_way(w), median(r))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from .. import environment
 from ..artifact.folder import Artifact
@@ -28,26 +28,19 @@ from ..errors import (
 from ..ir.cost import extent_of
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
-from ..ir.program import Program, pretty_step
-from ..ir.serialize import decode, encode
+from ..ir.pretty import pretty
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Program
 from ..ir.system import System, planning_extents
+from ..ir.verify import verify
 from ..options import Machine, Options
+from .serialize import decode, encode
 
 if TYPE_CHECKING:  # loaded where it is asked for
     from .autotune import Choice
 
-
-class Level(Protocol):
-    """What every level offers."""
-
-    def verify(self) -> None:
-        """Raise VerifyError where a rule of the level is broken."""
-
-    def pretty(self) -> str:
-        """Text for people."""
-
-
-L = TypeVar("L", bound=Level)
+Level: TypeAlias = System | Program | FusionPlan | Module
+L = TypeVar("L", System, Program, FusionPlan, Module)
 
 
 @dataclass(slots=True)
@@ -70,13 +63,13 @@ class Tracer:
         start = time.perf_counter()
         level = make()
         if environment.verify_level() >= 1:
-            level.verify()
+            verify(level)
         if environment.verify_level() >= 2 and self.check_values is not None:
             self.check_values(stage, level)
         self.seconds[stage] = time.perf_counter() - start
         wanted = environment.dump_stages()
         if "all" in wanted or stage in wanted:
-            self._dump(stage, level.pretty())
+            self._dump(stage, pretty(level))
         return level
 
     def _dump(self, stage: str, text: str) -> None:
@@ -193,6 +186,7 @@ def compile_system(
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
         round_each=options.round_each,
+        thresholds=options.thresholds.cpu,
     )
     points: list[dict[str, Any]] = []
     if options.pareto:

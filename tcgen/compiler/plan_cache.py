@@ -18,8 +18,8 @@ from typing import TypeVar
 from ..atomic_file import keep_text
 from ..environment import cache_dir, keeps_plans
 from ..errors import TcgenError
-from ..ir.serialize import decode, encode
 from ..options import Options
+from .serialize import decode, encode
 
 T = TypeVar("T")
 

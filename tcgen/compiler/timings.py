@@ -25,11 +25,11 @@ from ..artifact.sizes import stored_shape
 from ..atomic_file import keep_text
 from ..emit import emit_artifact
 from ..environment import cache_dir, openmp_threads
-from ..lower.cpu.product_benchmark import Alone
+from ..lower.cpu.product_benchmark import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
-from ..runtime.cpu.threads import wanted_threads
+from ..runtime.cpu.threads import get_threads
 from ..runtime.cpu.toolchain import probe_compiler, processor
-from ..runtime.memory.ledger import Ledger, new_array
+from ..runtime.host_device import HostDevice, new_array
 from ..runtime.program import Program
 
 Array = npt.NDArray[Any]
@@ -41,7 +41,7 @@ _STAGES = ((3, 1.5), (6, 1.1))  # rounds, for ways that took up to so many times
 _CLEAR = 0.95  # of the given way's time: another one must be clearly faster
 
 
-def time_ways(made: Alone, timer: Timer | None = None) -> Rounds:
+def time_ways(made: ProductBenchmark, timer: Timer | None = None) -> Rounds:
     """Seconds of each way by round, kept or measured; ways that are slow have fewer rounds.
 
     Args:
@@ -54,10 +54,10 @@ def time_ways(made: Alone, timer: Timer | None = None) -> Rounds:
     """
     artifact = emit_artifact(made.module, target="cpu", planning_extents=made.extents)
     path = _folder() / f"{_key(artifact)}.json"
-    found = _read(path, made.ways)
+    found = _read(path, made.variants)
     if found is None:
-        found = _measured(artifact, made.ways, timer or _clocked)
-        keep_text(path, json.dumps(dict(zip(made.ways, found, strict=True))) + "\n")
+        found = _measured(artifact, made.variants, timer or _clocked)
+        keep_text(path, json.dumps(dict(zip(made.variants, found, strict=True))) + "\n")
     return found
 
 
@@ -131,7 +131,7 @@ def _arguments(artifact: Artifact) -> tuple[dict[str, Array], dict[str, Array]]:
     for tensor in manifest.tensors:
         shape = stored_shape(tensor, manifest, extents)
         if tensor.role == "output":
-            out[tensor.name] = Ledger(reuse=True).array(shape, tensor.dtype)
+            out[tensor.name] = HostDevice(reuse=True).empty(shape, tensor.dtype)
             out[tensor.name][...] = 0
             continue
         inputs[tensor.name] = new_array(shape, tensor.dtype)
@@ -146,7 +146,7 @@ def _key(artifact: Artifact) -> str:
     """What times depend on."""
     compiler = probe_compiler()
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = (wanted_threads(), openmp_threads(), cores)
+    threads = (get_threads(), openmp_threads(), cores)
     machine = (processor(), compiler.version, compiler.command, compiler.flags, blas_library())
     sources = [(path, text) for path, text in artifact.files if path.endswith(".c")]
     parts = (machine, threads, artifact.manifest.planning_extents, sources)

@@ -24,6 +24,7 @@ from ..ir.tensor import Index
 from ..options import Options
 from ..runtime.execution import Execution
 from ..runtime.fork_safe_lock import Lock
+from ..thresholds import AlgebraThresholds
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +248,8 @@ def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
     (term,) = equation.terms
     widths = {Index(s.name, s): max(1, n) for s, n in zip(system.spaces, extents, strict=True)}
     operands = tuple((tuple(dict.fromkeys(ref.indices)), 0) for ref in term.refs)
-    return best_order(operands, equation.lhs.indices, widths)
+    exact_factors = AlgebraThresholds().exact_factors
+    return best_order(operands, equation.lhs.indices, widths, exact_factors)
 
 
 @lru_cache(maxsize=4096)

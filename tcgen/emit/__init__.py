@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from .._version import __version__
 from ..artifact.folder import Artifact
-from ..artifact.rounding import ROUND_EACH
+from ..artifact.kernel_abi import ROUND_EACH
+from ..artifact.manifest import SOURCES
 from ..errors import ArgumentError, VerifyError
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Module
+from ..thresholds.cpu import CpuThresholds
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
 from .manifest import make_manifest
 from .package import package_text, runtime_files
 
-__all__ = ["SOURCES", "emit_artifact", "make_manifest"]
-
-SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
+__all__ = ["emit_artifact", "make_manifest"]
 
 
 def emit_artifact(
@@ -25,6 +25,7 @@ def emit_artifact(
     planning_extents: tuple[tuple[str, int], ...] = (),
     memory_limit: int | None = None,
     round_each: bool = False,
+    thresholds: CpuThresholds = CpuThresholds(),
     extra_files: tuple[tuple[str, str], ...] = (),
 ) -> Artifact:
     """Print a verified module for a target.
@@ -37,6 +38,7 @@ def emit_artifact(
         planning_extents: by base space; used for spaces that no array shows.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         round_each: loops round each product before it is added, as NumPy does.
+        thresholds: of the loops that the target ``cpu`` prints.
         extra_files: more (path, text) for the folder, such as the plan and reports.
 
     Raises:
@@ -52,7 +54,7 @@ def emit_artifact(
         memory_limit=memory_limit,
     )
     _check_accumulation(module)
-    text = _source(module, target)
+    text = _source(module, target, thresholds)
     if round_each and target != "numpy":
         text = f"{ROUND_EACH}\n{text}"
     libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
@@ -66,10 +68,10 @@ def emit_artifact(
     return Artifact(manifest, tuple(sorted(files)))
 
 
-def _source(module: Module, target: str) -> str:
+def _source(module: Module, target: str, thresholds: CpuThresholds) -> str:
     """The text of the kernels; printers are loaded where they are used."""
     if target == "cpu":
-        return c_source(module, __version__)
+        return c_source(module, __version__, thresholds)
     if target == "cuda":
         from .cuda.kernels import cuda_source  # noqa: PLC0415
 

@@ -22,9 +22,9 @@ from ..artifact.manifest import (
 from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
-from .c.kernels import symbol
 from .grid import make_grid
 from .names import C_RESERVED
+from .printing import symbol
 from .scope import Scope, contractions, make_scope, private_buffers
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from ..artifact.manifest import stored_axes as artifact_axes
 from ..ir.expr import Access, Equal, Subscript, leaves
 from ..ir.loop_analysis import (
     accesses,
@@ -33,6 +34,7 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Packing, Space
 from ..ir.thread_mapping import Tiles
+from ..thresholds.cpu import CpuThresholds
 from .names import unique
 
 
@@ -51,6 +53,7 @@ class Scope:
         ordered: pairs of variables in the source of which the first is never the smaller one.
         totals: numbers that the printed loops add up apart, those of single precision in double.
         lengths: in the source, of variables that walk several axes at once.
+        thresholds: of blocks and pieces of loops in C.
     """
 
     kernel: Kernel
@@ -63,6 +66,7 @@ class Scope:
     ordered: frozenset[tuple[str, str]] = frozenset()
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
+    thresholds: CpuThresholds = CpuThresholds()
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: triangles have rows at or above columns."""
@@ -159,6 +163,11 @@ def totals(stmt: Loop, scope: Scope) -> frozenset[str]:
     )
 
 
+def private_buffers(scope: Scope) -> tuple[str, ...]:
+    """Private buffers of a thread block, in the order of their addresses."""
+    return tuple(n for n, b in scope.buffers.items() if b.place == "private")
+
+
 def contractions(kernel: Kernel) -> tuple[Gemm, ...]:
     """Products of a kernel that the generated contraction kernel computes."""
     found = (stmt for stmt, _ in statements(kernel.body))
@@ -173,13 +182,7 @@ def reduces(stmt: Assign) -> bool:
 
 def stored_axes(buffer: Buffer) -> tuple[tuple[int, Packing | None], ...]:
     """Physical axes, slowest first: a logical axis, or the row axis of a packed pair."""
-    pairs = {p.first: p for p in buffer.packed} | {p.first + 1: p for p in buffer.packed}
-    axes: list[tuple[int, Packing | None]] = []
-    for axis in buffer.order:
-        pair = pairs.get(axis)
-        if pair is None or all(p is not pair for _, p in axes):
-            axes.append((axis, pair))
-    return tuple(axes)
+    return artifact_axes(buffer.order, buffer.packed)
 
 
 def _reads(stmt: Stmt) -> Iterator[str]:
@@ -227,8 +230,3 @@ def _spaces(kernel: Kernel, buffers: Mapping[str, Buffer]) -> Iterator[Space]:
 def _offsets(subscripts: tuple[Subscript, ...]) -> Iterator[Space]:
     for subscript in subscripts:
         yield from subscript.offset
-
-
-def private_buffers(scope: Scope) -> tuple[str, ...]:
-    """Private buffers of a block, in the order in which they lie."""
-    return tuple(n for n, b in scope.buffers.items() if b.place == "private")

@@ -50,18 +50,21 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     """
     extents = _extents(program, options)
     graph = fusion_graph(program)
+    thresholds = options.thresholds.planner.fusion
     model = "tree-restricted" if graph.restricted else "tree"
 
     def fuse(fused: tuple[Variable, ...], solve: Solve) -> FusionPlan:
         placed = place_nodes(graph, fused)
         axes = fused_axes(graph, fused)
-        return build_plan(graph, placed, axes, extents, options.dtype, solve)
+        return build_plan(
+            graph, placed, axes, extents, options.dtype, solve, thresholds.generated_tile_bytes
+        )
 
     # The searches of an objective are loaded where it is asked for.
     if options.objective == "kernels":
         from .kernels.objective import least_bytes  # noqa: PLC0415
 
-        return least_bytes(graph, extents, options.dtype, options.effort)
+        return least_bytes(graph, extents, options)
     if options.objective == "time":
         from .time.objective import least_time  # noqa: PLC0415
 
@@ -76,7 +79,7 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
 
     if options.objective in ("memory", "peak"):
         # A tree's least static sum is found without a search, where loops are not too many.
-        least = least_static(graph, dict(extents))
+        least = least_static(graph, dict(extents), thresholds.trees.prefixes)
         if least is not None and options.objective == "memory":
             plan = fuse(least, Solve())
             value = least_value(plan, options.dtype, peak=False)
@@ -84,7 +87,7 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
         if least is not None:
             start = place_nodes(graph, least)
             return least_memory(graph, start, extents, options, static_is_least=True)
-    found = solve_linear(graph, dict(extents), options.effort)
+    found = solve_linear(graph, dict(extents), thresholds.linear_seconds * options.effort)
     status = "OPTIMAL" if found.value == found.bound else "FEASIBLE"
     if options.objective == "linear":
         solve = Solve("linear", model, status, found.value, found.bound, "saved_elements")

@@ -15,6 +15,7 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from .expr import Access, Expr
+from .level import Level
 from .tensor import Packing, Space, Tensor
 from .thread_mapping import Share
 
@@ -263,7 +264,7 @@ Host: TypeAlias = HostLoop | Launch | Fetch
 
 
 @dataclass(frozen=True, slots=True)
-class Module:
+class Module(Level):
     """A whole program ready to print.
 
     Attributes:
@@ -292,19 +293,3 @@ class Module:
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""
         return next(b for b in self.buffers if b.name == name)
-
-    def verify(self) -> None:
-        """Check the rules of this level.
-
-        Raises:
-            VerifyError: naming the kernel, the statement and the rule.
-        """
-        from .verify.loops import check_module  # noqa: PLC0415  (the check reads this module)
-
-        check_module(self)
-
-    def pretty(self) -> str:
-        """The module as indented pseudo-code."""
-        from .pretty.loops import format_module  # noqa: PLC0415  (the text reads this module)
-
-        return format_module(self)

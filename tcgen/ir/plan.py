@@ -8,7 +8,7 @@ of loops share those loops, so the list is the loop nest:
     visit s2 in (j, k)     ->        for i: f1[] += A[i,j]          (f1 contracted in j)
                                      for k: W[k] += f1[] * f2[j,k]
 
-``FusionPlan.verify`` is the independent checker: it shares no code with any solver.
+:mod:`tcgen.ir.verify.plan` is the independent checker: it shares no code with any solver.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
 
-from .program import Program, pretty_step
+from .level import Level
+from .program import Program
 from .tensor import Index, Space, Tensor
 
 
@@ -166,7 +167,7 @@ class Solve:
 
 
 @dataclass(frozen=True, slots=True)
-class FusionPlan:
+class FusionPlan(Level):
     """Program, shared loops, visits in execution order, arrays, kernels.
 
     Attributes:
@@ -200,50 +201,3 @@ class FusionPlan:
             if array.tensor == tensor and array.live[0] <= position <= array.live[1]:
                 return array
         return None
-
-    def verify(self) -> None:
-        """Check that executing the plan computes the program.
-
-        Raises:
-            VerifyError: naming the visit, the array and the rule that is broken.
-        """
-        from .verify.plan import check_plan  # noqa: PLC0415  (legality reads this module)
-
-        check_plan(self)
-
-    def pretty(self) -> str:
-        """The loop nest as indented text, with each contracted array as it is stored."""
-        lines: list[str] = []
-        open_loops: tuple[LoopId, ...] = ()
-        group_at = {g.visits[0]: g for g in self.groups if g.visits}
-        for position, visit in enumerate(self.visits):
-            shared = 0
-            while (
-                shared < min(len(open_loops), len(visit.loops))
-                and open_loops[shared] == visit.loops[shared]
-            ):
-                shared += 1
-            if position in group_at:
-                group = group_at[position]
-                lines.append("  " * shared + f"# {group.name} ({group.kind.value})")
-            lines.extend(
-                "  " * depth + f"for {visit.loops[depth]}:"
-                for depth in range(shared, len(visit.loops))
-            )
-            open_loops = visit.loops
-            names = ", ".join(f"{index}@{loop.id}" for index, loop in visit.bind)
-            text = pretty_step(self.program.steps[visit.step])
-            lines.append("  " * len(visit.loops) + text + (f"   ({names})" if names else ""))
-        for array in self.arrays:
-            axes = ",".join(
-                "1"
-                if (loop := array.loop_of(axis)) and loop.tile is None
-                else (str(loop.tile) if loop else space.name)
-                for axis, space in enumerate(array.tensor.spaces)
-            )
-            home = f" in loop {array.home.id}" if array.home else ""
-            lines.append(
-                f"{array.tensor.name}[{axes}] {array.place.value}{home}, visits "
-                f"{array.live[0]}..{array.live[1]}, {array.bytes} bytes"
-            )
-        return "\n".join(lines) + "\n"

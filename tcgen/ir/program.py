@@ -14,11 +14,11 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias, assert_never
 
-from ..errors import Span, VerifyError
+from ..errors import Span
 from .cost import ZERO, Poly, iteration_space
-from .expr import Const, Expr, expr_indices, format_expr, operation_count, refs
+from .expr import Const, Expr, operation_count, refs
+from .level import Level
 from .orbits import equal_points
-from .system import verify_ref
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 
 
@@ -142,9 +142,6 @@ class Step:
         )
         return self.flops * Poly.of(Fraction(1, order))
 
-    def __str__(self) -> str:
-        return pretty_step(self)
-
 
 @lru_cache(maxsize=10_000)
 def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
@@ -152,7 +149,7 @@ def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Level):
     """Steps in an order that may be executed as it stands.
 
     Attributes:
@@ -220,144 +217,3 @@ class Program:
             if isinstance(step.op, Contract):
                 total = total + step.packed_flops
         return total
-
-    def verify(self) -> None:
-        """Check the rules of this level.
-
-        Raises:
-            VerifyError: showing the step at fault with the steps around it.
-        """
-        known = set(self.tensors)
-        if len({t.name for t in self.tensors}) != len(self.tensors):
-            raise VerifyError(f"program {self.name}: two tensors share a name")
-        written: set[Tensor] = set()
-        read: set[Tensor] = set()
-        constant = {t for t in self.tensors if t.is_input and not t.volatile}
-        for n, step in enumerate(self.steps):
-            try:
-                _verify_step(step, n, known, written, read, constant)
-            except VerifyError as error:
-                near = "\n".join(
-                    f"{'>' if m == n else ' '} {pretty_step(self.steps[m])}"
-                    for m in range(max(0, n - 2), min(len(self.steps), n + 3))
-                )
-                raise VerifyError(f"program {self.name}, step {n}: {error}\n{near}") from None
-            written.add(step.out.tensor)
-            read.update(r.tensor for r in step.operands)
-            if step.phase is Phase.CONSTANT:
-                constant.add(step.out.tensor)
-        missing = [t.name for t in self.tensors if not t.is_input and t not in written]
-        if missing:
-            raise VerifyError(f"program {self.name}: no step writes {', '.join(missing)}")
-
-    def pretty(self) -> str:
-        """One line a step."""
-        return "\n".join(pretty_step(s) for s in self.steps) + "\n"
-
-
-def pretty_step(step: Step) -> str:
-    """A step as a chemist would write it.
-
-    Example: ``s3: r2[i,j,a,b] += 1/2 * tau[i,j,c,d] * w[a,b,c,d]``
-    """
-    match step.op:
-        case Contract(a, b):
-            text = f"{a} * {b}"
-        case Add(a):
-            text = str(a)
-        case Map(expr):
-            text = format_expr(expr)
-            if step.coeff != 1:
-                text = f"({text})"
-        case Produce(tensor):
-            text = f"generate {tensor.name}"
-        case _:
-            assert_never(step.op)
-    if step.coeff == -1:
-        text = f"-{text}"
-    elif step.coeff != 1:
-        text = f"{step.coeff} * {text}"
-    sums = f"sum({','.join(i.name for i in step.sums)}) " if step.sums else ""
-    mark = "   [constant]" if step.phase is Phase.CONSTANT else ""
-    return f"s{step.id}: {step.out} {'+=' if step.accumulate else '='} {sums}{text}{mark}"
-
-
-def _verify_step(
-    step: Step,
-    position: int,
-    known: set[Tensor],
-    written: set[Tensor],
-    read: set[Tensor],
-    constant: set[Tensor],
-) -> None:
-    """Check one step.
-
-    Args:
-        step: in question.
-        position: in the program.
-        known: all tensors of the program.
-        written: by the steps before.
-        read: by the steps before.
-        constant: arrays that do not change from call to call.
-    """
-    if step.id != position:
-        raise VerifyError(f"its id is {step.id}")
-    for ref in (step.out, *step.operands):
-        verify_ref(ref, known)
-    _verify_role(step)
-    _verify_indices(step)
-    _verify_order(step, written, read)
-    if step.phase is Phase.CONSTANT and not _may_be_constant(step, constant):
-        raise VerifyError("a constant step reads something volatile")
-
-
-def _verify_role(step: Step) -> None:
-    """Inputs are not written, but for generated ones, which are produced."""
-    tensor = step.out.tensor
-    match step.op:
-        case Produce(produced):
-            if produced.role is not Role.GENERATED or tensor != produced:
-                raise VerifyError("a generated input is produced into itself")
-        case Map() | Contract() | Add():
-            if tensor.is_input:
-                raise VerifyError(f"{tensor.name} is an input")
-        case _:
-            assert_never(step.op)
-
-
-def _verify_indices(step: Step) -> None:
-    """Every index is of the output or summed, and not both."""
-    out, sums = step.out.indices, step.sums
-    if len(set(out)) != len(out):
-        raise VerifyError("indices of the output are not distinct")
-    if set(sums) & set(out) or len(set(sums)) != len(sums):
-        raise VerifyError("a summed index repeats or is in the output")
-    used = {i for r in step.operands for i in r.indices}
-    if isinstance(step.op, Map):
-        used |= set(expr_indices(step.op.expr))
-    if not used <= set(step.indices):
-        raise VerifyError("an operand has an index that is neither summed nor in the output")
-    if not set(sums) <= used:
-        raise VerifyError("a summed index is in no operand")
-
-
-def _verify_order(step: Step, written: set[Tensor], read: set[Tensor]) -> None:
-    """Arrays are written before they are read; the first producer zeroes, the others add."""
-    tensor = step.out.tensor
-    for ref in step.operands:
-        if ref.tensor.role is not Role.INPUT and ref.tensor not in written:
-            raise VerifyError(f"{ref.tensor.name} is read before it is written")
-    if tensor in read:
-        raise VerifyError(f"{tensor.name} is written after it was read")
-    first = tensor not in written
-    if first and step.accumulate and not tensor.accumulate:
-        raise VerifyError("the first producer of an array must not accumulate")
-    if not step.accumulate and (not first or tensor.accumulate):
-        raise VerifyError("a later producer of an array must accumulate")
-
-
-def _may_be_constant(step: Step, constant: set[Tensor]) -> bool:
-    """True where nothing that the step reads, or adds to, changes from call to call."""
-    if isinstance(step.op, Produce):
-        return not step.op.tensor.volatile
-    return not step.out.tensor.accumulate and all(r.tensor in constant for r in step.operands)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from ..errors import ExtentError, Span, VerifyError
-from .expr import Delta, Expr, expr_indices, format_expr, leaves, refs
+from ..errors import ExtentError, Span
+from .expr import Delta, Expr, expr_indices, refs
+from .level import Level
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
 
 
@@ -83,7 +84,7 @@ class Equation:
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class System(Level):
     """Equations in an order in which every name is defined before it is read.
 
     Attributes:
@@ -114,32 +115,6 @@ class System:
         """The equation that defines ``tensor``."""
         return next(e for e in self.equations if e.lhs.tensor == tensor)
 
-    def verify(self) -> None:
-        """Check the rules of this level.
-
-        Raises:
-            VerifyError: naming the equation and the rule that it breaks.
-        """
-        names = [t.name for t in self.tensors]
-        if len(set(names)) != len(names):
-            raise VerifyError(f"system {self.name}: two tensors share a name: {sorted(names)}")
-        known, defined = set(self.tensors), {t for t in self.tensors if t.is_input}
-        for equation in self.equations:
-            try:
-                _verify_equation(equation, known, defined)
-            except VerifyError as error:
-                raise VerifyError(
-                    f"system {self.name}: {error}\nwhile checking: {pretty_equation(equation)}"
-                ) from None
-            defined.add(equation.lhs.tensor)
-        missing = [t.name for t in self.tensors if t not in defined]
-        if missing:
-            raise VerifyError(f"system {self.name}: no equation defines {', '.join(missing)}")
-
-    def pretty(self) -> str:
-        """The equations in the .spec notation, one line a term group."""
-        return "\n".join(pretty_equation(e) for e in self.equations) + "\n"
-
 
 def factor_refs(factor: Factor) -> tuple[Ref, ...]:
     """References of a factor, those inside Apply included."""
@@ -166,93 +141,6 @@ def factor_indices(factor: Factor) -> tuple[Index, ...]:
 def fits_axis(index: Index, space: Space) -> bool:
     """True where an index may stand on an axis: the same space or a part of it."""
     return space.before(index.space) is not None
-
-
-def pretty_term(term: Term, lhs: Ref) -> str:
-    """A term in the .spec notation; several permutations print as a list of signed left sides."""
-    parts = []
-    for factor in term.factors:
-        match factor:
-            case Ref():
-                parts.append(str(factor))
-            case Delta():
-                parts.append(format_expr(factor))
-            case Apply(expr):
-                parts.append(f"({format_expr(expr)})")
-    product = "*".join(parts)
-    if not product:
-        text = str(term.coeff)
-    elif abs(term.coeff) == 1:
-        text = f"-{product}" if term.coeff < 0 else product
-    else:
-        text = f"{term.coeff}*{product}"
-    if term.perms:
-        images = " ".join(
-            ("+" if p.sign > 0 else "-") + "".join(lhs.indices[k].name for k in p.images)
-            for p in term.perms
-        )
-        text = f"perm({images}) {text}"
-    if term.sums:
-        text = f"sum({','.join(i.name for i in term.sums)}) {text}"
-    return text
-
-
-def pretty_equation(equation: Equation) -> str:
-    """An equation, one term a line."""
-    terms = [pretty_term(t, equation.lhs) for t in equation.terms] or ["0"]
-    pad = " " * len(str(equation.lhs))
-    return "\n".join(
-        f"{equation.lhs if n == 0 else pad} {'=' if n == 0 else '+'} {text}"
-        for n, text in enumerate(terms)
-    )
-
-
-def _verify_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]) -> None:
-    lhs = equation.lhs
-    verify_ref(lhs, known)
-    if lhs.tensor.is_input or lhs.tensor in defined:
-        raise VerifyError(f"{lhs.tensor.name} is an input or is defined twice")
-    if len(set(lhs.indices)) != len(lhs.indices):
-        raise VerifyError("the left indices are not distinct")
-    for term in equation.terms:
-        allowed = set(lhs.indices) | set(term.sums)
-        if len(allowed) != len(lhs.indices) + len(term.sums):
-            raise VerifyError("a summed index repeats or stands on the left")
-        for ref in term.refs:
-            verify_ref(ref, known)
-            if ref.tensor not in defined:
-                raise VerifyError(f"{ref.tensor.name} is read before it is defined")
-        free = set(term.indices)
-        if not free <= allowed:
-            raise VerifyError(f"unbound {sorted(i.name for i in free - allowed)}")
-        if not set(term.sums) <= free:
-            raise VerifyError("a summed index occurs in no factor")
-        for factor in term.factors:
-            if isinstance(factor, Apply) and any(
-                not isinstance(leaf, Ref | Delta) for leaf in leaves(factor.expr)
-            ):
-                raise VerifyError("a leaf of level 4 in an expression of level 1")
-        for perm in term.perms:
-            if sorted(perm.images) != list(range(len(lhs.indices))) or perm.sign not in (1, -1):
-                raise VerifyError(f"{perm} is no signed permutation of the left indices")
-            for k, image in enumerate(perm.images):
-                if lhs.indices[k].space != lhs.indices[image].space:
-                    raise VerifyError("a permutation exchanges indices of different spaces")
-
-
-def verify_ref(ref: Ref, known: set[Tensor]) -> None:
-    """A known tensor, with an index of its own space on each axis.
-
-    Raises:
-        VerifyError: naming the tensor, the reference or the index.
-    """
-    if ref.tensor not in known:
-        raise VerifyError(f"{ref.tensor.name} is not one of the tensors")
-    if len(ref.indices) != ref.tensor.rank:
-        raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
-    for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
-        if not fits_axis(index, space):
-            raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")
 
 
 def planning_extents(system: System, given: Mapping[str, int]) -> tuple[tuple[str, int], ...]:

@@ -1,23 +1,27 @@
-"""Renaming of indices in factors and terms, and replacement of tensors in equations."""
+"""Rewriting of flat terms: new names for indices, resolved deltas, other tensors.
+
+Front ends, algebra and fusion all rewrite terms with these functions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from .expr import Access, Delta, Equal, Expr, map_leaves
-from .system import Apply, Equation, Factor, Term
+from .system import Apply, Equation, Factor, Term, factor_indices
 from .tensor import Index, Ref
 
 
-def fresh_index(index: Index, taken: set[str]) -> Index:
+def fresh_index(index: Index, taken: Collection[str]) -> Index:
     """``index`` itself if its name is free, else the same letter with the first free number.
 
     Example:
         >>> from tcgen.ir.tensor import Space
-        >>> fresh_index(Index("i", Space("o")), {"i", "i1"}).name
-        'i2'
+        >>> i = Index("i", Space("o"))
+        >>> fresh_index(i, {"k"}).name, fresh_index(i, {"i", "i1"}).name
+        ('i', 'i2')
     """
     if index.name not in taken:
         return index
@@ -61,6 +65,91 @@ def rename_factor(factor: Factor, names: Mapping[Index, Index]) -> Factor:
 def rename_factors(factors: Iterable[Factor], names: Mapping[Index, Index]) -> tuple[Factor, ...]:
     """:func:`rename_factor` for each of ``factors``."""
     return tuple(rename_factor(f, names) for f in factors)
+
+
+def rename_term(term: Term, names: Mapping[Index, Index]) -> Term:
+    """The term with indices replaced, all at once, those that it sums included."""
+    return replace(
+        term,
+        factors=rename_factors(term.factors, names),
+        sums=tuple(names.get(i, i) for i in term.sums),
+    )
+
+
+def rename_left(term: Term, old: tuple[Index, ...], new: tuple[Index, ...]) -> Term:
+    """The term with the left indices ``old`` replaced by ``new``; summed indices give way to them.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from tcgen.ir.tensor import Role, Space, Tensor
+        >>> o = Space("o")
+        >>> i, j, x = Index("i", o), Index("j", o), Tensor("x", (o, o), Role.INPUT)
+        >>> term = Term(Fraction(1), (Ref(x, (j, i)),), (i,))
+        >>> [str(f) for f in rename_left(term, (j,), (i,)).factors]
+        ['x[i,i1]']
+    """
+    if old == new:
+        return term
+    names = dict(zip(old, new, strict=True))
+    taken = {i.name for i in (*new, *term.indices)}
+    for index in term.sums:
+        if index.name in {i.name for i in new}:
+            names[index] = fresh_index(index, taken)
+            taken.add(names[index].name)
+    return rename_term(term, names)
+
+
+def rename_equation(equation: Equation, names: Mapping[Index, Index]) -> Equation:
+    """The equation with indices replaced, all at once, those of the left side included."""
+    return replace(
+        equation,
+        lhs=replace(equation.lhs, indices=tuple(names.get(i, i) for i in equation.lhs.indices)),
+        terms=tuple(rename_term(t, names) for t in equation.terms),
+    )
+
+
+def resolve_deltas(term: Term) -> Term | None:
+    """The term without the deltas that renaming can replace; None where a delta makes it zero.
+
+    A delta over a summed index renames that index: ``sum(j) delta[i,j]*x[j]`` is ``x[i]``. The
+    delta of an index with itself is 1: ``sum(i) delta[i,i]*x[i]`` is ``sum(i) x[i]``. These deltas
+    remain factors: between two left indices, over spaces that only partly overlap, and those whose
+    sum is an extent (``sum(i) delta[i,i]``).
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from tcgen.ir.tensor import Role, Space, Tensor
+        >>> o = Space("o")
+        >>> i, j = Index("i", o), Index("j", o)
+        >>> x = Ref(Tensor("x", (o,), Role.INPUT), (j,))
+        >>> done = resolve_deltas(Term(Fraction(1), (Delta(i, j), x), (j,)))
+        >>> str(done.factors[0]), done.sums
+        ('x[i]', ())
+        >>> done = resolve_deltas(Term(Fraction(1), (Delta(j, j), x), (j,)))
+        >>> str(done.factors[0]), [str(s) for s in done.sums]
+        ('x[j]', ['j'])
+    """
+    for position, factor in enumerate(term.factors):
+        if not isinstance(factor, Delta):
+            continue
+        left, right = factor.left, factor.right
+        if not set(left.space.bases) & set(right.space.bases):
+            return None
+        others = term.factors[:position] + term.factors[position + 1 :]
+        used = {i for f in others for i in factor_indices(f)}
+        if left == right:
+            if left in used or left not in term.sums:
+                return resolve_deltas(replace(term, factors=others))
+            continue
+        for old, new in ((left, right), (right, left)):
+            # The sum over ``new`` goes on only if a factor holds it afterwards.
+            remains = new not in term.sums or new in used or old in used
+            if old in term.sums and remains and old.space.before(new.space) is not None:
+                sums = tuple(i for i in term.sums if i != old)
+                return resolve_deltas(
+                    rename_term(replace(term, factors=others, sums=sums), {old: new})
+                )
+    return term
 
 
 def without_perms(term: Term, lhs: Ref) -> tuple[Term, ...]:

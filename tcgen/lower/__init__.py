@@ -96,7 +96,7 @@ def _lower(
         rooms: bytes that the scratch of some visits may take.
         limit: bytes that calls may allocate, or None.
     """
-    extents = plan.extent_of
+    extents, thresholds = plan.extent_of, options.thresholds.cpu
     on_gpu = options.target == "cuda"
     tight = plan.solve.objective == "peak" or options.memory_limit is not None
     # What promises its memory has none to spare for packed blocks.
@@ -113,7 +113,7 @@ def _lower(
         else:
             accumulate = position not in overwriting
             statements[position] = make_statement(plan, position, memory, loops, accumulate)
-    choose_orders(memory, tuple(statements.values()), extents)
+    choose_orders(memory, tuple(statements.values()), extents, thresholds)
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
@@ -121,12 +121,12 @@ def _lower(
         body: tuple[Stmt, ...] | None = None
         if on_gpu:
             body = (bind_assign(statement, memory.buffers),)
-        elif generated and (exchange := exchange_of(plan, position)) is not None:
-            body = bind_half(statement, exchange, memory, extents)
+        elif generated and (exchange := exchange_of(plan, position, thresholds)) is not None:
+            body = bind_half(statement, exchange, memory, extents, thresholds)
         if body is None and generated:
-            body = bind_sliced(statement, memory, extents)
+            body = bind_sliced(statement, memory, extents, thresholds)
         if body is None:
-            body = bind_statement(statement, memory, extents, room, generated=generated)
+            body = bind_statement(statement, memory, extents, room, thresholds, generated=generated)
         leaves[position] = Leaf(position, body)
     packing: dict[int, tuple[Leaf, ...]] = {}
     for array, position in last_producers(plan):
@@ -142,7 +142,7 @@ def _lower(
     set_lives(memory, splitter.kernels, loops, constant, volatile)
     kernels = splitter.kernels
     if not on_gpu:
-        kernels = [mark_parallel(k, memory.buffers, extents, limit) for k in kernels]
+        kernels = [mark_parallel(k, memory.buffers, extents, limit, thresholds) for k in kernels]
     module = Module(
         name=plan.program.name,
         dtype=options.dtype,

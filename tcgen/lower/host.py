@@ -27,7 +27,8 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.plan import FusionPlan, LoopId
-from ..ir.program import Phase, Produce, pretty_step
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Phase, Produce
 from .buffers import Memory
 from .names import unique
 from .nest import Branch, Item, Leaf, leaves_of

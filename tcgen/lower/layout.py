@@ -1,4 +1,4 @@
-"""How accesses lie in memory, and what it costs to bring them into the form of a matrix product."""
+"""Memory layout of accesses, and the elements that a call of the BLAS has to copy first."""
 
 from __future__ import annotations
 
@@ -8,31 +8,28 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import assert_never
 
+from ..dtypes import BY_NAME
 from ..ir.cost import extent_of
 from ..ir.expr import Access
 from ..ir.loop_analysis import band_of, gemm_obstacle
 from ..ir.loops import Assign, BandVar, Buffer, Gemm, Loop, Stmt, Zero
-from ..ir.tensor import BYTES_OF
+from ..thresholds import CpuThresholds
 from .statements import Statement
 
 Band = tuple[BandVar, ...]
 
-_FEW = 4  # multiply-adds to an element that is copied for a product of a matrix and a vector
-_LARGE = 2**12  # and multiply-adds of one that anything is copied for
-_CALL = 1000  # elements that could be copied in the time that one more product costs
-
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A contraction as a matrix product: its groups and what must be copied first.
+    """A contraction as a matrix product of the BLAS: its groups, and the copies that it needs.
 
     Attributes:
         batch, m, n, k: variables of each group in order.
-        copy_a, copy_b: the operand is copied to scratch in the form [batch, rows, columns].
-        copy_out: the product goes to scratch and from there to the target.
+        copy_a, copy_b: the operand is copied to scratch in the form [batch, m, k] or [batch, n, k].
+        copy_out: the product goes to scratch and is copied from there to the target.
         dtype: of the three operands of the product.
-        elements: copied under the planning extents, and what the calls of a batch made of rows or
-            columns cost, in elements.
+        elements: number of copied elements under the planning extents; a call for each point of a
+            batch that is made of m or n counts as copied elements, too.
         points: multiply-adds under the planning extents.
         scratch_bytes: of the copies under the planning extents.
     """
@@ -49,15 +46,16 @@ class Product:
     points: int
     scratch_bytes: int
 
-    @property
-    def pays(self) -> bool:
-        """True where the product is worth its copies.
+    def pays(self, thresholds: CpuThresholds) -> bool:
+        """True where a call of the BLAS is faster than loops, its copies included.
 
-        Those of a matrix and a vector are of long vectors alone.
+        That is always so for a product of two matrices. A matrix-vector product has to reuse each
+        copied element several times.
         """
         copied = self.copy_a or self.copy_b or self.copy_out
-        worth = self.points >= max(_LARGE, _FEW * self.elements)
-        return bool(self.m and self.n) or not copied or worth
+        reused = self.points >= thresholds.gemv_reuse * self.elements
+        large = self.points >= thresholds.gemv_multiply_adds
+        return bool(self.m and self.n) or not copied or (reused and large)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +64,24 @@ class _Operand:
     buffer: Buffer
     must_copy: bool
 
-    def walked(self, group: Band) -> Band:
-        """The group in the order in which this operand's memory walks it."""
-        order = walked(self.access, self.buffer)
-        return tuple(sorted(group, key=lambda v: order.index(v.name) if v.name in order else -1))
+    def ordered(self, group: Band) -> Band:
+        """The group in the order of this operand's memory."""
+        return in_order(group, memory_order(self.access, self.buffer))
 
 
-def walked(access: Access, buffer: Buffer) -> list[str]:
+def memory_order(access: Access, buffer: Buffer) -> list[str]:
     """Variables of an access from the slowest axis to the fastest, repeats included."""
     names = (access.subscripts[axis].variable for axis in buffer.order)
     return [name for name in names if name is not None]
 
 
-def fastest(access: Access, buffer: Buffer) -> str | None:
-    """Variable on the axis of stride 1; None where a number or a packed pair stands there."""
+def in_order(band: Band, order: list[str]) -> Band:
+    """Variables in a given order of names; variables without a name there come first."""
+    return tuple(sorted(band, key=lambda v: order.index(v.name) if v.name in order else -1))
+
+
+def unit_stride(access: Access, buffer: Buffer) -> str | None:
+    """Variable on the unit-stride axis; None if that axis has no variable or is a packed pair."""
     long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
     pairs = {axis for p in buffer.packed for axis in (p.first, p.first + 1)}
     return access.subscripts[long[-1]].variable if long and long[-1] not in pairs else None
@@ -102,7 +104,7 @@ def iterations(loop: Loop, extents: Mapping[str, int]) -> int:
 def points(
     body: tuple[Stmt, ...], buffers: Mapping[str, Buffer], extents: Mapping[str, int]
 ) -> int:
-    """Points of all statements of some nests, and elements that are zeroed."""
+    """Points of all statements of some nests; an element that is set to zero is a point, too."""
     count = 0
     for stmt in body:
         match stmt:
@@ -119,14 +121,17 @@ def points(
 
 
 def as_product(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Product | None:
-    """The matrix product with the fewest elements to copy, or None where there is none.
+    """The matrix product with the fewest copied elements, or None if there is none.
 
-    Tried are the orders of each group in which its two operands walk it, with rows and columns as
-    they are and with the slowest ones of the target as a batch. There is no product
-    without a summed variable that both factors hold, or without a variable that only one factor
-    and the target hold, or where two summed variables walk tiles (no fixed stride joins them).
+    Each group of variables is tried in the memory orders of its two operands, with all of m and n
+    as a matrix, and with the slowest variables of the target as a batch. There is no product if
+    no summed variable is in both factors, if no variable is in the target and exactly one factor,
+    or if two summed variables walk tiles (no fixed stride joins them).
     """
     if not statement.factors:
         return None
@@ -156,7 +161,8 @@ def as_product(
         _Operand(x, buffers[x.buffer], _must_copy(x, buffers[x.buffer], names, dtype))
         for x in (statement.out, *statement.factors)
     )
-    # What a factor sums by itself is summed by its copy; what the target broadcasts, by its own.
+    # A copy of a factor sums variables of this factor alone; a copy of the product broadcasts those
+    # of the target alone.
     copy_a = a.must_copy or bool(group(False, True, False))
     copy_b = b.must_copy or bool(group(False, False, True))
     copy_out = out.must_copy or bool(group(True, False, False)) or bool(statement.orbit)
@@ -164,14 +170,14 @@ def as_product(
     best = _cheapest(out, a, b, (batch, m, n, k), must, dtype, extents)
     # The slowest variables of the target may become a batch: more calls, but fewer copies.
     moved: Band = ()
-    for name in walked(out.access, out.buffer) if best.elements else ():
+    for name in memory_order(out.access, out.buffer) if best.elements else ():
         moved = (*moved, *(v for v in (*m, *n) if v.name == name))
         rest_m, rest_n = (tuple(v for v in g if v not in moved) for g in (m, n))
         if not moved or not rest_m or not rest_n:
             continue
         groups = ((*batch, *moved), rest_m, rest_n, k)
         batched = _cheapest(out, a, b, groups, must, dtype, extents)
-        cost = batched.elements + _CALL * elements(moved, extents)
+        cost = batched.elements + thresholds.gemm_call * elements(moved, extents)
         if cost < best.elements:
             best = replace(batched, elements=cost)
     return best
@@ -186,7 +192,7 @@ def _cheapest(
     dtype: str,
     extents: Mapping[str, int],
 ) -> Product:
-    """The orders of groups (batch, m, n, k) with the fewest elements to copy."""
+    """The orders of groups (batch, m, n, k) with the fewest copied elements."""
     batch, m, n, k = groups
     parts = (
         tuple(v for v in (*batch, *m, *k) if v.name in a.access.variables),
@@ -194,7 +200,7 @@ def _cheapest(
         (*batch, *m, *n),
     )
     points = elements((*batch, *m, *n, *k), extents)
-    found = []
+    products = []
     for m_now, n_now, k_now in itertools.product(
         _orders(m, out, a), _orders(n, out, b), _orders(k, a, b)
     ):
@@ -204,21 +210,21 @@ def _cheapest(
             must[2] or gemm_obstacle(out.access, out.buffer, (m_now, n_now)) is not None,
         )
         cost = sum(elements(p, extents) for p, c in zip(parts, copies, strict=True) if c)
-        held = cost * BYTES_OF[dtype]
-        found.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost, points, held))
-    return min(found, key=lambda product: product.elements)
+        scratch = cost * BY_NAME[dtype].itemsize
+        products.append(Product(batch, m_now, n_now, k_now, *copies, dtype, cost, points, scratch))
+    return min(products, key=lambda product: product.elements)
 
 
 def _one_tile(group: Band) -> tuple[Band, Band]:
-    """A group with its first tiled variable in front, and the other tiled ones."""
+    """A group with its first tiled variable in front, and its other tiled variables."""
     tiled = [v for v in group if v.tile is not None]
     plain = [v for v in group if v.tile is None]
     return (*tiled[:1], *plain), tuple(tiled[1:])
 
 
 def _orders(group: Band, *operands: _Operand) -> tuple[Band, ...]:
-    """The orders in which the operands walk a group, each once, a tiled variable in front."""
-    return tuple(dict.fromkeys(_one_tile(operand.walked(group))[0] for operand in operands))
+    """The memory orders of a group in some operands, each once, a tiled variable in front."""
+    return tuple(dict.fromkeys(_one_tile(operand.ordered(group))[0] for operand in operands))
 
 
 def _common_dtype(dtypes: list[str]) -> str:
@@ -226,6 +232,6 @@ def _common_dtype(dtypes: list[str]) -> str:
 
 
 def _must_copy(access: Access, buffer: Buffer, band: list[str], dtype: str) -> bool:
-    """True where no order of groups makes an operand of it."""
+    """True if the BLAS cannot read the access in place, whatever the order of the groups."""
     own = [s.variable for s in access.subscripts if s.variable in band]
     return bool(buffer.packed) or len(set(own)) != len(own) or buffer.dtype != dtype

@@ -1,4 +1,4 @@
-"""What a plan costs: operations, memory, arrays, steps, kernels; as JSON, text, tables, a page."""
+"""Reports of the cost of a plan: operations, memory, arrays, steps; JSON, text, tables, page."""
 
 from .explain import explain_text
 from .numbers import report_json

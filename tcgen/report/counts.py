@@ -1,7 +1,7 @@
 """Counts that a page can evaluate at other extents: polynomials and products as plain lists.
 
-Whoever holds the lists needs no tcgen: `templates/report/page.js` evaluates them in exact integers,
-and :func:`product_value` is its rule of products in Python.
+`templates/report/page.js` evaluates the lists in exact integers; :func:`product_value` is its rule
+for products in Python.
 
 A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents of the base
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
@@ -13,11 +13,12 @@ text, divided at the end, rounded towards zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from math import lcm
 from typing import Any
 
 from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
-from ..ir.cost import Poly
+from ..ir.cost import ZERO, Poly
 from ..ir.plan import ArrayPlan
 from ..ir.tensor import Space, Tensor
 
@@ -66,6 +67,19 @@ def array_product(array: ArrayPlan) -> list[Factor]:
         loop = array.loop_of(axis)
         factors.append(_axis(space, None if loop is None else loop.tile or 1))
     return factors
+
+
+def stored_polynomial(entry: TensorEntry | BufferEntry, manifest: Manifest) -> Poly:
+    """Elements of an array in memory, as a polynomial in the extents."""
+    elements = Poly.of(1)
+    for bases, length, sign in stored_product(entry, manifest):
+        n = sum((Poly.of(1, (Space(base),)) for base in bases), ZERO)
+        if length is not None:
+            n = Poly.of(length)
+        elements = elements * n
+        if sign:
+            elements = elements * (n + Poly.of(sign)) * Poly.of(Fraction(1, 2))
+    return elements
 
 
 def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list[Factor]:

@@ -1,4 +1,4 @@
-"""The formula sequence as a chemist would write it, with what each step costs."""
+"""The formula sequence as a chemist would write it, with the cost of each step."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..ir.plan import FusionPlan
-from ..ir.program import Add, Contract, Map, Program, pretty_step
+from ..ir.pretty import pretty
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map, Program
 
 
 def explain_text(
@@ -19,7 +21,7 @@ def explain_text(
     Args:
         plan: of the program.
         extents: of the base spaces.
-        tuning: products with the ways that measurement chose, where that was asked for.
+        tuning: products with the variants that measurement chose, if that was asked for.
 
     Units: flops, multiply + add = 2.
     """
@@ -37,10 +39,11 @@ def explain_text(
         lines.append(
             f"{pretty_step(step):<{width}}  {flops.value(extents):>16,} flops  ({flops}){note}"
         )
-    lines += ["", "Loop nest", "", plan.pretty().rstrip()]
+    lines += ["", "Loop nest", "", pretty(plan).rstrip()]
     if tuning is not None:
-        lines += ["", "Matrix products, by what was measured", ""]
-        lines += [line for row in tuning for line in _measured(row)] or ["no product has two ways"]
+        lines += ["", "Matrix products, as measured", ""]
+        chosen = [line for row in tuning for line in _measured(row)]
+        lines += chosen or ["no product has two variants"]
     return "\n".join(lines) + "\n"
 
 
@@ -51,7 +54,7 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
 
 
 def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:
-    """Naive, each term alone, the sequence and its parts, and what is shared."""
+    """Naive, each term alone, the sequence and its parts, and shared intermediates."""
     naive, alone = program.naive.value(extents), program.each_term.value(extents)
     contractions, packed = program.flops(Contract), program.packed_flops()
     chosen = program.flops().value(extents)

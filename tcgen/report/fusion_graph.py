@@ -2,7 +2,7 @@
 
 A row of circles is one execution of a step and is named after the array that it makes; each circle
 is a loop of the step. Dotted lines join loops that producer and consumer could share, solid ones
-those that they do share; what is joined by solid lines is one loop of the program, in one colour.
+those that they do share; circles joined by solid lines are one loop of the program, in one colour.
 
 Source: Allam et al., section 2.1 and Figure 2; rows are steps, so that an array with several
 producers has several rows.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from ..ir.plan import FusionPlan, LoopId
-from ..ir.program import pretty_step
+from ..ir.pretty.program import pretty_step
 from ..ir.tensor import Index
 from .nest import loop_letters, shared_visits
 from .svg import drawing, element, label
@@ -96,22 +96,22 @@ def figure_graph(plan: FusionPlan) -> Graph:
 
 
 def graph_note(graph: Graph) -> str:
-    """What is not drawn, or an empty text."""
+    """A note on steps that are not drawn, or an empty text."""
     if not graph.left_out:
         return ""
     if not graph.rows:
         return (
             f"No two steps share a loop in this plan, and {graph.left_out} steps are too many "
-            f"to draw the edges that were possible."
+            f"to draw the fusion candidates."
         )
     return (
         f"Only the {len(graph.rows)} steps that share a loop with another step are drawn; "
-        f"{graph.left_out} steps stand alone."
+        f"{graph.left_out} steps share none."
     )
 
 
 def graph_svg(plan: FusionPlan) -> str | None:
-    """The drawing, or None where there is nothing to draw."""
+    """The drawing, or None if it would be empty."""
     graph = figure_graph(plan)
     if not graph.rows:
         return None
@@ -151,7 +151,7 @@ def _name_width(row: Row) -> float:
 
 
 def _half(row: Row) -> float:
-    """Half the width of a row with its name, which stands left of the circles."""
+    """Half the width of a row with its name, which is left of the circles."""
     return (len(row.circles) * _STEP + _name_width(row)) / 2
 
 
@@ -161,9 +161,9 @@ def _first(row: Row, centre: float) -> float:
 
 
 def _places(graph: Graph) -> dict[int, tuple[float, float]]:
-    """Centres of the rows, names included: consumers above producers, over what they read.
+    """Centres of the rows, names included: consumers above their producers.
 
-    The first consumer of a row is its parent; parts of the tree take disjoint stretches.
+    The first consumer of a row is its parent; subtrees take disjoint intervals.
     """
     by_position: Mapping[int, Row] = {r.position: r for r in graph.rows}
     parent: dict[int, int] = {}

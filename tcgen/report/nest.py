@@ -1,4 +1,4 @@
-"""The loop nest of a plan as indented code, with one letter for a loop wherever it is used."""
+"""The loop nest of a plan as indented code; a loop has the same letter everywhere."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import assert_never
 
 from ..ir.expr import Access, Delta, Equal, Expr, map_leaves
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Visit
-from ..ir.program import Add, Contract, Map, Produce, Step, pretty_step
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map, Produce, Step
 from ..ir.tensor import Index, Ref, Role, Tensor
 
 Letters = Mapping[LoopId, str]
 
 
 def loop_letters(plan: FusionPlan) -> dict[LoopId, str]:
-    """A letter for each shared loop: one that nothing else inside the loop is called.
+    """A letter for each shared loop that no other index inside the loop has.
 
-    The letter of the last step in the loop is preferred, which is nearest to the equations.
+    The letter of the last step in the loop, which is nearest to the equations, is preferred.
     """
     letters: dict[LoopId, str] = {}
     for loop in plan.loops:
@@ -36,7 +37,7 @@ def nest_text(plan: FusionPlan) -> str:
     """The loop nest: shared loops, statements inside them, arrays as they are stored.
 
     An axis that holds one element at a time is left out of its array, a sum that runs over a
-    shared loop becomes ``+=``, and ``X = 0`` stands where an array starts afresh.
+    shared loop becomes ``+=``, and ``X = 0`` marks where an array is set to zero.
 
     Example: two steps that share the loops j and i::
 
@@ -83,12 +84,12 @@ def _local(plan: FusionPlan, visit: Visit) -> tuple[Index, ...]:
 
 
 def _carried(plan: FusionPlan, visit: Visit) -> bool:
-    """True where a step sums over a shared loop, so that its statement accumulates."""
+    """True if a step sums over a shared loop, so that its statement accumulates."""
     return any(visit.loop_of(i) is not None for i in plan.program.steps[visit.step].sums)
 
 
 def _starts(plan: FusionPlan) -> list[list[tuple[int, str]]]:
-    """For each visit, what is zeroed before it: the depth and the text."""
+    """For each visit, depth and text of the lines that set arrays to zero before it."""
     starts: list[list[tuple[int, str]]] = [[] for _ in plan.visits]
     for array in plan.arrays:
         writes = [
@@ -129,14 +130,14 @@ def _statement(plan: FusionPlan, position: int, letters: Letters) -> str:
             _bare(ref.tensor, axes), tuple(names.get(ref.indices[a], ref.indices[a]) for a in axes)
         )
 
-    def leaf(found: Ref | Access | Delta | Equal) -> Expr:
-        match found:
+    def leaf(part: Ref | Access | Delta | Equal) -> Expr:
+        match part:
             case Ref():
-                return stored(found)
+                return stored(part)
             case Delta(left, right):
                 return Delta(names.get(left, left), names.get(right, right))
             case _:
-                return found  # leaves of level 4 do not occur in a program
+                return part  # leaves of level 4 do not occur in a program
 
     match step.op:
         case Produce(tensor):
@@ -161,7 +162,7 @@ def _statement(plan: FusionPlan, position: int, letters: Letters) -> str:
 
 
 def _bare(tensor: Tensor, axes: list[int]) -> Tensor:
-    """A name for printing: the tensor with only these axes, and no promises about them."""
+    """A name for printing: the tensor with only these axes, and no symmetry."""
     return Tensor(tensor.name, tuple(tensor.spaces[a] for a in axes), Role.TEMP)
 
 

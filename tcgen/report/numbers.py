@@ -15,7 +15,8 @@ from ..artifact.sizes import array_bytes
 from ..fusion.placement.memory import array_bytes as instance_bytes
 from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
-from ..ir.program import Add, Contract, Map, Program, pretty_step
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map, Program
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..runtime.memory.usage import memory_use
 from .nest import nest_text

@@ -1,7 +1,8 @@
 """The report as one page of HTML that needs no network, and its figures as files.
 
 The page holds every number as text, at the extents it was made for, and the polynomials and
-products behind them, so that its script can evaluate them at others.
+products behind them, so that its script can evaluate them at others. The peak is the exact one at
+the extents of the page; at others the script shows a lower bound and labels it so.
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ from html import escape
 from typing import Any
 
 from ..artifact.manifest import Manifest
-from ..artifact.sizes import ITEM_BYTES
+from ..dtypes import BY_NAME
 from ..fusion.placement.memory import output_bytes, plan_peak
 from ..ir.plan import ArrayPlan, FusionPlan
-from ..ir.program import Add, Contract, Map, pretty_step
+from ..ir.pretty import pretty
+from ..ir.pretty.program import pretty_step
+from ..ir.program import Add, Contract, Map
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
@@ -26,16 +29,22 @@ from .fusion_graph import figure_graph, graph_note, graph_svg
 from .nest import nest_text
 from .numbers import never_held, report_json
 from .pareto import pareto_svg
-from .peak import peak_data
+from .peak import live_bytes
 from .svg import as_file
 from .tables import readable_bytes
 from .timeline import NAMED, after_fusion, before_fusion, colours, timeline_svg
 
 EXTENTS_SHOWN = 4  # a slider runs to this multiple of the extent that it starts from
 
+# The script shows the second label where the extents are not those of the page.
+_PEAK = (
+    '<span class="exact">peak of a call, one thread</span>'
+    '<span class="bound">lower bound of the peak, arrays alone</span>'
+)
+
 
 def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, str]:
-    """Drawings by file name: the fusion graph (if there is one to draw), memory before and after.
+    """Drawings by file name: the fusion graph (unless empty), memory before and after.
 
     Args:
         plan: of the program.
@@ -43,10 +52,10 @@ def figures(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) ->
         extents: of the base spaces.
     """
     graph = graph_svg(plan)
-    found = {} if graph is None else {"fusion-graph.svg": graph}
+    drawings = {} if graph is None else {"fusion-graph.svg": graph}
     before, after = _timelines(plan, manifest, extents)
-    found |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
-    return {name: as_file(svg) for name, svg in found.items()}
+    drawings |= {"memory-before-fusion.svg": before, "memory-after-fusion.svg": after}
+    return {name: as_file(svg) for name, svg in drawings.items()}
 
 
 def report_html(
@@ -61,11 +70,11 @@ def report_html(
 
     Args:
         system: the equations.
-        plan: what was made of them.
+        plan: of these equations.
         manifest: of the artifact.
         extents: of the base spaces, at which the page opens.
-        pareto: points of time against memory, where they were asked for.
-        tuning: products with the ways that measurement chose, where that was asked for.
+        pareto: points of the time-memory trade-off, if they were asked for.
+        tuning: products with the variants that measurement chose, if that was asked for.
     """
     report = report_json(plan, manifest, extents)
     numbers = _Numbers()
@@ -82,7 +91,7 @@ def report_html(
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
         "operations": _operations(plan, report, numbers),
         "memory": _memory(plan, manifest, report, numbers),
-        "equations": escape(system.pretty().rstrip()),
+        "equations": escape(pretty(system).rstrip()),
         "steps": _steps(plan, report, numbers),
         "notes": _notes(report) + _measured(tuning or []),
         "graph": graph or "",
@@ -95,7 +104,7 @@ def report_html(
         "after_peak": numbers.held("after", peaks[1]),
         "legend": _legend(plan, manifest.dtype),
         "pareto": _pareto(plan, report, pareto or []),
-        "pareto_link": '<a href="#pareto">Time against memory</a> ' if pareto else "",
+        "pareto_link": '<a href="#pareto">Time-memory trade-off</a> ' if pareto else "",
         "arrays": _arrays(plan, manifest, report, numbers),
     }
     data = {
@@ -103,7 +112,6 @@ def report_html(
         "numbers": numbers.sources,
         "before": before_fusion(plan.program, manifest.dtype).data(),
         "after": after_fusion(plan, manifest.dtype).data(),
-        "peak": peak_data(manifest),
     }
     return fill(
         "report/page.html",
@@ -115,7 +123,7 @@ def report_html(
 
 
 class _Numbers:
-    """Numbers of the page and where each comes from; ``sources`` is read by its script."""
+    """Numbers of the page with their sources; the page's script reads ``sources``."""
 
     def __init__(self) -> None:
         self.sources: list[dict[str, Any]] = []
@@ -127,7 +135,7 @@ class _Numbers:
         return f"<td{bar}>{text}</td>"
 
     def text(self, value: int, source: dict[str, Any], unit: str = "") -> str:
-        """The number with its thousands apart, or as readable bytes where ``unit`` says so."""
+        """The number with separated thousands, or as readable bytes if ``unit`` is "bytes"."""
         self.sources.append(source)
         shown = readable_bytes(value) if unit == "bytes" else f"{value:,}"
         kind = f' data-unit="{unit}"' if unit else ""
@@ -188,7 +196,7 @@ def _operations(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> 
         ("each term alone", "each_term", program.each_term),
         ("formula sequence", "sequence", program.flops()),
         ("of these contractions", "contractions", program.flops(Contract)),
-        ("of these unequal by symmetry", "contractions_packed", program.packed_flops()),
+        ("of these symmetry-unique", "contractions_packed", program.packed_flops()),
         ("additions", "additions", program.flops(Add)),
         ("maps", "maps", program.flops(Map)),
     )
@@ -204,7 +212,7 @@ def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
 
     def stored(role: Role) -> dict[str, Any]:
         entries = (t for t in manifest.tensors if t.role == role.value)
-        return {"sum": [[stored_product(t, manifest), ITEM_BYTES[t.dtype]] for t in entries]}
+        return {"sum": [[stored_product(t, manifest), BY_NAME[t.dtype].itemsize] for t in entries]}
 
     whole = [
         [whole_product(t), element_bytes(t, dtype)] for t in program.tensors if t.role in counted
@@ -214,16 +222,20 @@ def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
         for a in plan.arrays
         if a.tensor.role in counted
     ]
+    peak = {
+        "exact": str(memory["peak_bytes"]),
+        "bound": [polynomial(poly) for poly in live_bytes(manifest)],
+    }
     rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("inputs", "inputs_bytes", stored(Role.INPUT)),
         ("results", "outputs_bytes", stored(Role.OUTPUT)),
         ("intermediates, unfused", "intermediates_unfused_bytes", {"sum": whole}),
         ("intermediates, as planned", "intermediates_static_bytes", {"sum": planned}),
-        ("peak of a call, one thread", "peak_bytes", {"peak": True}),
+        (_PEAK, "peak_bytes", peak),
     )
     shown = [
         _row(
-            _name(name),
+            f'<th scope="row">{name}</th>',
             numbers.cell(memory[key], source),
             f'<td class="number">{numbers.text(memory[key], source, "bytes")}</td>',
         )
@@ -262,7 +274,7 @@ def _steps(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
 
 
 def _notes(report: dict[str, Any]) -> str:
-    """What a limit of the optimiser left as written; nothing where nothing was."""
+    """Terms that a limit of the optimiser left as written; empty if there are none."""
     if not report["notes"]:
         return ""
     items = "".join(f"<li>{escape(note)}</li>" for note in report["notes"])
@@ -270,7 +282,7 @@ def _notes(report: dict[str, Any]) -> str:
 
 
 def _measured(tuning: list[dict[str, Any]]) -> str:
-    """Ways to compute matrix products that were measured; nothing where none was."""
+    """Variants of matrix products that were measured; empty if none was."""
     if not tuning:
         return ""
     items = "".join(
@@ -279,7 +291,7 @@ def _measured(tuning: list[dict[str, Any]]) -> str:
         + "</li>"
         for row in tuning
     )
-    title = "Matrix products, by what was measured where this was compiled:"
+    title = "Variants of matrix products chosen by measurement on the machine that compiled this:"
     return f'<p class="soft">{title}</p><ul class="soft">{items}</ul>'
 
 
@@ -327,7 +339,7 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
 
 
 def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any]]) -> str:
-    """The section of time against memory, at the planning extents; nothing without points."""
+    """The section of the time-memory trade-off, at the planning extents; nothing without points."""
     if not points:
         return ""
     seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
@@ -355,11 +367,11 @@ def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any
         )
     )
     return (
-        '<section id="pareto"><h2>Time against memory</h2>'
-        '<p class="soft">Plans of least predicted time for a row of memory limits, at the extents '
-        "of planning. The ring is the plan of this page.</p>"
+        '<section id="pareto"><h2>Time-memory trade-off</h2>'
+        '<p class="soft">Plans of least predicted time for a series of memory limits, at the '
+        "extents of planning. The ring is the plan of this page.</p>"
         f'<figure><div class="drawing">{pareto_svg(points, chosen)}</div></figure>'
-        '<div class="scroll" tabindex="0" role="region" aria-label="Time against memory">'
+        '<div class="scroll" tabindex="0" role="region" aria-label="Time-memory trade-off">'
         f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
 

@@ -1,8 +1,8 @@
-"""Time against memory: the plans of least predicted time for a row of memory limits.
+"""The time-memory trade-off: plans of least predicted time for a series of memory limits.
 
-Reads a program and makes a plan for each limit, from all that it takes unfused down to the least;
-the points that no other beats in both are kept. Seconds are predicted, bytes are those of arrays
-(copies for matrix products come on top).
+Makes a plan for each limit, from the unfused peak down to the least one, and keeps the
+Pareto-optimal points. Seconds are predicted; bytes are those of arrays, without copies for matrix
+products.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ..options import Options
 from .svg import drawing, element, label
 from .tables import readable_bytes
 
-_STEP = 4  # from one limit to the next
-_LIMITS = 6  # at most, below the peak without a limit; the least comes on top
+_STEP = 4  # ratio of the memory of one plan to the limit of the next
+_LIMITS = 6  # most limits below the peak without one, the least peak not counted
 WIDTH, HEIGHT = 860.0, 260.0
-_APART = 16.0  # between two ticks
+_APART = 16.0  # least distance of two ticks, in units of the drawing
 LEFT, RIGHT, TOP, BOTTOM = 78.0, 40.0, 14.0, 40.0
 
 
@@ -42,26 +42,26 @@ def pareto_points(plan: FusionPlan, options: Options) -> list[dict[str, Any]]:
     """
     wish = replace(options, objective="time", extents=plan.extents, memory_limit=None)
     results = output_bytes(plan.program, plan.extent_of, options.dtype)
-    found = [_point(plan_fusion(plan.program, wish), None, results)]
-    limit = found[0]["peak_bytes"]
+    points = [_point(plan_fusion(plan.program, wish), None, results)]
+    limit = points[0]["peak_bytes"]
     for _ in range(_LIMITS):
         limit = results + (limit - results) // _STEP
         made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
         point = _point(made, limit, results)
-        if point["peak_bytes"] > limit:  # none fits: what it needs is the last limit
+        if point["peak_bytes"] > limit:  # no plan fits: its peak is the last limit
             limit = point["peak_bytes"]
             made = plan_fusion(plan.program, replace(wish, memory_limit=limit))
-            found.append(_point(made, limit, results))
+            points.append(_point(made, limit, results))
             break
-        found.append(point)
+        points.append(point)
         limit = point["peak_bytes"]
-    return _unbeaten(found)
+    return _pareto_optimal(points)
 
 
-def _unbeaten(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Points that no other beats in both, most memory first; one of several equal points."""
+def _pareto_optimal(points: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Points that no other beats in time and memory, most memory first; equal points once."""
     kept: list[dict[str, Any]] = []
-    for point in sorted(found, key=lambda p: (p["peak_bytes"], p["seconds"])):
+    for point in sorted(points, key=lambda p: (p["peak_bytes"], p["seconds"])):
         if not kept or point["seconds"] < kept[-1]["seconds"]:
             kept.append(point)
     return kept[::-1]
@@ -86,7 +86,7 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
 
     Args:
         points: of :func:`pareto_points`.
-        chosen: ``peak_bytes`` and ``seconds`` of the plan; ``seconds`` None where not predicted.
+        chosen: ``peak_bytes`` and ``seconds`` of the plan; ``seconds`` is None if not predicted.
     """
     xs = [max(1, p["peak_bytes"]) for p in (*points, chosen)]
     ys = [p["seconds"] for p in (*points, chosen) if p["seconds"]]
@@ -104,7 +104,7 @@ def pareto_svg(points: list[dict[str, Any]], chosen: Mapping[str, Any]) -> str:
     line = " ".join("{:.1f},{:.1f}".format(*place(p)) for p in drawn)
     parts = [element("polyline", points=line, class_="chosen c0", fill="none")]
     last_x, last_y = WIDTH + 4 * _APART, HEIGHT + 2 * _APART
-    for point in drawn:  # from right to left and from below; ticks that would overlap are left out
+    for point in drawn:  # from right to left and upwards; ticks that would overlap are omitted
         x, y = place(point)
         parts.append(element("circle", cx=x, cy=y, r=4.0, class_="loop c0"))
         if last_x - x > 4 * _APART:

@@ -1,92 +1,61 @@
-"""The peak of a program as plain data, so that a page can find it at other extents.
+"""Lower bound of the peak memory of a program, as polynomials in the extents.
 
-What :func:`tcgen.runtime.memory.usage.memory_use` counts for one thread, or for a GPU: the
-arenas of both phases and the results. `templates/report/page.js` places the blocks by the rule of
-:func:`tcgen.artifact.arena.place`.
+The peak itself comes from :func:`tcgen.runtime.memory.usage.memory_use`, which places and aligns
+the blocks of the arenas and adds what contractions pack and what kernels on a GPU use as scratch.
+The polynomials count the arrays alone, so that a page can evaluate them without these rules.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from itertools import pairwise
+from math import inf
 
-from ..artifact.arena import ALIGNMENT, GRANTED
-from ..artifact.grid import SHARED_BYTES, SPILLED_BLOCKS, GridEntry, StripEntry
-from ..artifact.kernel_abi import COLUMNS, DEPTH, LEFT, RIGHT, ROWS, SPARE, STAGED
-from ..artifact.manifest import BufferEntry, ContractionEntry, Manifest, TensorEntry
-from ..artifact.sizes import ITEM_BYTES
-from .counts import stored_product
+from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
+from ..dtypes import BY_NAME
+from ..ir.cost import ZERO, Poly
+from .counts import stored_polynomial
 
 
-def peak_data(manifest: Manifest) -> dict[str, Any]:
-    """Blocks ``[factors, item bytes, first, last, rank]`` by phase.
+def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
+    """Bytes of the arrays that are allocated beyond the inputs, at each moment of a call.
 
-    A sixth place holds what is packed, a seventh the grid of a kernel that has scratch on a GPU.
+    Counts results, arrays that the constant phase keeps, and the buffers that are live. A moment
+    is left out if all its arrays are live at the next one too.
 
-    ``kept`` holds the blocks that the constant phase leaves, ``phases`` the others; ``outputs`` is
-    a list of ``[factors, item bytes]``; ``alignment`` and ``granted`` are those of the arena.
+    Args:
+        manifest: of the artifact.
     """
-    # On a GPU private buffers lie in shared memory, or are a part of the kernel's scratch.
-    on_gpu = manifest.target == "cuda"
-    places = ("arena",) if on_gpu else ("arena", "private")
+    # On a GPU private buffers are in shared memory, or part of the scratch of their kernel.
+    places = ("arena",) if manifest.target == "cuda" else ("arena", "private")
     arena = [b for b in manifest.buffers if b.place in places]
+    always = _bytes([t for t in manifest.tensors if t.role == "output"], manifest)
+    always = always + _bytes([b for b in arena if b.keep], manifest)
     split = manifest.constant_positions
-
-    def counted(entry: BufferEntry | TensorEntry) -> list[Any]:
-        return [stored_product(entry, manifest), ITEM_BYTES[entry.dtype]]
-
-    def blocks(chosen: list[BufferEntry], *, together: bool = False) -> list[Any]:
-        return [[*counted(b), *((0, 0) if together else b.live), b.rank] for b in chosen]
-
-    def packing(*, constant: bool) -> list[Any]:
-        rank = len(arena)
-        return [
-            [[], 0, *k.live, rank, [_contraction(c, manifest) for c in k.contractions]]
-            for k in manifest.kernels
-            if k.contractions and (k.live[0] < split) == constant
-        ]
-
-    def scratch(*, constant: bool) -> list[Any]:
-        rank = len(arena)
-        return [
-            [[], 0, *k.live, rank, None, _grid(k.grid, k.private, manifest)]
-            for k in manifest.kernels
-            if k.grid is not None and (k.live[0] < split) == constant
-        ]
-
-    beside = scratch if on_gpu else packing
-    return {
-        "kept": blocks([b for b in arena if b.keep], together=True),
-        "phases": [
-            blocks([b for b in arena if not b.keep and b.live[0] < split]) + beside(constant=True),
-            blocks([b for b in arena if not b.keep and b.live[0] >= split])
-            + beside(constant=False),
-        ],
-        "outputs": [counted(t) for t in manifest.tensors if t.role == "output"],
-        "alignment": 1 if manifest.tight else ALIGNMENT,
-        "granted": GRANTED,
-        "spilling": [SHARED_BYTES, SPILLED_BLOCKS, ALIGNMENT],
-        "packing": [DEPTH, LEFT, STAGED, RIGHT, ROWS, COLUMNS, SPARE, ALIGNMENT],
-    }
+    phases = (
+        [b for b in arena if not b.keep and b.live[0] < split],
+        [b for b in arena if not b.keep and b.live[0] >= split],
+    )
+    moments = [always + _bytes(live, manifest) for p in phases for live in _largest_sets(p)]
+    return tuple(dict.fromkeys(moments)) or (always,)
 
 
-def _grid(grid: GridEntry, private: tuple[str, ...], manifest: Manifest) -> list[Any]:
-    """``[[points, tile] of each strip, most blocks, bytes each leaves, private buffers]``."""
-
-    def points(strip: StripEntry) -> list[Any]:
-        return [[list(manifest.bases_of(s)), tile, 0] for s, tile, _ in strip.lengths]
-
-    held = [b for b in manifest.buffers if b.name in private]
-    return [
-        [[points(strip), strip.tile] for strip in grid.strips],
-        grid.most,
-        grid.splits * grid.part_bytes,
-        [[stored_product(b, manifest), ITEM_BYTES[b.dtype]] for b in held],
-    ]
+def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Lower bound of the peak in bytes: the largest of the polynomials at these extents."""
+    return max(poly.value(extents) for poly in live_bytes(manifest))
 
 
-def _contraction(entry: ContractionEntry, manifest: Manifest) -> list[Any]:
-    """``[item bytes, parts of an element, rows staged, rows, columns, summed points]``."""
-    dtype, found, staged = entry
-    parts = 2 if dtype == "complex128" else 1
-    groups = [[[list(manifest.bases_of(s)), tile, 0] for s, tile in g] for g in found]
-    return [ITEM_BYTES[dtype], parts, staged, *groups]
+def _largest_sets(buffers: list[BufferEntry]) -> list[list[BufferEntry]]:
+    """The sets of buffers live at one moment that are within no other such set."""
+    starts = sorted({b.live[0] for b in buffers})
+    sets = []
+    for now, after in pairwise([*starts, inf]):
+        live = [b for b in buffers if b.live[0] <= now <= b.live[1]]
+        if any(b.live[1] < after for b in live):
+            sets.append(live)
+    return sets
+
+
+def _bytes(entries: list[TensorEntry] | list[BufferEntry], manifest: Manifest) -> Poly:
+    sizes = (stored_polynomial(e, manifest) * Poly.of(BY_NAME[e.dtype].itemsize) for e in entries)
+    return sum(sizes, ZERO)

@@ -38,7 +38,7 @@ def label(text: str, x: float, y: float, kind: str) -> str:
 
 
 def drawing(width: float, height: float, title: str, *inner: str, **attributes: str) -> str:
-    """A drawing with a title for those who cannot see it."""
+    """A drawing with a title for screen readers."""
     return element(
         "svg",
         element("title", escape(title)),

@@ -36,7 +36,7 @@ def _count(things: list[Any], name: str) -> str:
 
 def _pareto(points: list[dict[str, Any]]) -> Table:
     table = _table(
-        "Time against memory",
+        "Time-memory trade-off",
         ("limit", True),
         ("peak", True),
         ("predicted s", True),
@@ -56,7 +56,7 @@ def _pareto(points: list[dict[str, Any]]) -> Table:
 
 
 def _tuning(rows: list[dict[str, Any]]) -> Table:
-    """Ways that were measured; without an entry of the model where that had the same."""
+    """Measured variants; the model's choice is shown only if it differs."""
     table = _table(
         "Matrix products, as measured", ("product", False), ("by", False), ("the model", False)
     )
@@ -96,7 +96,7 @@ def _operations(operations: dict[str, Any]) -> Table:
         "naive": "naive",
         "each_term": "each term alone",
         "contractions": "contractions",
-        "contractions_packed": "  of which unequal by symmetry",
+        "contractions_packed": "  of which symmetry-unique",
         "additions": "additions",
         "maps": "maps",
         "sequence": "sequence",

@@ -3,8 +3,8 @@
 Before fusion every array is whole and the steps run in the order of the formula sequence; after
 fusion they run in the order of the plan's visits and a contracted axis counts one element or tile.
 An array is held from its first producer to its last reader, and for the whole of a loop that it
-outlives; what the constant phase leaves for the volatile one is held to the end, results from
-their first producer to the end.
+outlives; arrays that the constant phase keeps are held to the end, results from their first
+producer to the end.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def after_fusion(plan: FusionPlan, dtype: str) -> Timeline:
 
 
 def _stays(program: Program, tensor: Tensor) -> bool:
-    """True for results and for what the constant phase leaves for later."""
+    """True for results and for arrays that the constant phase keeps."""
     if tensor.role is Role.OUTPUT:
         return True
     made = [s.phase for s in program.producers(tensor)]
@@ -153,10 +153,10 @@ def timeline_svg(
     """The stacked area, drawn at given extents.
 
     Args:
-        timeline: what to draw.
+        timeline: to draw.
         extents: of the base spaces.
         colour: a class for each array.
-        title: for readers who cannot see it.
+        title: for screen readers.
         top: bytes at the upper edge, at least 1.
     """
     count = max(1, len(timeline.steps))

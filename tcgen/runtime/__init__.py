@@ -1,1 +1,8 @@
-"""Running compiled programs with NumPy: no planner, no parser. It travels with every artifact."""
+"""Runs compiled programs. It travels with every artifact and needs NumPy alone (CuPy for a GPU).
+
+``program`` is what a user calls, ``bound`` a program with fixed constants, ``report`` its costs.
+``arguments`` and ``symmetry_check`` check the arrays of a call, ``execution`` runs it: on a backend
+(``cpu``, ``gpu``, ``numpy_backend``), phase by phase (``call``), by the ``host_program``, in memory
+that ``memory`` counts and a device of the ``device_protocol`` holds (``host_device`` is the CPU).
+``fork_safe_lock`` protects data that threads and forked processes use.
+"""

@@ -1,4 +1,4 @@
-"""Checks of what the caller passes: names, kinds, element types, shapes, extents."""
+"""Checks of the caller's arrays: names, kinds, element types, shapes, extents."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from ..artifact.manifest import Manifest, TensorEntry
 from ..artifact.sizes import stored_shape
+from ..dtypes import NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
-from ..options import DTYPES
 from .device_protocol import Device
 
 Array = npt.NDArray[Any]
-Source = Any  # an array; for generated inputs also a callable or what slices like an array
-Shapes = Mapping[str, tuple[int, ...] | None]  # of inputs by name; None of those without one
-_DTYPES = {name: np.dtype(name) for name in DTYPES}
+Source = Any  # an array; for a generated input also a callable or an object that slices like one
+Shapes = Mapping[str, tuple[int, ...] | None]  # of inputs by name; None if an input has no shape
+_DTYPES = {name: np.dtype(name) for name in NAMES}
 _ON_DISK = ("h5py", "zarr", "netCDF4", "tables")
-_ELSEWHERE = {
+# For arrays of other libraries the expression that makes NumPy arrays of them.
+_TO_NUMPY = {
     "cupy": "cupy.asnumpy(x)",
     "torch": "x.detach().cpu().numpy()",
     "jax": "numpy.asarray(x)",
@@ -32,10 +33,15 @@ _ELSEWHERE = {
 
 
 def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> None:
-    """Every wanted input is there, unless it has a default, and nothing else.
+    """Check that every input is passed or has a default, and that no other array is passed.
+
+    Args:
+        name: of the program, for the message.
+        wanted: inputs.
+        arrays: by keyword, as the caller passed them.
 
     Raises:
-        ArgumentError: naming the missing and unknown keywords and the inputs there are.
+        ArgumentError: with the missing and the unknown keywords and the names of the inputs.
     """
     names = [t.name for t in wanted]
     if len(arrays) == len(names) and all(map(arrays.__contains__, names)):
@@ -54,7 +60,7 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
 
 
 def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
-    """Arrays come by name: their order is nothing that equations say.
+    """Refuse arrays without names, since equations do not order their inputs.
 
     Raises:
         ArgumentError: always, with the call to write.
@@ -64,37 +70,37 @@ def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
 
 
 def read_inputs(
-    wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object], device: Device | None = None
+    device: Device, wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]
 ) -> dict[str, Source]:
     """Each input as an array of the right element type and rank, on the CPU or on ``device``.
 
-    Nothing is copied: see :func:`misplaced`. Generated inputs stay as they are.
+    No array is copied, in whatever order its elements are. Generated inputs stay as they are.
 
     Raises:
         ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
     """
-    return {t.name: _read_input(t, arrays, device) for t in wanted}
+    return {t.name: _read_input(device, t, arrays) for t in wanted}
 
 
-def _read_input(tensor: TensorEntry, arrays: Mapping[str, object], device: Device | None) -> Source:
+def _read_input(device: Device, tensor: TensorEntry, arrays: Mapping[str, object]) -> Source:
     if tensor.name not in arrays:
         value = Fraction(tensor.default or "0")
         return np.asarray(float(value), tensor.dtype)
     given: Any = arrays[tensor.name]
-    # Nearly all inputs are what they should be: one look says so.
+    # Nearly all inputs are arrays that fit: this test is quick.
     if (
         type(given) is np.ndarray
         and given.dtype == _DTYPES[tensor.dtype]
         and given.ndim == tensor.stored_rank
     ):
         return given
-    if device is not None and device.holds(given):
+    if not device.on_cpu and device.holds(given):
         check_dtype(tensor, np.dtype(given.dtype))
         check_rank(tensor, tuple(given.shape))
         return given
     if given is None:
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found None: pass an array")
-    _refuse_elsewhere(tensor.name, given, on_gpu=device is not None)
+    _refuse_elsewhere(tensor.name, given, on_gpu=not device.on_cpu)
     if tensor.role == "generated":
         return _generated(tensor, given)
     if callable(given) and not isinstance(given, np.ndarray):
@@ -119,30 +125,33 @@ def _array(name: str, given: Any) -> Array:
     try:
         return np.asarray(given)
     except ValueError as error:  # rows of different lengths, for example
-        raise ArgumentError(f"{name} is no array: {error}") from None
+        raise ArgumentError(f"{name} is not an array ({error}): pass a NumPy array") from None
 
 
-def misplaced(sources: Mapping[str, Source]) -> list[str]:
-    """Inputs whose arrays kernels cannot read where they are: not in C order, or not aligned."""
-    return [n for n, a in sources.items() if isinstance(a, np.ndarray) and not in_place(a)]
+def check_here(name: str, array: Any, device: Device) -> None:
+    """An array of the device is on the current one: kernels cannot read another one's memory.
 
-
-def in_place(array: Array) -> bool:
-    """Kernels can read and write an array where it is: in C order, and aligned."""
-    flags = array.flags
-    return flags.c_contiguous and flags.aligned
+    Raises:
+        ArgumentError: naming both devices.
+    """
+    where = device.elsewhere(array)
+    if where is not None:
+        raise ArgumentError(
+            f"{name} is on {where}: call the program where its arrays are "
+            f"(with cupy.cuda.Device(...):), or copy them to the current GPU"
+        )
 
 
 def _refuse_elsewhere(name: str, given: object, *, on_gpu: bool) -> None:
     library = type(given).__module__.partition(".")[0]
-    if library in _ELSEWHERE or hasattr(given, "__cuda_array_interface__"):
+    if library in _TO_NUMPY or hasattr(given, "__cuda_array_interface__"):
         if on_gpu:
             whole = f"{name}.detach()" if library == "torch" else name
             raise ArgumentError(
                 f"{name} is a {library} array, but this program takes arrays of NumPy and CuPy: "
                 f"pass cupy.asarray({whole})"
             )
-        advice = _ELSEWHERE.get(library, "a NumPy array")
+        advice = _TO_NUMPY.get(library, "a NumPy array")
         raise ArgumentError(
             f"{name} is a {library} array, but this program takes NumPy arrays in the memory of "
             f"the CPU: pass {advice.replace('x', name, 1)}"
@@ -177,28 +186,33 @@ def _generated(tensor: TensorEntry, given: Any) -> Source:
     return given
 
 
-def check_dtype(tensor: TensorEntry, found: np.dtype[Any], *, target: bool = False) -> None:
-    """The array's element type is the program's; ``target`` is an array of ``out``.
+def check_dtype(tensor: TensorEntry, dtype: np.dtype[Any], *, target: bool = False) -> None:
+    """Check that an array has the element type of the program.
+
+    Args:
+        tensor: the input or output.
+        dtype: of the array.
+        target: it is an array of ``out``.
 
     Raises:
         DtypeError: with the cast to write.
     """
-    if found == _DTYPES[tensor.dtype]:  # which is of the machine's order of bytes
+    if dtype == _DTYPES[tensor.dtype]:  # in the byte order of the machine
         return
     if target:
         raise DtypeError(
-            f'out["{tensor.name}"] must be {tensor.dtype}, found {found}: pass an array of '
+            f'out["{tensor.name}"] must be {tensor.dtype}, found {dtype}: pass an array of '
             f"{tensor.dtype} to write to"
         )
-    if found.kind not in "biufc":
-        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass numbers")
-    loses = found.kind == "c" and tensor.dtype != "complex128"
+    if dtype.kind not in "biufc":
+        raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {dtype}: pass numbers")
+    loses = dtype.kind == "c" and tensor.dtype != "complex128"
     cast = f'{tensor.name}{".real" if loses else ""}.astype("{tensor.dtype}")'
-    raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {found}: pass {cast}")
+    raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {dtype}: pass {cast}")
 
 
 def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
-    """The array has as many axes as its tensor is stored with.
+    """Check that an array has as many axes as its tensor has in memory.
 
     Raises:
         ShapeError: with the axes that are expected.
@@ -220,29 +234,29 @@ def describe(tensor: TensorEntry) -> str:
 
 
 def shape_of(source: Source) -> tuple[int, ...] | None:
-    """Shape of an input; None of a callable, which has none."""
+    """Shape of an input; None for a callable, which has none."""
     if isinstance(source, np.ndarray):
         return tuple(source.shape)
     return tuple(int(n) for n in source.shape) if hasattr(source, "shape") else None
 
 
 def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -> dict[str, int]:
-    """Extents of the base spaces from the arrays, else those the program was compiled for.
+    """Extents of the base spaces from the arrays, else those that the program was compiled for.
 
     Args:
         manifest: of the program.
         shapes: of inputs that :func:`read_inputs` accepted.
-        complete: False gives what the arrays show, and no more.
+        complete: False gives only the extents that the arrays show.
 
     Returns:
         Extents in the order of the base spaces; all of them, if ``complete``.
 
     Raises:
-        ExtentError: two arrays contradict each other, or nothing shows a space.
+        ExtentError: two arrays contradict each other, or no array shows the extent of a space.
         ShapeError: an axis does not fit the extents: a packed pair or a joined space.
     """
     shown = [(t, s) for t in manifest.tensors if (s := shapes.get(t.name)) is not None]
-    found: dict[str, int] = {}
+    shown_extents: dict[str, int] = {}
     witness: dict[str, str] = {}
     for tensor, shape in shown:
         for number, (axis, pair) in enumerate(tensor.stored()):
@@ -252,17 +266,17 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
             extent = shape[number] if pair is None else _side(tensor, number, pair, shape)
             if pair is not None and pair.antisymmetric and shape[number] == 0:
                 continue  # an empty triangle has a side of 0 or 1
-            if found.setdefault(bases[0], extent) != extent:
+            if shown_extents.setdefault(bases[0], extent) != extent:
                 raise ExtentError(
                     f"axis {number} of {describe(tensor)} says that space {bases[0]} has extent "
-                    f"{extent}, but {witness[bases[0]]} says {found[bases[0]]}: expected "
-                    f"{_expected(manifest, shown, tensor, found)}, found shape {shape}"
+                    f"{extent}, but {witness[bases[0]]} says {shown_extents[bases[0]]}: expected "
+                    f"{_expected(manifest, shown, tensor, shown_extents)}, found shape {shape}"
                 )
             witness.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
-    _solve_joined(manifest, shown, found)
+    _solve_joined(manifest, shown, shown_extents)
     default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
     fallback = {**default, **dict(manifest.planning_extents)} if complete else {}
-    extents = {b: found.get(b, fallback.get(b)) for b in manifest.bases}
+    extents = {b: shown_extents.get(b, fallback.get(b)) for b in manifest.bases}
     missing = [b for b, n in extents.items() if n is None]
     if missing and complete:
         keywords = ", ".join(f'"{b}": 10' for b in missing)
@@ -292,44 +306,44 @@ def _expected(
     manifest: Manifest,
     shown: list[tuple[TensorEntry, tuple[int, ...]]],
     tensor: TensorEntry,
-    found: Mapping[str, int],
+    known: Mapping[str, int],
 ) -> str:
-    """The shape that other arrays, else ``found``, give a tensor; unknown axes by name."""
+    """The shape of a tensor by other arrays, else by ``known`` extents; unknown axes by name."""
     extents: dict[str, int] = {}
     for other, shape in shown:
         for number, (axis, pair) in enumerate(other.stored()):
             bases = manifest.bases_of(other.spaces[axis])
             if other is not tensor and pair is None and len(bases) == 1:
                 extents.setdefault(bases[0], shape[number])
-    extents = {**found, **extents}
+    extents = {**known, **extents}
     axes = []
     for axis, pair in tensor.stored():
         bases = manifest.bases_of(tensor.spaces[axis])
-        known = all(base in extents for base in bases)
-        n = sum(extents[base] for base in bases) if known else 0
+        complete = all(base in extents for base in bases)
+        n = sum(extents[base] for base in bases) if complete else 0
         if pair is not None:
             n = n * (n - 1 if pair.antisymmetric else n + 1) // 2
-        axes.append(str(n) if known else tensor.spaces[axis])
+        axes.append(str(n) if complete else tensor.spaces[axis])
     return f"shape ({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 
 
 def _solve_joined(
-    manifest: Manifest, shown: list[tuple[TensorEntry, tuple[int, ...]]], found: dict[str, int]
+    manifest: Manifest, shown: list[tuple[TensorEntry, tuple[int, ...]]], extents: dict[str, int]
 ) -> None:
-    """A part that no array shows by itself is what is left of a joined axis."""
+    """Add extents that only joined axes show: the length of the axis less its other parts."""
     solved = True
     while solved:
         solved = False
         for tensor, shape in shown:
             for number, (axis, pair) in enumerate(tensor.stored()):
                 bases = manifest.bases_of(tensor.spaces[axis])
-                unknown = [b for b in bases if b not in found]
+                unknown = [b for b in bases if b not in extents]
                 if len(bases) < 2 or len(unknown) != 1:
                     continue
                 whole = shape[number] if pair is None else _side(tensor, number, pair, shape)
-                rest = whole - sum(found[b] for b in bases if b in found)
+                rest = whole - sum(extents[b] for b in bases if b in extents)
                 if rest >= 0:
-                    found[unknown[0]] = rest
+                    extents[unknown[0]] = rest
                     solved = True
 
 

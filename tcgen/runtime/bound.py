@@ -1,6 +1,6 @@
 """Programs whose constant inputs are fixed: ``bound(**volatile)``.
 
-What depends on the constants alone is computed once and kept beside the program.
+The constant phase of such a program runs once, and its state serves all calls.
 """
 
 from __future__ import annotations
@@ -8,25 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
 from ..artifact.sizes import array_bytes, stored_shape
 from .arguments import (
     Source,
+    check_here,
     check_names,
     find_extents,
-    misplaced,
     read_inputs,
     refuse_positional,
     shape_of,
 )
-from .call.kept import Kept
-from .call.phase import run_phase
+from .call.phase import ConstantState, run_phase
 from .execution import Execution
 from .fork_safe_lock import Lock
-from .gpu.backend import GpuBackend
 from .host_program import launches
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
@@ -35,10 +32,10 @@ Array = npt.NDArray[Any]
 
 
 class BoundProgram:
-    """A program with its constants: ``bound(**volatile)``.
+    """A program whose constant inputs are fixed: ``bound(**volatile)``.
 
-    What depends on the constants alone is computed at once where their shapes show all extents for
-    it, else at the first call, whose arrays do.
+    The constant phase runs at once if the shapes of the constants show all extents that it needs,
+    else at the first call, whose arrays show the others.
 
     Args:
         execution: the program's.
@@ -48,39 +45,30 @@ class BoundProgram:
     def __init__(self, execution: Execution, constants: dict[str, Source]) -> None:
         self._execution = execution
         self._on_device = execution.on_device(constants)
-        self._constants = constants
         self._lock = Lock()
-        self._kept: Kept | None = None
+        self._state: ConstantState | None = None
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
         self._needed = _needed(execution.manifest)
         shapes = {name: shape_of(array) for name, array in constants.items()}
         shown = find_extents(execution.manifest, shapes, complete=False)
         execution.sample(constants)
-        self._copied = 0
-        backend = execution.backend() if execution.manifest.target == "cuda" else None
-        if isinstance(backend, GpuBackend):
-            constants, self._copied = backend.hold(constants)
-            self._constants = constants
-        for name in misplaced(constants):
-            copies = Ledger()
-            constants[name] = copies.copy(constants[name])
-            self._copied += copies.now
+        self._constants, self._copied_bytes = execution.hold(constants)
         if all(base in shown for base in self._needed):
-            self._keep(shown)
+            self._state_at(shown)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (BoundProgram, (self._execution, self._constants))
 
     @property
     def allocated_bytes(self) -> int:
-        """What the latest call of the program, bound or not, allocated, beyond its inputs."""
+        """Bytes that the latest call of the program, bound or not, allocated beyond its inputs."""
         return self._execution.allocated_bytes
 
     @property
     def kept_bytes(self) -> int:
-        """Bytes of what was computed from the constants."""
-        kept = self._kept
-        return 0 if kept is None else kept.memory.nbytes + kept.held_bytes
+        """Bytes of all that was computed from the constants, and of copies of them."""
+        state = self._state
+        return 0 if state is None else state.memory.nbytes + state.bytes_beside_arena
 
     def __call__(
         self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
@@ -95,50 +83,52 @@ class BoundProgram:
         if positional:
             refuse_positional(name, wanted)
         check_names(f"{name}, bound", wanted, arrays)
-        given = read_inputs(wanted, arrays, execution.device())
+        given = read_inputs(execution.device, wanted, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)
         execution.sample(sources)
-        # Where nothing is passed, results are where the constants were when they were bound.
+        # Without volatile inputs, results are where the constants were when they were bound.
         on_device = execution.on_device(given) if given else self._on_device
-        return execution.run(sources, extents, out, self._keep(extents), on_device=on_device)
+        state = self._state_at(extents)
+        return execution.run(sources, extents, out, state, on_device=on_device)
 
     def __repr__(self) -> str:
         manifest = self._execution.manifest
         takes = ", ".join(t.name for t in self._volatile)
         return f"<{manifest.name}, bound({takes}), {manifest.target}, {manifest.dtype}>"
 
-    def _keep(self, extents: Mapping[str, int]) -> Kept:
-        """What the constant phase leaves at these extents, computed where it is not there yet."""
+    def _state_at(self, extents: Mapping[str, int]) -> ConstantState:
+        """The state that the constant phase leaves at these extents, computed if it is missing."""
         needed = tuple([(base, extents[base]) for base in self._needed])
         with self._lock:
-            if self._kept is None or self._kept.extents != needed:
-                self._kept = self._compute(extents, needed)
-            return self._kept
+            if self._state is None or self._state.extents != needed:
+                self._state = self._compute(extents, needed)
+            return self._state
 
     def _compute(
         self, extents: Mapping[str, int], needed_extents: tuple[tuple[str, int], ...]
-    ) -> Kept:
+    ) -> ConstantState:
         execution, manifest = self._execution, self._execution.manifest
-        whole = {b: extents.get(b, 0) for b in manifest.bases}
+        complete = {b: extents.get(b, 0) for b in manifest.bases}
         results = _results(manifest)
-        backend = execution.backend()
-        setting = execution.setting(whole)
-        beside = setting.use.outputs + self._copied  # of the calls that follow
-        beside += sum(array_bytes(t, manifest, whole) for t in results)
-        setting = execution.fitting(setting, beside)
-        use = setting.use
-        check_limit(manifest, whole, use.arenas + beside)
-        if isinstance(backend, GpuBackend):
-            left = backend.keep(use, self._constants, whole, results)
-            return Kept(needed_extents, *left, self._copied)
-        ledger = Ledger(self._copied)
-        outputs = {t.name: ledger.array(stored_shape(t, manifest, whole), t.dtype) for t in results}
-        memory = ledger.arena(use.kept)
-        inputs = {n: a for n, a in self._constants.items() if isinstance(a, np.ndarray)}
-        callers = {**inputs, **outputs}
-        run_phase(backend, setting, 0, self._constants, callers, memory, ledger)
-        return Kept(needed_extents, memory, outputs, self._copied)
+        layout = execution.layout(complete)
+        other = layout.use.outputs + self._copied_bytes  # outside the arenas of later calls
+        other += sum(array_bytes(t, manifest, complete) for t in results)
+        layout = execution.layout_within_limit(layout, other)
+        check_limit(manifest, complete, layout.use.arenas + other)
+        device = execution.device
+        for name, array in self._constants.items():
+            if device.holds(array):
+                check_here(name, array, device)
+        ledger = Ledger(device, self._copied_bytes)
+        outputs = {
+            t.name: ledger.array(stored_shape(t, manifest, complete), t.dtype) for t in results
+        }
+        memory = ledger.arena(layout.use.lasting)
+        arrays = {**self._constants, **outputs}
+        run_phase(execution.backend, layout, 0, self._constants, arrays, memory, ledger)
+        device.wait()  # later calls may be on other streams
+        return ConstantState(needed_extents, memory, outputs, self._copied_bytes)
 
 
 def _kernels(manifest: Manifest) -> tuple[KernelEntry, ...]:
@@ -148,7 +138,7 @@ def _kernels(manifest: Manifest) -> tuple[KernelEntry, ...]:
 
 
 def _needed(manifest: Manifest) -> tuple[str, ...]:
-    """Base spaces whose extents the constant phase and what it keeps depend on."""
+    """Base spaces on whose extents the constant phase and its state depend."""
     used = {s for k in _kernels(manifest) for s in k.spaces}
     used |= {
         base
@@ -164,5 +154,5 @@ def _needed(manifest: Manifest) -> tuple[str, ...]:
 def _results(manifest: Manifest) -> tuple[TensorEntry, ...]:
     """Outputs that the constant phase computes."""
     names = {w for k in _kernels(manifest) for w in k.writes}
-    found = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
-    return tuple(t for t in manifest.tensors if t.role == "output" and t.name in found)
+    written = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
+    return tuple(t for t in manifest.tensors if t.role == "output" and t.name in written)

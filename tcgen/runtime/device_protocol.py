@@ -1,4 +1,8 @@
-"""What a GPU offers to the runtime, as protocols."""
+"""Protocols of the memory in which kernels run, and of a GPU.
+
+A call takes the same steps on every target. It makes, copies and compares arrays through a
+:class:`Device` alone: ``host_device.HostDevice`` for the CPU, ``gpu.cupy_device`` for a GPU.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,63 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from ..artifact.arena import Layout
+
 Array = npt.NDArray[Any]
+
+
+class Device(Protocol):
+    """The memory in which the kernels of a program read and write arrays."""
+
+    @property
+    def on_cpu(self) -> bool:
+        """True where the arrays of the device are NumPy arrays."""
+
+    @property
+    def array_kind(self) -> str:
+        """The arrays that a caller may pass, in words: ``NumPy array``."""
+
+    @property
+    def direct_kind(self) -> str:
+        """The arrays that kernels take without a copy, in words: ``in C order``."""
+
+    def holds(self, array: object) -> bool:
+        """True for an array in the memory of the device."""
+
+    def elsewhere(self, array: Any) -> str | None:
+        """Names of the device that holds an array and of this one; None if they are the same."""
+
+    def direct(self, array: Any) -> bool:
+        """True if kernels can take an array of the device: in C order, aligned to its elements."""
+
+    def contiguous(self, array: Any) -> Any:
+        """An array of the device that kernels can take: the same one if ``direct``, else a copy."""
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
+        """A new array on the device, in C order, of unknown values.
+
+        Raises:
+            MemoryLimitError: the device has no memory for it.
+        """
+
+    def arena(self, layout: Layout) -> Any:
+        """The memory of an arena as an array of bytes, which starts as the layout asks.
+
+        Raises:
+            MemoryLimitError: the device has no memory for it.
+        """
+
+    def put(self, array: Array) -> Any:
+        """A copy on the device of an array of the CPU; on the CPU the array itself."""
+
+    def get(self, array: Any) -> Array:
+        """A copy on the CPU of an array of the device; on the CPU the array itself."""
+
+    def overlap(self, one: Any, other: Any) -> bool:
+        """True if the bounds of two arrays of the device overlap in memory."""
+
+    def wait(self) -> None:
+        """Wait for the work that is queued on the current stream."""
 
 
 class Function(Protocol):
@@ -29,38 +89,11 @@ class CompiledModule(Protocol):
         """A kernel by its name."""
 
 
-class Device(Protocol):
-    """Where a program for a GPU runs."""
+class Gpu(Device, Protocol):
+    """A device that compiles CUDA and runs it."""
 
     def describe(self) -> str:
         """Its name, architecture and memory."""
 
     def module(self, code: str) -> CompiledModule:
         """Compile a source, or take it from a cache."""
-
-    def holds(self, array: object) -> bool:
-        """True for an array in the memory of the device."""
-
-    def elsewhere(self, array: Any) -> str | None:
-        """Which other device holds an array, and which one is current; None where it is here."""
-
-    def direct(self, array: Any) -> bool:
-        """True where kernels can take an array of the device: in C order, on whole elements."""
-
-    def contiguous(self, array: Any) -> Any:
-        """An array of the device that kernels can take; the same one where it is one."""
-
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
-        """A new array on the device, in C order, of unknown values."""
-
-    def put(self, array: Array) -> Any:
-        """A copy on the device of an array of the CPU."""
-
-    def get(self, array: Any) -> Array:
-        """A copy on the CPU of an array of the device."""
-
-    def overlap(self, one: Any, other: Any) -> bool:
-        """True where two arrays of the device may share memory."""
-
-    def wait(self) -> None:
-        """Wait for what is queued on the current stream."""

@@ -1,4 +1,4 @@
-"""Running one program on given inputs: its backend, and what late calls showed of extents.
+"""Executes a compiled program: owns its backend, and remembers the layouts of recent calls.
 
 Programs and bound programs check what the caller passes; both run here. A call allocates its own
 arena and scratch, so calls from several threads do not disturb each other.
@@ -16,15 +16,13 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest, TensorEntry
-from .arguments import Source, find_extents, in_place, shape_of
-from .call.kept import Kept
-from .call.layout import Setting, settle
-from .call.phase import Backend, run_phase
+from .arguments import Source, check_here, find_extents, shape_of
+from .call.layout import CallLayout, resolve_layout
+from .call.phase import Backend, ConstantState, run_phase
 from .call.results import Results
 from .call.strided import gap_extents
 from .cpu.backend import CpuBackend
 from .device_protocol import Device
-from .fork_safe_lock import Lock
 from .gpu.backend import GpuBackend
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
@@ -32,7 +30,12 @@ from .numpy_backend import NumpyBackend
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
-_REMEMBERED = 256  # shapes of late calls, and settings that they led to
+_REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers
+_BACKENDS: Mapping[str, Callable[[Artifact], Backend]] = {
+    "cpu": CpuBackend,
+    "cuda": GpuBackend,
+    "numpy": NumpyBackend,
+}
 
 
 class Execution:
@@ -40,92 +43,82 @@ class Execution:
 
     Attributes:
         artifact: its files.
-        manifest: what the runtime knows of it.
+        manifest: describes it to the runtime.
         inputs: its inputs in declared order.
+        backend: compiles and runs its kernels.
         allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
     """
 
     def __init__(self, artifact: Artifact) -> None:
         self.artifact = artifact
-        self.manifest = artifact.manifest
-        self.inputs = tuple(t for t in artifact.manifest.tensors if t.role != "output")
+        self.manifest = manifest = artifact.manifest
+        self.inputs = tuple(t for t in manifest.tensors if t.role != "output")
+        self.backend = _BACKENDS[manifest.target](artifact)
         self.allocated_bytes = 0
-        self._bases = artifact.manifest.bases
-        self._parts = tuple(t for t in artifact.manifest.tensors if t.gaps)
-        self._lock = Lock()
-        self._backend: Backend | GpuBackend | None = None
-        # The caches are their own locks, and hold values that nobody changes.
+        self._bases = manifest.bases
+        self._whole = tuple(t for t in self.inputs if t.role == "input")
+        self._gapped = tuple(t for t in manifest.tensors if t.gaps)
+        # The caches are thread-safe, and hold values that are never changed.
         remember = lru_cache(maxsize=_REMEMBERED)
-        self._extents = remember(partial(_extents, self.manifest, self.inputs))
-        self._settings = remember(partial(settle, self.manifest))
+        self._extents = remember(partial(_extents, manifest, self.inputs))
+        self._layouts = remember(partial(resolve_layout, manifest))
         self._sampled: frozenset[str] = frozenset()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Execution, (self.artifact,))
 
-    def backend(self) -> Backend | GpuBackend:
-        """What runs the program, compiled when it is first asked for.
+    @property
+    def device(self) -> Device:
+        """The memory in which the kernels run.
 
         Raises:
-            BuildError: the compiler is missing or failed.
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
-        if self._backend is None:
-            with self._lock:
-                if self._backend is None:
-                    self._backend = _BACKENDS[self.manifest.target](self.artifact)
-        return self._backend
-
-    def device(self) -> Device | None:
-        """The GPU that the program runs on; None for one that runs on the CPU."""
-        backend = self.backend() if self.manifest.target == "cuda" else None
-        return backend.device if isinstance(backend, GpuBackend) else None
+        return self.backend.device
 
     def on_device(self, sources: Mapping[str, Source]) -> bool:
-        """True where results stay on the GPU, since inputs are there."""
-        device = self.device()
-        return device is not None and any(device.holds(a) for a in sources.values())
+        """True where results stay on the device, since inputs are there."""
+        return any(map(self.device.holds, sources.values()))
 
     def extents(self, sources: Mapping[str, Source]) -> Mapping[str, int]:
-        """Extents of a call; those of late shapes are remembered.
+        """Extents of a call; those of recent shapes are remembered.
 
         Raises:
             ShapeError, ExtentError: the shapes do not fit each other.
         """
-        found = self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
-        if not self._parts:
-            return found
-        # New arrays and copies lie by themselves, and so does all that is sent to a GPU.
-        gaps = {base: 0 for t in self._parts for base in t.gaps if base is not None}
-        for tensor in self._parts if self.manifest.target != "cuda" else ():
+        extents = self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
+        if not self._gapped:
+            return extents
+        # New arrays and copies have no gaps, and kernels of a GPU take no others.
+        gaps = {base: 0 for t in self._gapped for base in t.gaps if base is not None}
+        for tensor in self._gapped:
             if tensor.name in sources:
-                gaps |= gap_extents(tensor, sources[tensor.name]) or {}
-        return {**found, **gaps}
+                gaps |= gap_extents(self.device, tensor, sources[tensor.name]) or {}
+        return {**extents, **gaps}
 
-    def setting(self, extents: Mapping[str, int]) -> Setting:
-        """What a call at these extents, with as many threads as there are, shares with others."""
-        threads = 1 if self.manifest.target == "cuda" else self.backend().threads
-        return self._settings(tuple([extents[b] for b in self._bases]), threads)
+    def layout(self, extents: Mapping[str, int]) -> CallLayout:
+        """The layout of calls at these extents, with as many threads as there are."""
+        return self._layouts(tuple([extents[b] for b in self._bases]), self.backend.threads)
 
-    def fitting(self, setting: Setting, beside: int) -> Setting:
-        """The setting with as many of its threads as the memory limit leaves room for.
+    def layout_within_limit(self, layout: CallLayout, other: int) -> CallLayout:
+        """The layout with as many of its threads as the memory limit leaves room for.
 
         Args:
-            setting: with as many threads as there are.
-            beside: bytes of what the call allocates beside its arenas.
+            layout: with as many threads as there are.
+            other: bytes that the call allocates outside its arenas.
         """
         limit = self.manifest.memory_limit
         if limit is not None:
-            while setting.threads > 1 and setting.use.arenas + beside > limit:
-                values = tuple(setting.extents.values())
-                setting = self._settings(values, setting.threads - 1)
-        return setting
+            while layout.threads > 1 and layout.use.arenas + other > limit:
+                values = tuple(layout.extents.values())
+                layout = self._layouts(values, layout.threads - 1)
+        return layout
 
     def sample(self, sources: Mapping[str, Source]) -> None:
-        """Look once at a few elements of each input whose symmetry the plan relies on.
+        """Check once a few elements of each input whose symmetry the plan relies on.
 
         Raises:
-            SymmetryError: an input does not have the symmetry that is declared for it.
+            CheckError: an input does not have the symmetry that is declared for it.
         """
         if self._sampled >= sources.keys():
             return
@@ -143,6 +136,23 @@ class Execution:
                 check_symmetry(tensor.name, logical, generators, samples=SAMPLES)
         self._sampled |= frozenset(sources)
 
+    def hold(self, constants: Mapping[str, Source]) -> tuple[dict[str, Source], int]:
+        """Constant inputs as kernels take them, for calls on any stream; the bytes that it copied.
+
+        Args:
+            constants: some of the inputs, checked.
+        """
+        device = self.device
+        ledger = Ledger(device)
+        held = dict(constants)
+        for tensor in self._whole:
+            if tensor.name in held:
+                array = held[tensor.name]
+                if not _is_direct(device, tensor.name, array):
+                    held[tensor.name] = ledger.copy(array)
+        device.wait()
+        return held, ledger.now
+
     def call(
         self,
         sources: Mapping[str, Source],
@@ -154,8 +164,8 @@ class Execution:
         Args:
             sources: every input.
             out: arrays for some or all results.
-            note: called with the bytes of inputs and results that were copied, since kernels of the
-                CPU cannot read or write them where they are.
+            note: called with the bytes of inputs and results that were copied, since kernels cannot
+                read or write them where they are.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
@@ -171,66 +181,72 @@ class Execution:
         sources: Mapping[str, Source],
         extents: Mapping[str, int],
         out: dict[str, Any] | None,
-        kept: Kept | None,
+        state: ConstantState | None,
         *,
         on_device: bool,
         note: Callable[[int], None] | None = None,
     ) -> dict[str, Array]:
-        """The volatile phase, after the constant one where nothing is kept.
+        """The volatile phase, after the constant one where no state of it is given.
 
         Args:
             sources: every input, checked.
             extents: of all base spaces.
             out: arrays for some or all results.
-            kept: what the constant phase left, or None.
-            on_device: results stay on the GPU.
+            state: left by the constant phase, or None.
+            on_device: new results stay on the device.
             note: as for :meth:`call`.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
             ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
         """
-        backend, manifest = self.backend(), self.manifest
-        if isinstance(backend, GpuBackend):
-            use = self.setting(extents).use
-            found, self.allocated_bytes = backend.call(
-                use, sources, extents, out, kept, on_device=on_device
-            )
-            return found
-        inputs = {n: a for n, a in sources.items() if isinstance(a, np.ndarray)}
-        apart = [n for n, a in inputs.items() if not in_place(a)]
-        for tensor in self._parts:
-            if tensor.name in apart and gap_extents(tensor, inputs[tensor.name]) is not None:
-                apart.remove(tensor.name)
-        setting = self.setting(extents)
-        results = Results(setting.outputs, inputs.values(), out)
+        backend, device, manifest = self.backend, self.device, self.manifest
+        layout = self.layout(extents)
+        arrays: dict[str, Any] = {}
+        copied: list[str] = []
+        for tensor in self._whole:
+            arrays[tensor.name] = array = sources[tensor.name]
+            if not _is_direct(device, tensor.name, array) and (
+                gap_extents(device, tensor, array) is None
+            ):
+                copied.append(tensor.name)
+        results = Results(device, layout.outputs, sources.values(), out)
         if results.gaps:
-            setting = self.setting({**extents, **results.gaps})
-        held = 0 if kept is None else kept.held_bytes
-        beside = results.needed + held
-        for name in apart:
-            beside += inputs[name].nbytes
+            layout = self.layout({**extents, **results.gaps})
+        held = 0 if state is None else state.bytes_beside_arena
         if manifest.memory_limit is not None:
-            setting = self.fitting(setting, beside)
-            check_limit(manifest, extents, setting.use.arenas + beside, (*apart, *results.copied))
-        ledger = Ledger(held, reuse=manifest.memory_limit is None and not manifest.tight)
+            other = held + results.needed + sum(arrays[name].nbytes for name in copied)
+            layout = self.layout_within_limit(layout, other)
+            needed = layout.use.arenas + other
+            check_limit(manifest, extents, needed, (*copied, *results.copied), device.direct_kind)
+        ledger = Ledger(device, held)
         results.allocate(ledger)  # first: what is too large is refused before inputs are copied
-        for name in apart:
-            inputs[name] = ledger.copy(inputs[name])
-        callers = {**inputs, **results.working}
-        if kept is None:
-            memory = ledger.arena(setting.use.kept)
-            run_phase(backend, setting, 0, sources, callers, memory, ledger)
+        for name in copied:
+            arrays[name] = ledger.copy(arrays[name])
+        arrays |= results.working
+        if state is None:
+            lasting = ledger.arena(layout.use.lasting)
+            run_phase(backend, layout, 0, sources, arrays, lasting, ledger)
         else:
-            ledger.add(setting.use.kept.total)
-            memory = kept.memory
-            for name, array in kept.outputs.items():
-                results.working[name][...] = array
-        run_phase(backend, setting, 1, sources, callers, memory, ledger)
+            lasting = state.memory
+            check_here("the state of the bound constants", lasting, device)
+            ledger.add(layout.use.lasting.total)
+            for name, array in state.outputs.items():
+                arrays[name][...] = array
+        run_phase(backend, layout, 1, sources, arrays, lasting, ledger)
         self.allocated_bytes = ledger.peak
         if note is not None:
-            note(sum(inputs[n].nbytes for n in apart) + results.copied_bytes)
-        return results.finish(out)
+            note(sum(arrays[n].nbytes for n in copied) + results.copied_bytes)
+        return results.finish(out, on_device=on_device)
+
+
+def _is_direct(device: Device, name: str, array: Any) -> bool:
+    """True where kernels can read an input as it is: on the device, in C order."""
+    if not device.holds(array):
+        return False
+    if not device.on_cpu:
+        check_here(name, array, device)
+    return device.direct(array)
 
 
 def _extents(
@@ -239,10 +255,3 @@ def _extents(
     """Extents of a call from the shapes of its inputs."""
     names = (tensor.name for tensor in inputs)
     return MappingProxyType(find_extents(manifest, dict(zip(names, shapes, strict=True))))
-
-
-_BACKENDS: dict[str, Callable[[Artifact], Backend | GpuBackend]] = {
-    "cpu": CpuBackend,
-    "cuda": GpuBackend,
-    "numpy": NumpyBackend,
-}

@@ -1,18 +1,23 @@
-"""Locks that a forked process finds open.
+"""Locks that are open in a forked process, and values that are made once.
 
-A thread of the parent may hold a lock at the moment of a fork. That thread is not in the child, so
-nobody would release the lock there, and the next one who asks for it would wait forever.
+A thread of the parent may hold a lock at the moment of a fork. That thread does not exist in
+the child, so nobody would release the lock there, and the next thread that asks for it would wait
+forever.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
 from weakref import WeakSet
+
+Value = TypeVar("Value")
 
 
 class Lock:
-    """A ``threading.Lock`` for data that are whole between any two steps of who holds it."""
+    """A ``threading.Lock`` for data that are consistent between any two steps of its holder."""
 
     __slots__ = ("__weakref__", "_lock")
 
@@ -21,7 +26,7 @@ class Lock:
         _locks.add(self)
 
     def renew(self) -> None:
-        """Forget who holds it."""
+        """Forget the holder."""
         self._lock = threading.Lock()
 
     def acquire(self, *, blocking: bool = True) -> bool:
@@ -50,3 +55,29 @@ def _renew_all() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_all)
+
+
+class Once(Generic[Value]):
+    """A value that is made at most once, when it is first asked for.
+
+    Args:
+        make: returns the value, which is not None.
+
+    Attributes:
+        value: None as long as it was not made.
+    """
+
+    __slots__ = ("_lock", "_make", "value")
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        self.value: Value | None = None
+        self._make = make
+        self._lock = Lock()
+
+    def get(self) -> Value:
+        """The value; raises what ``make`` raises, and then the next call tries again."""
+        if self.value is None:
+            with self._lock:
+                if self.value is None:
+                    self.value = self._make()
+        return self.value

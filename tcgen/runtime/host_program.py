@@ -1,4 +1,4 @@
-"""The host program step by step, and tiles of generated inputs."""
+"""The host program: its loops, launches, and tiles of generated inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..artifact.manifest import (
     TensorEntry,
 )
 from ..errors import ArgumentError, DtypeError, ShapeError
-from .memory.ledger import address
+from .host_device import address
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, int]  # of the host loop variables
@@ -34,7 +34,7 @@ def walk(
     fetch: Callable[[FetchEntry, Values], None],
     values: Values | None = None,
 ) -> None:
-    """Run a host program: loops here, kernels and tiles by the given functions."""
+    """Run a host program: its loops here, its kernels and tiles by the given functions."""
     values = values or {}
     for item in host:
         match item:
@@ -54,7 +54,7 @@ def walk(
 
 
 def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
-    """Kernels in the order of the host program's text."""
+    """Names of the kernels, in the order of the host program."""
     names: list[str] = []
     for item in host:
         if isinstance(item, LoopEntry):
@@ -65,7 +65,7 @@ def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
 
 
 def has_fetch(host: tuple[HostEntry, ...]) -> bool:
-    """True where a host program asks for a tile."""
+    """True if a host program asks for tiles of generated inputs."""
     return any(
         isinstance(item, FetchEntry) or (isinstance(item, LoopEntry) and has_fetch(item.body))
         for item in host
@@ -81,22 +81,22 @@ def fetch_tile(
 ) -> None:
     """Read one tile of a generated or sliced input into ``buffer``.
 
-    A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself: a
-    tile that is shorter than the buffer arrives packed at its start and is then spread. Only what
-    can be indexed and nothing more, and a packed pair, make a tile of their own.
+    A source that reads into an array (a callable, a dataset of h5py) fills the buffer itself. If
+    the tile is shorter than the buffer, it arrives contiguous at the start of the buffer, and is
+    then spread. A source that can only be indexed, or that stores a packed pair, makes a new array.
 
     Args:
         tensor: the input.
         source: ``f(out, ranges)``, or anything that slices like an array in stored order.
         ranges: of the tile on each logical axis.
-        buffer: C-contiguous; longer than the tile where the last tile is short.
+        buffer: C-contiguous; longer than the tile if the last tile is short.
         order: logical axes in the order of the buffer's.
 
     Raises:
-        ArgumentError, ShapeError, DtypeError: the source does not give what was asked for.
+        ArgumentError, ShapeError, DtypeError: the source gives another shape or element type.
     """
-    lies = tuple(ranges[axis] for axis in order)
-    shape = tuple(r.stop - r.start for r in lies)
+    stored = tuple(ranges[axis] for axis in order)
+    shape = tuple(r.stop - r.start for r in stored)
     if 0 in shape:
         return
     packed = buffer.reshape(-1)[: math.prod(shape)].reshape(shape)
@@ -108,7 +108,7 @@ def fetch_tile(
             )
         source(packed, ranges)
     elif hasattr(source, "read_direct") and tensor.order == order and not tensor.packed:
-        source.read_direct(packed, source_sel=lies)
+        source.read_direct(packed, source_sel=stored)
     else:
         logical = _slice(tensor, source, ranges, tuple(r.stop - r.start for r in ranges))
         buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
@@ -119,7 +119,7 @@ def fetch_tile(
 def _slice(
     tensor: TensorEntry, source: Any, ranges: tuple[slice, ...], shape: tuple[int, ...]
 ) -> Array:
-    """A tile on logical axes; a view where the source is an array."""
+    """A tile on logical axes; a view if the source is an array."""
     stored = tensor.stored()
     hulls = [_hull(pair, axis, ranges) for axis, pair in stored]
     tile = np.asarray(source[tuple(hulls)] if hulls else source[()])
@@ -145,7 +145,7 @@ def _slice(
 
 
 def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> slice:
-    """Smallest stretch of a stored axis that holds the tile."""
+    """Smallest range of a stored axis that holds the tile."""
     if pair is None:
         return ranges[axis]
     one, two = ranges[pair.first], ranges[pair.first + 1]
@@ -158,7 +158,7 @@ def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> sl
 def _unpack(
     tile: Array, position: int, start: int, rows: slice, columns: slice, pair: PackingEntry
 ) -> Array:
-    """One packed axis as two, from element ``start`` of the triangle on."""
+    """A tile whose packed axis, from element ``start`` of the triangle, becomes two axes."""
     p = np.arange(rows.start, rows.stop)[:, None]
     q = np.arange(columns.start, columns.stop)[None, :]
     high, low = np.maximum(p, q), np.minimum(p, q)
@@ -175,9 +175,9 @@ def _unpack(
 
 
 def _spread(buffer: Array, shape: tuple[int, ...]) -> None:
-    """Move a tile packed at the start of a buffer to where the buffer's strides have it.
+    """Move the rows of a tile from the start of a buffer to their places by the buffer's strides.
 
-    Rows move from the last to the first, so that none is overwritten before it has moved.
+    Rows move from the last to the first, so that no row is overwritten before it has moved.
     """
     short = [axis for axis, n in enumerate(shape) if n != buffer.shape[axis]]
     if not short or short[-1] == 0:

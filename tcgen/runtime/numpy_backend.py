@@ -1,4 +1,4 @@
-"""Running kernels that are NumPy code, where there is no C compiler."""
+"""Kernels that are NumPy code, for machines without a C compiler."""
 
 from __future__ import annotations
 
@@ -8,30 +8,45 @@ from typing import Any
 import numpy as np
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import FetchEntry
-from .call.buffers import Store
+from ..artifact.manifest import SOURCES, FetchEntry
+from .call.buffers import PhaseBuffers
+from .fork_safe_lock import Once
+from .host_device import HostDevice
 from .host_program import Values, walk
 
 
 class NumpyBackend:
-    """The kernels of ``kernels.py``."""
+    """The kernels of ``kernels.py``; NumPy makes temporary arrays of its own."""
 
     threads = 1
 
     def __init__(self, artifact: Artifact) -> None:
-        self.manifest = manifest = artifact.manifest
-        names: dict[str, Any] = {}
-        source = artifact.text("kernels.py")
-        exec(compile(source, f"<{manifest.name}: kernels.py>", "exec"), names)
-        self._kernels = {k.name: (names[k.symbol], k.host) for k in manifest.kernels}
+        self.manifest = artifact.manifest
+        self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
+        self._functions = Once(lambda: _functions(artifact))
+        self._kernels = {k.name: k for k in artifact.manifest.kernels}
 
-    def run(self, store: Store, fetch: Callable[[FetchEntry, Values], None]) -> None:
-        """Run one phase of the host program; NumPy makes temporary arrays of its own."""
-        arrays, extents = store.views(), store.setting.extents
+    def build(self) -> None:
+        """Run the source, which defines the kernels."""
+        self._functions.get()
+
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+        """Run one phase of the host program."""
+        functions, extents = self._functions.get(), buffers.layout.extents
+        # Subclasses of arrays, which ``out`` may have, follow rules of their own.
+        arrays = {name: np.asarray(array) for name, array in buffers.views().items()}
 
         def launch(name: str, values: Values) -> None:
-            kernel, variables = self._kernels[name]
+            kernel = self._kernels[name]
             with np.errstate(all="ignore"):
-                kernel(arrays, extents, tuple(values[v] for v in variables))
+                functions[kernel.symbol](arrays, extents, tuple(values[v] for v in kernel.host))
 
-        walk(store.phase.host, self.manifest, extents, launch, fetch)
+        walk(buffers.phase.host, self.manifest, extents, launch, fetch)
+
+
+def _functions(artifact: Artifact) -> dict[str, Any]:
+    """The names that the source defines."""
+    names: dict[str, Any] = {}
+    source = artifact.text(SOURCES["numpy"])
+    exec(compile(source, f"<{artifact.manifest.name}: {SOURCES['numpy']}>", "exec"), names)
+    return names

@@ -10,17 +10,16 @@ from typing import Any
 import numpy.typing as npt
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import Manifest
+from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, ExtentError
 from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
 from .bound import BoundProgram
-from .cpu.backend import CpuBackend
 from .execution import Execution
+from .host_device import HostDevice
 from .report import Report
 
 Array = npt.NDArray[Any]
-_SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}
 
 
 class Program:
@@ -29,7 +28,7 @@ class Program:
     Shapes: each array has the axes in which its tensor is stored, in C order or not.
 
     Attributes:
-        artifact: its files.
+        artifact: the files of the program.
     """
 
     def __init__(self, artifact: Artifact) -> None:
@@ -47,18 +46,18 @@ class Program:
 
     @property
     def manifest(self) -> Manifest:
-        """What the runtime knows of the program."""
+        """The description of the program for the runtime."""
         return self.artifact.manifest
 
     @property
     def allocated_bytes(self) -> int:
-        """What the latest call allocated at its peak, beyond the inputs."""
+        """Bytes that the latest call allocated at its peak, beyond the inputs."""
         return self._execution.allocated_bytes
 
     @property
     def source(self) -> str:
         """The generated source."""
-        return self.artifact.text(_SOURCES[self.manifest.target])
+        return self.artifact.text(SOURCES[self.manifest.target])
 
     @property
     def report(self) -> Report:
@@ -74,28 +73,30 @@ class Program:
         return self.artifact.save(folder)
 
     def build(self) -> None:
-        """Compile now what calls would compile, also what only some of them need.
+        """Compile now everything that calls would compile, also kernels that only some calls need.
 
         Raises:
             BuildError: the compiler is missing or failed.
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
-        backend = self._execution.backend()
-        if isinstance(backend, CpuBackend):
-            backend.complete()
+        self._execution.backend.build()
 
     def extents_for(self, /, **arrays: object) -> dict[str, int]:
         """Extents of the base spaces that a call with some or all arrays would have."""
         wanted = tuple(t for t in self._execution.inputs if t.name in arrays)
         check_names(self.manifest.name, wanted, arrays)
-        sources = read_inputs(wanted, arrays)
+        sources = read_inputs(HostDevice(), wanted, arrays)
         return find_extents(self.manifest, {n: shape_of(a) for n, a in sources.items()})
 
     def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
-        """Bytes that a call allocates at its peak, beyond the inputs, with the threads of here.
+        """Bytes that a call allocates at its peak, beyond the inputs, with this machine's threads.
 
         Args:
-            extents: by base space; those the program was compiled for where they are left out.
+            extents: by base space; by default those that the program was compiled for.
+
+        Raises:
+            ExtentError: an extent is missing, is negative, or is of no base space.
+            BuildError: the first call cannot compile the source.
         """
         given = dict(parse_extents(extents))
         for base, extent in given.items():
@@ -108,8 +109,8 @@ class Program:
         missing = [b for b in self.manifest.bases if b not in chosen]
         if missing:
             raise ExtentError(f"give the extents of {', '.join(missing)}")
-        setting = self._execution.setting(chosen)
-        return self._execution.fitting(setting, setting.use.outputs).use.peak
+        layout = self._execution.layout(chosen)
+        return self._execution.layout_within_limit(layout, layout.use.outputs).use.peak
 
     def __call__(
         self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
@@ -118,9 +119,9 @@ class Program:
 
         Args:
             out: arrays for some or all results, which are overwritten (or added to, where the
-                output accumulates); the others are put into it.
+                output accumulates); the other results are put into it.
             arrays: each input by its name.
-            positional: nothing; arrays without names are refused.
+            positional: refused, since equations do not order their inputs.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
@@ -131,13 +132,13 @@ class Program:
         if positional:
             refuse_positional(name, execution.inputs)
         check_names(name, execution.inputs, arrays)
-        return execution.call(read_inputs(execution.inputs, arrays, execution.device()), out)
+        return execution.call(read_inputs(execution.device, execution.inputs, arrays), out)
 
     def bind(self, /, **constants: object) -> BoundProgram:
-        """Fix the constant inputs: what depends on them alone is computed once and kept.
+        """Fix the constant inputs, and compute once all that depends on them alone.
 
-        Arrays that lie as the program wants them are not copied: leave them as they are while the
-        bound program is in use, or bind again.
+        Arrays in C order (for a GPU: CuPy arrays in C order) are not copied: leave them as they are
+        while the bound program is in use, or bind again.
 
         Raises:
             ArgumentError: a constant is missing, or an input is volatile.
@@ -151,7 +152,7 @@ class Program:
                 f"the bound program, or declare it constant"
             )
         check_names(f"{self.manifest.name}.bind", wanted, constants)
-        given = read_inputs(wanted, constants, self._execution.device())
+        given = read_inputs(self._execution.device, wanted, constants)
         return BoundProgram(self._execution, given)
 
 

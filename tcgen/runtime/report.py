@@ -15,11 +15,11 @@ _TOTALS = (
     ("peak (all that a call allocates)", "peak_bytes"),
     ("limit", "limit_bytes"),
 )
-_LARGEST = 8  # arrays that the text names
+_LARGEST = 8  # arrays that the text lists
 
 
 class Report(dict[str, Any]):
-    """What a program costs at the extents it was planned for: the object of ``report --json``.
+    """Costs of a program at its planning extents: the object of ``tcgen report --json``.
 
     Units: flops (multiply and add are 2), elements, bytes.
 
@@ -28,7 +28,7 @@ class Report(dict[str, Any]):
 
     @property
     def arrays(self) -> list[dict[str, Any]]:
-        """A row for each array: name, kind, indices, what is fused, elements, bytes, readers."""
+        """A row for each array: name, kind, indices, fused indices, elements, bytes, readers."""
         rows: list[dict[str, Any]] = self["arrays"]
         return rows
 
@@ -39,7 +39,7 @@ class Report(dict[str, Any]):
         return text
 
     def pareto(self) -> list[dict[str, Any]]:
-        """Plans of least predicted time for a row of memory limits, most memory first.
+        """Plans of least predicted time for a series of memory limits, most memory first.
 
         Each has ``limit_bytes``, ``peak_bytes``, ``seconds``, ``loops`` and ``repeats``.
 
@@ -67,7 +67,7 @@ class Report(dict[str, Any]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """Tables and the loop nest for a notebook; no script, no style of its own."""
+        """Tables and the loop nest for a notebook, without script and style."""
         totals = "".join(
             f"<tr><td>{escape(name)}</td><td>{count:,}</td></tr>" for name, count in self._totals()
         )
@@ -106,23 +106,23 @@ class Report(dict[str, Any]):
 
 
 def fusion_text(report: dict[str, Any], at: str = "") -> str:
-    """The objective and what it came to, in words.
+    """The objective and its value, in words.
 
-    The value is that of the search, whose extents are named where the report has others.
+    The value is that of the search; its extents are named if they differ from the report's.
 
     Args:
         report: the JSON object.
-        at: how to name the extents of the search in any case.
+        at: text that names the extents of the search in any case.
     """
     fusion = report["fusion"]
     if fusion["objective"] == "none":
         return "none: nothing is fused"
-    found = f"{fusion['objective']}, model {fusion['model']}, {fusion['status']}"
+    result = f"{fusion['objective']}, model {fusion['model']}, {fusion['status']}"
     if fusion["value"] is None:  # no objective made the plan
-        return found
+        return result
     if not at and fusion["extents"] != report["extents"]:
         at = ", ".join(f"{n} = {e}" for n, e in fusion["extents"].items())
-    return f"{found}, value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
+    return f"{result}, value {fusion['value']:,} {fusion['unit']}{at and f' at {at}'}"
 
 
 def _fused(array: dict[str, Any]) -> str:

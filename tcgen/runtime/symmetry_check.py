@@ -1,7 +1,7 @@
-"""Does an input keep the symmetry that the equations promise?
+"""Checks that an input has the symmetry that its declaration promises.
 
-A promised symmetry lets the planner read one representative of equal elements, so an input that
-breaks it would give wrong numbers silently.
+The planner reads one representative of elements that are equal by symmetry, so an input without the
+symmetry would give wrong numbers silently.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..errors import CheckError
 
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
 
-SAMPLES = 64
+SAMPLES = 64  # elements that a call compares for each generator
 TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 1e-3}  # of the largest element
-# What rounding may leave of zeros: T3 of two electrons is nothing else.
+# Absolute deviation that rounding may leave in arrays of zeros, such as T3 of two electrons.
 ROUNDING = {"float64": 1e-14, "complex128": 1e-14, "float32": 1e-6}
 
 
@@ -38,11 +38,10 @@ def check_symmetry(
         generators: (perm, sign, conj): ``A[x[perm[0]], ...] == sign * A[x]``, conjugated if conj.
         samples: compare this many elements, spread evenly; None compares all of them.
 
-    Deviations that rounding explains pass: they are small beside the largest element of the whole
-    array, or at most ``ROUNDING``.
+    Deviations pass if they are at most TOLERANCE times the largest element, or at most ROUNDING.
 
     Raises:
-        CheckError: naming the tensor, two elements that should agree, and the deviation.
+        CheckError: with the tensor, two elements that should agree, and the deviation.
 
     Example:
         >>> check_symmetry("f", np.eye(3), [((1, 0), 1, False)])
@@ -79,30 +78,31 @@ def check_symmetry(
 def packed_generators(tensor: TensorEntry) -> list[Generator]:
     """The declared symmetries of a packed tensor as they act on the axes of the caller's array.
 
-    Exchanges within a pair hold because it is stored once; what tears pairs apart is left out.
+    The exchange within a packed pair holds by construction. Generators that do not map packed pairs
+    to packed pairs are left out.
     """
     stored = tensor.stored()
     place = {axis: n for n, (axis, _) in enumerate(stored)}
     pairs = {axis: pair for axis, pair in stored if pair is not None}
-    found = []
+    generators = []
     for s in tensor.symmetry:
         images = [s.perm[axis] for axis, _ in stored]
-        kept = all(
+        maps_pairs = all(
             image in place
             and ((axis in pairs) == (image in pairs))
             and (axis not in pairs or s.perm[axis + 1] == image + 1)
             and (axis not in pairs or pairs[axis].antisymmetric == pairs[image].antisymmetric)
             for (axis, _), image in zip(stored, images, strict=True)
         )
-        if kept:
-            found.append((tuple(place[image] for image in images), s.sign, s.conj))
-    return found
+        if maps_pairs:
+            generators.append((tuple(place[image] for image in images), s.sign, s.conj))
+    return generators
 
 
 def _worst(
     array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool
 ) -> tuple[float, tuple[int, ...]]:
-    """Largest deviation, slice by slice so that no second whole array is formed."""
+    """Largest deviation; slice by slice, so that no second array of this size is made."""
     worst, where = 0.0, (0,) * array.ndim
     for first in range(array.shape[0]):
         wanted = sign * (np.conj(array[first]) if conj else array[first])
@@ -118,7 +118,7 @@ def _worst(
 def _worst_sample(
     array: np.ndarray[Any, Any], image: np.ndarray[Any, Any], sign: int, conj: bool, samples: int
 ) -> tuple[float, tuple[int, ...], float]:
-    # A stride coprime to the extents walks through all axes, not along one of them.
+    # A step coprime to the extents visits all axes, not only one of them.
     step = max(1, array.size // samples)
     while math.gcd(step, array.size) > 1:
         step += 1
@@ -131,14 +131,14 @@ def _worst_sample(
     return float(deviation[largest]), tuple(int(p[largest]) for p in points), scale
 
 
-def _deviation(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _deviation(given: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Absolute differences; equal infinities and two NaNs agree, one of them deviates by inf."""
     with np.errstate(invalid="ignore"):
-        deviation: np.ndarray[Any, Any] = np.abs(found - wanted)
+        deviation: np.ndarray[Any, Any] = np.abs(given - wanted)
     unclear = np.isnan(deviation)
     if unclear.any():
-        alike = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-        deviation = np.where(unclear, np.where(alike, 0.0, np.inf), deviation)
+        equal = (given == wanted) | (np.isnan(given) & np.isnan(wanted))
+        deviation = np.where(unclear, np.where(equal, 0.0, np.inf), deviation)
     return deviation
 
 

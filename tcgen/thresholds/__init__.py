@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .algebra import AlgebraThresholds
 from .cpu import CpuThresholds
 from .gpu import GpuThresholds
 from .legal_range import largest, smallest
 from .planner import PlannerThresholds
 
 __all__ = [
+    "AlgebraThresholds",
     "CpuThresholds",
     "GpuThresholds",
     "PlannerThresholds",

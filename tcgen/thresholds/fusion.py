@@ -1,10 +1,158 @@
-"""Thresholds of the search for a fusion plan."""
+"""Thresholds of the search for a fusion plan.
+
+Work is counted, not timed, so that a search gives the same plan on every machine: CP-SAT counts
+*deterministic seconds*, about as long as seconds of one core; the other searches count steps. A
+model's *constraints* are estimated by
+:func:`tcgen.fusion.solver.loop_constraints.constraint_count`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+
+from .legal_range import threshold
+
+
+@dataclass(frozen=True, slots=True)
+class TreeThresholds:
+    """Dynamic programming on programs in which every intermediate has one producer and one reader.
+
+    Attributes:
+        prefixes: most ordered prefixes of loops, over all edges, for which the least sum of all
+            arrays is tabulated: one or two seconds.
+        steps: comparisons and merges of the search for the least peak at effort 1: a second.
+        first_parts: the sizes of arrays are first rounded down to this part of the peak.
+        more_parts: how many times finer the next rounding is.
+        repeat_below: the same rounding is tried again after a peak that is lower by this factor.
+    """
+
+    prefixes: int = threshold(400_000, 0, 800_000)
+    steps: int = threshold(200_000, 0, 10_000_000)
+    first_parts: int = threshold(32, 1, 1024)
+    more_parts: int = threshold(4, 2, 64)
+    repeat_below: float = threshold(0.9, 0.0, 0.99)
+
+
+@dataclass(frozen=True, slots=True)
+class DescentThresholds:
+    """The descent in the peak, which contracts one more axis at a time.
+
+    It ends after a step that gains little, unless the peak is close to its bound.
+
+    Attributes:
+        ignored_excess: arrays smaller than this fraction of what the peak exceeds its bound by are
+            not contracted.
+        little_peak: a step gains little if it lowers the peak by less than this fraction,
+        little_sum: and the sum of all arrays by less than this fraction of the peak.
+        close: a peak is close to its bound if it exceeds it by at most this fraction of itself.
+    """
+
+    ignored_excess: Fraction = threshold(Fraction(1, 25), Fraction(0), Fraction(1))
+    little_peak: float = threshold(0.001, 0.0, 1.0)
+    little_sum: float = threshold(0.02, 0.0, 1.0)
+    close: float = threshold(0.01, 0.0, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryThresholds:
+    """Objectives ``memory`` and ``peak``.
+
+    Attributes:
+        seconds: deterministic seconds of all searches at effort 1.
+        direct_constraints: a model of at most so many is solved for all arrays at once.
+        static_constraints: the same for the static sum without an order of the statements.
+        static_rounds: how often loops without a common order are excluded before the search for
+            one gives up.
+        part_seconds: most deterministic seconds of one search over some of the arrays.
+        part_constraints: a model of more than so many over some of the arrays is not solved.
+        idle_seconds: deterministic seconds without progress after which these searches end.
+        close: a gap between peak and bound, or progress, below this fraction of the peak does not
+            count.
+        promising: arrangements with a peak below so many times the least one are improved further.
+        first_trials: most arrangements that the first descent looks at.
+        part_trials: the same for the descent after each search over some of the arrays.
+    """
+
+    seconds: float = threshold(12.0, 0.0, 24.0)
+    direct_constraints: int = threshold(10_000, -1, 50_000)
+    static_constraints: int = threshold(1_000_000, -1, 2_000_000)
+    static_rounds: int = threshold(30, 0, 300)
+    part_seconds: float = threshold(3.0, 0.0, 24.0)
+    part_constraints: int = threshold(400_000, -1, 800_000)
+    idle_seconds: float = threshold(0.35, 0.0, 24.0)
+    close: float = threshold(0.01, 0.0, 1.0)
+    promising: float = threshold(1.1, 0.0, 10.0)
+    first_trials: int = threshold(3000, 0, 10_000)
+    part_trials: int = threshold(60, 0, 10_000)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeThresholds:
+    """Objective ``time``.
+
+    Attributes:
+        seconds: deterministic seconds of each search at effort 1.
+        seconds_per_tile: least deterministic seconds of the search with one choice of tiles.
+        few_statements: programs of at most so many are searched with every strategy.
+        worthwhile: loops are shared without need only if that saves more than this fraction of the
+            predicted time; differences below it are within the error of the prediction.
+        speed_constraints: a model of more than so many is not solved for speed alone.
+        limit_parts: the descent in the peak stops at these parts of the memory limit in turn: a
+            smaller peak of loops over single elements leaves room for larger tiles.
+        trials: arrangements that the descent looks at for each of them.
+        large_arrays: an array that takes more than this fraction of the limit should shrink.
+        solved_trips: trips of a loop for which the solver proposes arrangements.
+        refined_trips: trips of a loop that are tried when the arrangement is given.
+        refined_neighbours: how far from its present place among these a loop goes when the tiles
+            of two loops change at once.
+        chain_indices: most indices whose arrangements one triangular nest stands for: 4 have 24.
+    """
+
+    seconds: float = threshold(6.0, 0.0, 12.0)
+    seconds_per_tile: float = threshold(0.2, 0.0, 1.0)
+    few_statements: int = threshold(10, 0, 20)
+    worthwhile: Fraction = threshold(Fraction(1, 10), Fraction(0), Fraction(1))
+    speed_constraints: int = threshold(10_000, -1, 50_000)
+    limit_parts: tuple[int, ...] = threshold((1, 3, 10, 100), (1,), (1, 2, 3, 5, 10, 30, 100, 1000))
+    trials: int = threshold(1000, 0, 3000)
+    large_arrays: Fraction = threshold(Fraction(1, 16), Fraction(0), Fraction(1))
+    solved_trips: tuple[int, ...] = threshold((1, 2, 4, 10, 30), (1,), (1, 2, 3, 4, 6, 10, 20, 30))
+    refined_trips: tuple[int, ...] = threshold(
+        (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300),
+        (1,),
+        tuple(range(1, 101)),
+    )
+    refined_neighbours: int = threshold(3, 0, 5)
+    chain_indices: int = threshold(4, 1, 5)
 
 
 @dataclass(frozen=True, slots=True)
 class FusionThresholds:
-    """Thresholds of the search for a fusion plan."""
+    """Thresholds of the search for a fusion plan.
+
+    Attributes:
+        trees: of dynamic programming on trees.
+        descent: of the descent in the peak.
+        memory: of the objectives ``memory`` and ``peak``.
+        time: of the objective ``time``.
+        solver_constraints: a model of more than so many is never solved for all arrays: the solver
+            would not finish in reasonable time.
+        linear_seconds: deterministic seconds of the objective ``linear`` at effort 1, divided among
+            the trees of a program.
+        partition_blocks: most blocks that the objective ``kernels`` looks at for an optimum at
+            effort 1.
+        generated_tile_bytes: largest tile of a generated input that shares no loop with its reader.
+        offset_seconds: deterministic seconds of the search for offsets in the arena, where first
+            fit does not reach the peak.
+    """
+
+    trees: TreeThresholds = TreeThresholds()
+    descent: DescentThresholds = DescentThresholds()
+    memory: MemoryThresholds = MemoryThresholds()
+    time: TimeThresholds = TimeThresholds()
+    solver_constraints: int = threshold(50_000, -1, 200_000)
+    linear_seconds: float = threshold(2.0, 0.0, 10.0)
+    partition_blocks: int = threshold(30_000, 0, 100_000)
+    generated_tile_bytes: int = threshold(16 * 2**20, 1, 2**40)
+    offset_seconds: float = threshold(1.0, 0.0, 5.0)

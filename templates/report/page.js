@@ -1,5 +1,5 @@
 "use strict";
-// Evaluates the numbers of this page at the extents chosen, in exact integers, as tcgen does.
+// Evaluates the numbers of this page at the chosen extents, in exact integers.
 const data = JSON.parse(document.getElementById("data").textContent);
 const extents = Object.fromEntries(Object.entries(data.extents).map(([s, n]) => [s, BigInt(n)]));
 const frame = {width: 860, height: 260, left: 78, right: 12, top: 10, bottom: 40};
@@ -20,73 +20,15 @@ function product(factors) {
   }, 1n);
 }
 
-const least = (list) => list.reduce((a, b) => (a < b ? a : b));
+const bytes = ([factors, item]) => product(factors) * BigInt(item);
 
-// Memory in which one thread packs blocks of contractions, as in tcgen/artifact/kernel_abi.py.
-function packed([item, parts, staged, ...groups]) {
-  const [depth, left, buffers, right, rows, columns, spare, line] = data.peak.packing.map(BigInt);
-  const [m, n, k] = groups.map(product);
-  const pieces = BigInt(parts), one = BigInt(item);
-  const deep = least([depth / pieces, larger(k, 1n)]);
-  return [
-    least([(staged ? buffers : left) / (pieces * pieces), (3n * m + spare) * deep]) * one * pieces,
-    least([right, (n + spare) * deep]) * one,
-    16n * (least([rows, m + spare]) + least([columns, n + spare]) + deep),
-  ].map((count) => ((count + line - 1n) / line) * line).reduce((a, b) => a + b);
+function atOwnExtents() {
+  return Object.entries(data.extents).every(([space, n]) => extents[space] === BigInt(n));
 }
 
-// Scratch of a kernel on a GPU, as in tcgen/runtime/memory/gpu_usage.py: what its blocks leave for a second
-// pass, and the private arrays of those that run at one time where they do not fit shared memory.
-function scratch([strips, most, part, privates]) {
-  const [shared, spilled, line] = data.peak.spilling.map(BigInt);
-  const up = (n, step) => ((n + step - 1n) / step) * step;
-  const all = strips.map(([factors, tile]) => up(product(factors), BigInt(tile)) / BigInt(tile));
-  const counted = all.reduce((a, b) => a * b, 1n);
-  const blocks = most === null ? counted : least([counted, BigInt(most)]);
-  const own = total(privates.map((one) => up(bytes(one), line)));
-  return blocks * BigInt(part) + (own > shared ? least([blocks, spilled]) * own : 0n);
-}
-
-function bytes([factors, item, , , , contractions, grid]) {
-  if (contractions) return contractions.map(packed).reduce(larger);
-  return grid ? scratch(grid) : product(factors) * BigInt(item);
-}
-
-// Top of an arena in which each block gets the lowest place that is free when its turn comes.
-function firstFit(blocks) {
-  const placed = [];
-  for (const block of blocks) {
-    const near = placed.filter((p) => p.first <= block.last && block.first <= p.last);
-    near.sort((a, b) => (a.start < b.start ? -1 : a.start > b.start ? 1 : 0));
-    let start = 0n;
-    for (const other of near) {
-      if (start + block.bytes <= other.start) break;
-      start = larger(start, other.start + other.bytes);
-    }
-    placed.push({...block, start});
-  }
-  return placed.map((p) => p.start + p.bytes).reduce(larger, 0n);
-}
-
-// Bytes of an arena: the best of four orders of first fit, as in tcgen/artifact/arena.py.
-function arena(blocks, alignment, granted) {
-  const step = BigInt(alignment);
-  const wanted = blocks.map((b) => ({
-    bytes: ((bytes(b) + step - 1n) / step) * step, first: b[2], last: b[3], rank: b[4]}));
-  const falling = (a, b) => (a.bytes < b.bytes ? 1 : a.bytes > b.bytes ? -1 : 0);
-  const extent = least([
-    falling,
-    (a, b) => a.first - b.first || falling(a, b),
-    (a, b) => (a.first - a.last) - (b.first - b.last),
-    (a, b) => a.rank - b.rank || falling(a, b),
-  ].map((order) => firstFit([...wanted].sort(order))));
-  return extent ? extent + larger(0n, step - BigInt(granted)) : 0n;
-}
-
-function peak() {
-  const {kept, phases, outputs, alignment, granted} = data.peak;
-  const size = (blocks) => arena(blocks, alignment, granted);
-  return size(kept) + total(outputs.map(bytes)) + phases.map(size).reduce(larger, 0n);
+// The peak as tcgen computed it at the extents of the page; a lower bound at others.
+function peak({exact, bound}) {
+  return atOwnExtents() ? BigInt(exact) : bound.map(polynomial).reduce(larger);
 }
 
 function held(name) {
@@ -101,7 +43,7 @@ function held(name) {
 function number(source) {
   if (source.poly) return polynomial(source.poly);
   if (source.sum) return total(source.sum.map(bytes));
-  return source.held ? held(source.held) : peak();
+  return source.held ? held(source.held) : peak(source);
 }
 
 const grouped = (n) => n.toString().replace(/\B(?=(\d{3})+$)/g, ",");
@@ -136,6 +78,7 @@ function draw(name, top) {
 }
 
 function update() {
+  document.documentElement.classList.toggle("elsewhere", !atOwnExtents());
   document.querySelectorAll("[data-number]").forEach((place) => {
     const value = number(data.numbers[place.dataset.number]);
     place.dataset.value = value;

@@ -7,14 +7,14 @@ import re
 import sys
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-TESTS = Path(__file__).resolve().parent.parent
+from support.paths import TESTS
+
 EXAMPLES = TESTS.parent / "examples"
 RECORDS = {c["id"]: c for c in json.loads((TESTS / "data" / "energies.json").read_text())["cases"]}
 

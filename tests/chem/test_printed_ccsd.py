@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,12 +11,12 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.paths import DATA
 from tcgen.compiler.target import default_target
 from tcgen.frontend import read_printed
 from tcgen.ir.system import System
 
 Arrays = dict[str, np.ndarray]
-DATA = Path(__file__).resolve().parent.parent / "data"
 PRINTED = {
     "strings": "pdaggerq/ccsd.txt",
     "lines": "pdaggerq/ccsd.jsonl",

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-LISTS = Path(__file__).resolve().parent.parent / "data" / "equations"
+from support.paths import DATA
+
+LISTS = DATA / "equations"
 Pick = Callable[[Any, dict[str, np.ndarray]], dict[str, np.ndarray]]
 
 

@@ -1,4 +1,5 @@
-"""Systems from systems.
+"""New systems from old ones by differentiation.
 
-``equations`` differentiates equations, by the ``expressions`` that they hold.
+``equations`` differentiates whole systems, forward (``jvp``) and in reverse (``derivative``).
+``expressions`` gives it the derivatives of element-by-element expressions.
 """

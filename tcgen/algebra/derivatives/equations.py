@@ -1,7 +1,7 @@
-"""Derivatives of a system, as new systems: directional (jvp) and with respect to an input.
+"""Derivatives of a system as new systems: directional, and with respect to inputs.
 
-From the residuals of coupled cluster, :func:`jvp` makes the EOM sigma vectors, and from its
-Lagrangian :func:`derivative` makes the Lambda equations.
+In coupled-cluster theory, :func:`jvp` makes the EOM sigma vectors from the residuals, and
+:func:`derivative` makes the Lambda equations from the Lagrangian.
 """
 
 from __future__ import annotations
@@ -29,20 +29,21 @@ def jvp(
     of: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> System:
-    """The change of outputs when inputs change along given directions, to first order.
+    """The first-order change of outputs when inputs change along given directions.
 
     Args:
-        system: equations.
+        system: equations to differentiate.
         directions: from an input to the name of its direction, a new input with the same axes,
             symmetry and layout: ``{"t1": "r1", "t2": "r2"}``.
-        of: outputs to differentiate, by default all.
-        names: of the new outputs; by default ``d_`` and the name of the old.
+        of: names of the outputs to differentiate, by default all.
+        names: new names by the names of the outputs; by default ``d_r`` for an output r.
 
     Returns:
         A system whose inputs are those of ``system`` that are still needed and the directions.
 
     Raises:
-        ArgumentError: no system, an unknown input or output, or a name that is taken or none.
+        ArgumentError: ``system`` is not a System, an input or output is unknown, or a name is taken
+            or cannot be used.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -95,24 +96,27 @@ def derivative(
     of: str | None = None,
     names: Mapping[str, str] | None = None,
 ) -> System:
-    """The derivative of an output with respect to every element of inputs.
+    """The derivative of an output with respect to every element of some inputs.
 
-    A symmetric input changes only within its symmetry: its derivative has that symmetry too, so
-    that the output changes by the sum of derivative times change over all elements.
+    The derivative by a symmetric input has the symmetry of the input. The sum of derivative times
+    change over all elements is then the change of the output, for each change that keeps the
+    symmetry.
 
     Args:
-        system: equations.
-        wrt: an input or several.
-        of: the output; by default the only output, or the only one without axes.
-        names: of the new outputs by input; by default ``d_e_t2`` for e and t2.
+        system: equations to differentiate.
+        wrt: name of an input, or several names.
+        of: name of the output; by default the only output, or the only one without axes.
+        names: new names by the names of the inputs; by default ``d_e_t2`` for an output e and an
+            input t2.
 
     Returns:
         A system with an output for each input of ``wrt``; its axes are those of the output ``of``,
         then those of the input.
 
     Raises:
-        ArgumentError: no system, an unknown input or output, a name that is taken, or a dependence
-            through conj, real, imag or abs, which have no complex derivative (use :func:`jvp`).
+        ArgumentError: ``system`` is not a System, an input or output is unknown, a name is taken,
+            or the output depends on an input through conj, real, imag or abs, which have no complex
+            derivative (use :func:`jvp`).
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -130,7 +134,7 @@ def derivative(
 
 
 class _Reverse:
-    """Adjoints of all tensors between the inputs and the output, from the output backwards."""
+    """Reverse mode: adjoints of all tensors between output and inputs, the output first."""
 
     def __init__(
         self, system: System, root: Tensor, sources: list[Tensor], names: Mapping[str, str]
@@ -159,15 +163,15 @@ class _Reverse:
                 continue
             seed = None if tensor == self.root else self._adjoint(tensor)
             for term in equation.terms:
-                self._spread(equation, term, seed)
+                self._add_adjoints(equation, term, seed)
         for source in self.inputs:
             self._gradient(source)
         return _system(f"{self.source.name}_{self.root.name}", self.source, self.made, [])
 
     def _letters(self, tensor: Tensor, ref: Ref) -> tuple[Index, ...]:
-        """Left letters of a tensor's adjoint: those of its equation, or its first in the alphabet.
+        """Left indices of a tensor's adjoint: those of its equation, or new ones for an input.
 
-        An input is read with different letters; the references that use the earliest are (i,j,a,b).
+        References to an input have different letters; the alphabetically first ones are taken.
         """
         if tensor not in self.letters:
             equations = self.source.equations
@@ -176,23 +180,23 @@ class _Reverse:
                 read = (r for e in equations for t in e.terms for r in t.refs if r.tensor == tensor)
                 own = sorted((r.indices for r in read), key=lambda x: [i.name for i in x])
             used = {i.name for i in self.outer}
-            found: list[Index] = []
+            letters: list[Index] = []
             for index, space in zip(own[0] if own else ref.indices, tensor.spaces, strict=True):
                 letter = fresh_index(Index(index.name, space), used)
                 used.add(letter.name)
-                found.append(letter)
-            self.letters[tensor] = tuple(found)
+                letters.append(letter)
+            self.letters[tensor] = tuple(letters)
         return self.letters[tensor]
 
     def _equation(self, tensor: Tensor, name: str, role: Role) -> Equation:
-        """The adjoint as it is now, like terms merged."""
+        """The adjoint as collected so far, with like terms merged."""
         left = (*self.outer, *self.letters[tensor])
         spaces = tuple(i.space for i in left)
         lhs = Ref(Tensor(name, spaces, role), left)
         return clean_equation(Equation(lhs, tuple(self.terms[tensor])), True, frozenset())
 
     def _adjoint(self, tensor: Tensor) -> Equation:
-        """The adjoint of an intermediate; one that only renames a tensor is not stored."""
+        """The adjoint of an intermediate, stored unless it is a multiple of another tensor."""
         equation = self._equation(tensor, f"_adjoint_{tensor.name}", Role.TEMP)
         if not _is_alias(equation):
             name = _fresh_name(f"bar_{tensor.name}", self.taken)
@@ -200,8 +204,8 @@ class _Reverse:
             self.made.append(equation)
         return equation
 
-    def _spread(self, equation: Equation, term: Term, seed: Equation | None) -> None:
-        """Add what one term passes on to the adjoints of its factors."""
+    def _add_adjoints(self, equation: Equation, term: Term, seed: Equation | None) -> None:
+        """Add the contributions of one term to the adjoints of its factors."""
         left = equation.lhs.indices
         perms = term.perms or (Permutation(1, tuple(range(len(left)))),)
         for coeff, others, ref in _parts(term, self.active):
@@ -230,7 +234,7 @@ class _Reverse:
     def _seed(
         self, seed: Equation | None, left: tuple[Index, ...]
     ) -> tuple[Fraction, tuple[Factor, ...]]:
-        """The adjoint of the left side with the letters ``left``."""
+        """The adjoint of the left side with indices ``left``, as coefficient and factors."""
         if seed is None:
             return _ONE, tuple(Delta(a, b) for a, b in zip(self.outer, left, strict=True))
         indices = (*self.outer, *left)
@@ -240,6 +244,7 @@ class _Reverse:
         return seed.terms[0].coeff, rename_factors(seed.terms[0].factors, names)
 
     def _gradient(self, source: Tensor) -> None:
+        """Append the derivative with respect to an input, with the symmetry of the input."""
         name, group = self.names[source], [s for s in symmetry_group(source) if not s.conj]
         if source not in self.terms:
             letters = tuple(Index(f"x{k}", s) for k, s in enumerate(source.spaces))
@@ -251,7 +256,8 @@ class _Reverse:
         self.made.append(raw)
         left = raw.lhs.indices
         shift = len(self.outer)
-        # positions follow T[x[perm]] = sign*T[x]; a group holds each permutation's inverse too
+        # A symmetry means T[x[perm]] = sign*T[x], and a Permutation moves positions: each is the
+        # inverse of the other, and a group has both.
         perms = tuple(
             Permutation(s.sign, (*range(shift), *(shift + k for k in s.perm))) for s in group
         )
@@ -261,7 +267,7 @@ class _Reverse:
 
 
 def _is_alias(equation: Equation) -> bool:
-    """True for ``coeff * t[..]`` with the left letters in some order."""
+    """True for ``coeff * t[..]`` with the left indices in some order."""
     if len(equation.terms) != 1:
         return False
     term = equation.terms[0]
@@ -270,7 +276,7 @@ def _is_alias(equation: Equation) -> bool:
 
 
 def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Factor, ...], Ref]]:
-    """Every reference to an active tensor: coefficient, the other factors, and the reference."""
+    """For each reference to an active tensor: coefficient, the other factors, the reference."""
     for n, factor in enumerate(term.factors):
         others = term.factors[:n] + term.factors[n + 1 :]
         match factor:
@@ -287,7 +293,7 @@ def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Fa
 
 
 def _tangent_terms(term: Term, tangents: Mapping[Tensor, Tensor]) -> Iterator[Term]:
-    """The term with one factor after the other replaced by its change."""
+    """The terms of the product rule: in each, one factor is replaced by its change."""
     for n, factor in enumerate(term.factors):
         new: Factor | None = None
         match factor:
@@ -307,7 +313,10 @@ def _tangent_terms(term: Term, tangents: Mapping[Tensor, Tensor]) -> Iterator[Te
 
 
 def _system(name: str, source: System, made: list[Equation], inputs: list[Tensor]) -> System:
-    """The new equations after those of the source that they need; old outputs are not outputs."""
+    """A system of the new equations and those of the source that they read.
+
+    The outputs of the source become intermediates.
+    """
     hidden: dict[Tensor, Tensor] = {}
     taken = {e.lhs.tensor.name for e in made} | {t.name for t in inputs}
     taken |= {t.name for t in source.tensors if t.role is not Role.OUTPUT}
@@ -325,28 +334,30 @@ def _system(name: str, source: System, made: list[Equation], inputs: list[Tensor
     for old, new_tensor in hidden.items():
         if old.accumulate and new_tensor in whole.tensors:
             raise ArgumentError(
-                f"the derivative reads {old.name}, which starts from the caller's array "
-                f"(accumulate): remove accumulate from it"
+                f"the derivative reads output {old.name}, which accumulates on the caller's array: "
+                f"remove accumulate from {old.name}"
             )
     read = {r.tensor for e in whole.equations for t in e.terms for r in t.refs}
-    kept = tuple(t for t in whole.tensors if not t.is_input or t in read or t in inputs)
-    return replace(whole, tensors=kept, warnings=())
+    used = tuple(t for t in whole.tensors if not t.is_input or t in read or t in inputs)
+    return replace(whole, tensors=used, warnings=())
 
 
 def _outputs(system: System, names: Sequence[str] | None) -> tuple[Tensor, ...]:
-    found = {t.name: t for t in system.outputs}
+    outputs = {t.name: t for t in system.outputs}
     for name in names or ():
-        if name not in found:
-            raise ArgumentError(f"{name} is no output of {system.name}; there are {[*found]}")
-    return system.outputs if names is None else tuple(found[n] for n in names)
+        if name not in outputs:
+            raise ArgumentError(
+                f"{name} is not an output of {system.name}: choose from {', '.join(outputs)}"
+            )
+    return system.outputs if names is None else tuple(outputs[n] for n in names)
 
 
 def _check_system(system: object) -> None:
     if not isinstance(system, System):
         kind = type(system).__name__
         raise ArgumentError(
-            f"a {kind} is no system of equations: read it with tcgen.frontend.read_spec (text) or "
-            "tcgen.frontend.read_spec_file (path)"
+            f"system is a {kind}, not a System of equations: read it with tcgen.frontend.read_spec "
+            "(text) or tcgen.frontend.read_spec_file (path)"
         )
 
 
@@ -354,26 +365,26 @@ def _root(system: System, name: str | None) -> Tensor:
     if name is not None:
         return _outputs(system, (name,))[0]
     scalars = tuple(t for t in system.outputs if t.rank == 0)
-    for found in (system.outputs, scalars):
-        if len(found) == 1:
-            return found[0]
-    names = [t.name for t in system.outputs]
-    raise ArgumentError(f"{system.name} has several outputs: say of which, of= one of {names}")
+    for candidates in (system.outputs, scalars):
+        if len(candidates) == 1:
+            return candidates[0]
+    names = ", ".join(t.name for t in system.outputs)
+    raise ArgumentError(f"{system.name} has several outputs: pass of=, one of {names}")
 
 
 def _input(system: System, name: str) -> Tensor:
     for tensor in system.inputs:
         if tensor.name == name and tensor.role is Role.INPUT:
             return tensor
-    names = [t.name for t in system.inputs if t.role is Role.INPUT]
-    raise ArgumentError(f"{name} is no stored input of {system.name}; there are {names}")
+    names = ", ".join(t.name for t in system.inputs if t.role is Role.INPUT)
+    raise ArgumentError(f"{name} is not a stored input of {system.name}: choose from {names}")
 
 
 def _claim(name: str, taken: set[str]) -> None:
     if not isinstance(name, str) or not (name.isascii() and name.isidentifier()):
-        raise ArgumentError(f"{name!r} is no name of a tensor: write letters, digits and _")
+        raise ArgumentError(f"{name!r} cannot be a name of a tensor: use letters, digits and _")
     if name in taken:
-        raise ArgumentError(f"the name {name} is taken in the system: give another one")
+        raise ArgumentError(f"the name {name} is taken in the system: choose another")
     taken.add(name)
 
 

@@ -1,4 +1,4 @@
-"""Derivatives of element-by-element expressions: denominators, powers, functions."""
+"""Derivatives of element-wise expressions: sums, products, quotients, powers and functions."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _ONE, _MINUS = Const(Fraction(1)), Const(Fraction(-1))
 
 
 def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
-    """The change of an expression when tensors change; None where it does not change.
+    """The first-order change of an expression when tensors change; None where it does not change.
 
-    Right for complex values too: conj, real, imag and abs change as functions of two real numbers.
+    It is right for complex values too: conj, real, imag and abs are differentiated as functions of
+    the real and the imaginary part.
 
     Args:
-        expr: over references.
-        tangents: the change of each tensor that changes.
+        expr: an expression over references.
+        tangents: for each tensor that changes, the tensor of its change.
     """
 
     def of(part: Expr) -> Expr | None:
@@ -60,10 +61,10 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
 
 
 def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, Expr]]:
-    """Each reference to an active tensor with the derivative of the expression with respect to it.
+    """Each reference to an active tensor, with the derivative of the expression by it.
 
     Raises:
-        ArgumentError: it stands inside conj, real, imag or abs.
+        ArgumentError: a reference stands inside conj, real, imag or abs.
     """
     match expr:
         case Ref(tensor, _):
@@ -122,7 +123,9 @@ def _outer(expr: Pow | Call) -> Expr:
         case Call("tanh", _):
             return Sum((_ONE, Prod((_MINUS, Pow(expr, 2)))))
         case Call(function, _):
-            raise ArgumentError(f"{function} has no derivative here")
+            raise ArgumentError(
+                f"{function} cannot be differentiated: write the derivative as equations"
+            )
         case _:
             assert_never(expr)
 
@@ -134,8 +137,9 @@ def _sum(parts: list[Expr]) -> Expr | None:
 
 
 def _product(parts: tuple[Expr, ...]) -> Expr:
-    """The product without factors 1, numbers gathered in front."""
-    number, rest = Fraction(1), list[Expr]()
+    """The flat product, without factors 1, with its numbers multiplied into one in front."""
+    number = Fraction(1)
+    rest: list[Expr] = []
     for part in parts:
         if isinstance(part, Const):
             number *= part.value

@@ -1,4 +1,8 @@
-"""Factors as atoms of the canonical form: labels and symmetry groups of references and Apply."""
+"""Factors of a product as atoms: a label, indices and a symmetry group for each.
+
+References, deltas and element-wise expressions all become atoms, which
+:mod:`~tcgen.algebra.equations.canonical_product` compares.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +18,19 @@ from ...ir.tensor import Index, Ref, Symmetry, Tensor, symmetry_group
 from ..permutation_groups import Group
 from .canonical_product import Atom
 
-_MOST_LABELLINGS = 720  # of an Apply's indices; beyond, its symmetry is not looked for
+# Index orders of an element-wise expression up to which its symmetry is derived (6! = 720). A proof
+# of a declared symmetry may need that symmetry, hence this limit is not a threshold.
+_MAX_INDEX_ORDERS = 720
 
 
 @lru_cache(maxsize=100_000)
 def tensor_group(tensor: Tensor, complex_values: bool) -> Group:
-    """All (perm, sign) under which a tensor is unchanged.
+    """All (perm, sign) with ``T[x[perm]] == sign * T[x]``, the identity first.
 
-    A hermitian exchange counts only where conj is the identity: the tensor or the program is real.
+    A hermitian exchange counts only where conj is the identity: for a real tensor or program.
+
+    Raises:
+        TcgenError: declared symmetries contradict each other once conj is the identity.
     """
     generators = tensor.symmetry
     if not complex_values:
@@ -30,13 +39,13 @@ def tensor_group(tensor: Tensor, complex_values: bool) -> Group:
         group = symmetry_group(replace(tensor, symmetry=generators))
     except ValueError as error:
         raise TcgenError(
-            f"{error} in a real program: drop one, or compile for complex128"
+            f"{error} in a real program: drop one of these symmetries, or compile for complex128"
         ) from None
     return tuple((s.perm, s.sign) for s in group if not s.conj)
 
 
 def atom_of(factor: Factor, complex_values: bool) -> Atom:
-    """The factor as an atom; an Apply's axes are its distinct indices."""
+    """The factor as an atom; the axes of an element-wise expression are its distinct indices."""
     match factor:
         case Ref(tensor, indices):
             return Atom(tensor.name, indices, tensor_group(tensor, complex_values))
@@ -50,7 +59,7 @@ def atom_of(factor: Factor, complex_values: bool) -> Atom:
 
 @lru_cache(maxsize=10_000)
 def _apply_atom(expr: Expr, complex_values: bool) -> Atom:
-    """Atom of an element-wise expression: the least of its normal forms over index labellings."""
+    """Atom of an element-wise expression: the least of its normal texts over all index orders."""
     indices = expr_indices(expr)
     spaces = tuple(dict.fromkeys(i.space for i in indices))
     classes = [tuple(i for i in indices if i.space == s) for s in spaces]
@@ -60,14 +69,14 @@ def _apply_atom(expr: Expr, complex_values: bool) -> Atom:
             count *= n
     choices = (
         product(*(permutations(c) for c in classes))
-        if count <= _MOST_LABELLINGS
+        if count <= _MAX_INDEX_ORDERS
         else iter([tuple(classes)])
     )
     best: str | None = None
     orders: list[tuple[Index, ...]] = []
     for choice in choices:
         order = tuple(i for members in choice for i in members)
-        text = _normal(expr, {i: n for n, i in enumerate(order)}, complex_values)
+        text = _normal_text(expr, {i: n for n, i in enumerate(order)}, complex_values)
         if best is None or text < best:
             best, orders = text, []
         if text == best:
@@ -77,8 +86,12 @@ def _apply_atom(expr: Expr, complex_values: bool) -> Atom:
     return Atom(f"apply {best}", first, group)
 
 
-def _normal(expr: Expr, numbers: dict[Index, int], complex_values: bool) -> str:
-    """The expression as text, indices as numbers, arguments of sums and products sorted."""
+def _normal_text(expr: Expr, numbers: dict[Index, int], complex_values: bool) -> str:
+    """The expression as text with numbers for indices and sorted arguments of sums and products."""
+
+    def text(part: Expr) -> str:
+        return _normal_text(part, numbers, complex_values)
+
     match expr:
         case Const(value):
             return str(value)
@@ -94,16 +107,15 @@ def _normal(expr: Expr, numbers: dict[Index, int], complex_values: bool) -> str:
             pair = sorted((numbers[left], numbers[right]))
             return f"delta[{pair[0]},{pair[1]}]"
         case Sum(args):
-            return "+(" + " ".join(sorted(_normal(a, numbers, complex_values) for a in args)) + ")"
+            return f"+({' '.join(sorted(text(a) for a in args))})"
         case Prod(args):
-            return "*(" + " ".join(sorted(_normal(a, numbers, complex_values) for a in args)) + ")"
+            return f"*({' '.join(sorted(text(a) for a in args))})"
         case Quot(num, den):
-            above = _normal(num, numbers, complex_values)
-            return f"/({above} {_normal(den, numbers, complex_values)})"
+            return f"/({text(num)} {text(den)})"
         case Pow(base, exponent):
-            return f"^({_normal(base, numbers, complex_values)} {exponent})"
+            return f"^({text(base)} {exponent})"
         case Call(function, arg):
-            return f"{function}({_normal(arg, numbers, complex_values)})"
+            return f"{function}({text(arg)})"
         case Access() | Equal():
             return str(expr)
         case _:

@@ -1,7 +1,8 @@
-"""An equation as a vector: a number for each canonical product and each place of its left indices.
+"""An equation as a vector: a coefficient for each canonical product and position of left indices.
 
-Two equations are equal where their vectors are. A product is brought to canonical form once, its
-left indices free; permutations then only move places, modulo the product's own symmetry.
+Two equations are equal where their vectors are equal. Each product is brought to canonical form
+once, with free left indices; a permutation of the left side then only changes the positions of the
+left indices, up to the symmetry of the product itself.
 """
 
 from __future__ import annotations
@@ -12,30 +13,30 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
-from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, Permutation, Term
 from ...ir.tensor import Index, Ref
+from ...ir.term_rewriting import resolve_deltas
 from ..permutation_groups import Group
 from .atoms import atom_of
 from .canonical_product import FREE, canonical_product, free_group
 
-Places: TypeAlias = tuple[int, ...]  # left position of each free index of a product
+Places: TypeAlias = tuple[int, ...]  # position on the left side of each free index of a product
 Value: TypeAlias = dict[Hashable, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A term as the images under ``perms`` of a product.
+    """A term: a canonical product, the positions of its left indices, and its permutations.
 
     Attributes:
-        coeff: of the term.
-        sign: of its product against the canonical one.
-        key: of the product, its left indices free.
-        places: where they stand.
-        group: symmetry of the product as a function of them.
-        perms: the identity alone where there are none.
-        signs: of the perms, by their images.
-        closed: whether the perms are a group and the sign a homomorphism.
+        coeff: coefficient of the term.
+        sign: its product is this sign times the canonical one.
+        key: canonical key of the product with free left indices.
+        places: position of each free index on the left side.
+        group: symmetry of the product as a function of its free indices.
+        perms: permutations of the term; the identity alone for a term without any.
+        signs: sign of each permutation, by its images.
+        closed: True where the permutations form a group and the sign is a homomorphism.
     """
 
     coeff: Fraction
@@ -48,7 +49,7 @@ class Placed:
     closed: bool
 
     def images(self, moved: tuple[int, ...] | None = None) -> Iterator[tuple[Places, int]]:
-        """Least equal places and sign of each image, left index k moved to ``moved[k]``."""
+        """Least places and sign of each image, left index k moved to ``moved[k]`` first."""
         for perm in self.perms:
             places = tuple(perm.images[p] for p in self.places)
             if moved is not None:
@@ -57,46 +58,46 @@ class Placed:
             yield least, sign * perm.sign
 
     def vanishes(self) -> bool:
-        """True where the images cancel."""
+        """True where the images cancel each other."""
         if len(self.perms) == 1:
             return False
         if self._is_sum_over_group():
-            return self._sign_to(self.places, -1) == -1
+            return self._sign_to(self.places, preferred=-1) == -1
         total: dict[Places, int] = {}
         for places, sign in self.images():
             total[places] = total.get(places, 0) + sign
         return not any(total.values())
 
     def fixed(self) -> Places | None:
-        """Equal for equal terms of one key where nothing moves the places."""
+        """The least places of a term without permutations: equal for equal terms of one key."""
         return _least(self.places, self.group)[0] if len(self.perms) == 1 else None
 
     def relation(self, other: Placed) -> int:
-        """The sign s by which the product is that of a term of equal key and perms; 0: none."""
+        """The sign s with ``self = s * other`` for a term of equal key and perms; 0: unequal."""
         sign = self.sign * other.sign
         if self._is_sum_over_group():
-            return sign * self._sign_to(other.places, 0)
-        one, factor = _least(self.places, self.group)
-        two, second = _least(other.places, other.group)
-        return sign * factor * second if one == two else 0
+            return sign * self._sign_to(other.places, preferred=0)
+        places, factor = _least(self.places, self.group)
+        other_places, other_factor = _least(other.places, other.group)
+        return sign * factor * other_factor if places == other_places else 0
 
     def _is_sum_over_group(self) -> bool:
-        whole = len(self.places) == len(self.perms[0].images)
-        return whole and len(self.perms) > 1 and self.closed
+        holds_left_side = len(self.places) == len(self.perms[0].images)
+        return holds_left_side and len(self.perms) > 1 and self.closed
 
-    def _sign_to(self, target: Places, wanted: int) -> int:
-        """Sign of an image at ``target``, the ``wanted`` one if there are several; 0: none."""
-        found = 0
+    def _sign_to(self, target: Places, preferred: int) -> int:
+        """Sign of an image at ``target``, ``preferred`` if there are several; 0: there is none."""
+        result = 0
         for image, sign in self.group:
             move = [0] * len(target)
             for s, place in enumerate(target):
                 move[self.places[image[s]]] = place
             factor = self.signs.get(tuple(move), 0)
             if factor:
-                found = sign * factor
-                if found == wanted or not wanted:
-                    return found
-        return found
+                result = sign * factor
+                if result == preferred or not preferred:
+                    return result
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,7 @@ class Vector:
     terms: tuple[Placed, ...]
 
     def value(self, images: tuple[int, ...] | None = None) -> Value:
-        """A number for each product at its places.
+        """Coefficient of each product at its places; products with coefficient 0 are left out.
 
         Args:
             images: left index k counts as standing at position ``images[k]``.
@@ -120,7 +121,7 @@ class Vector:
 
     def has(self, images: tuple[int, ...], sign: int) -> bool:
         """True where moving left indices to ``images`` multiplies the equation by ``sign``."""
-        # a sum over a group is its own image
+        # A sum over a group is its own image up to a sign, so it need not be written out.
         known = {t.signs.get(images, 0) if t.closed else 0 for t in self.terms}
         if len(known) == 1 and 0 not in known:
             return sign in known
@@ -132,23 +133,23 @@ class Vector:
 
 
 def vector_of(equation: Equation, complex_values: bool) -> Vector:
-    """The equation as a vector; hermitian symmetries are left alone in ``complex_values``."""
+    """The equation as a vector; ``complex_values`` leaves hermitian symmetries unused."""
     resolved = (resolve_deltas(term) for term in equation.terms)
-    found = (placed_term(t, equation.lhs, complex_values) for t in resolved if t is not None)
-    return Vector(tuple(p for p in found if p is not None))
+    placed = (placed_term(t, equation.lhs, complex_values) for t in resolved if t is not None)
+    return Vector(tuple(p for p in placed if p is not None))
 
 
 def placed_term(term: Term, lhs: Ref, complex_values: bool) -> Placed | None:
-    """A term whose deltas are resolved; None where the symmetry of its factors makes it zero."""
+    """A term with resolved deltas, placed; None where the symmetry of its factors makes it zero."""
     colours = dict.fromkeys(lhs.indices, FREE)
     position: dict[Index, int] = {index: k for k, index in enumerate(lhs.indices)}
     form = canonical_product(tuple(atom_of(f, complex_values) for f in term.factors), colours)
     if not form.sign:
         return None
     places = tuple(position[i] for i in form.order if i in colours)
-    none = (Permutation(1, tuple(range(len(lhs.indices)))),)
+    identity = (Permutation(1, tuple(range(len(lhs.indices)))),)
     group = free_group(form, colours)
-    perms = term.perms or none
+    perms = term.perms or identity
     signs, closed = signs_of(perms), is_signed_group(perms)
     return Placed(term.coeff, form.sign, form.key, places, group, perms, signs, closed)
 
@@ -175,25 +176,25 @@ def is_signed_group(perms: tuple[Permutation, ...]) -> bool:
     start = tuple(range(len(perms[0].images)))
     if len(signs) < len(perms) or signs.get(start) != 1:
         return False
-    # products with a few members that make all others
-    makers: list[tuple[tuple[int, ...], int]] = []
-    made = {start}
+    # Products with a few generators reach all other members.
+    generators: list[tuple[tuple[int, ...], int]] = []
+    reached = {start}
     for images, sign in signs.items():
-        if images in made:
+        if images in reached:
             continue
-        makers.append((images, sign))
-        waiting = list(made)
+        generators.append((images, sign))
+        waiting = list(reached)
         while waiting:
-            one = waiting.pop()
-            for maker, _ in makers:
-                new = tuple(maker[k] for k in one)
+            member = waiting.pop()
+            for generator, _ in generators:
+                new = tuple(generator[k] for k in member)
                 if new not in signs:
                     return False
-                if new not in made:
-                    made.add(new)
+                if new not in reached:
+                    reached.add(new)
                     waiting.append(new)
     return all(
-        signs[tuple(maker[k] for k in images)] == sign * factor
-        for maker, sign in makers
+        signs[tuple(generator[k] for k in images)] == sign * factor
+        for generator, sign in generators
         for images, factor in signs.items()
     )

@@ -1,9 +1,10 @@
 """Canonical form of a product: the least labelling of its indices, exact under all symmetries.
 
-Two products are equal up to renaming of indices, order of factors and symmetries of the tensors
-exactly where their keys are equal. The search labels indices factor by factor and keeps every
-partial labelling that is least so far (breadth first); colours of the indices, refined once by
-what holds them, leave few ties. What remains tied at the end are the symmetries of the product.
+Two products have equal keys exactly where they are equal up to the names of indices, the order of
+factors and the symmetries of the tensors. The search labels indices factor by factor, breadth
+first, and keeps every partial labelling that is least so far. Colours of the indices, refined by
+the factors that hold them, leave few ties. The ties that remain at the end are the symmetries of
+the product.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ FREE: Colour = ("free", 0)
 
 @dataclass(frozen=True, slots=True)
 class Atom:
-    """A factor as the search sees it.
+    """A factor of a product.
 
     Attributes:
-        label: what it is; equal labels mean equal functions of the indices.
+        label: equal for factors that are equal functions of their indices.
         indices: on its axes, in order.
         group: all (perm, sign) with ``T[x[perm]] == sign * T[x]``, the identity first.
     """
@@ -43,7 +44,7 @@ class Canonical:
     Attributes:
         key: equal for equal products.
         sign: the product is ``sign`` times its canonical form; 0 if it vanishes by symmetry.
-        order: indices in canonical order, colour by colour as found.
+        order: indices in canonical order.
         ties: every (order, sign) that gives the same form, ``order`` first.
     """
 
@@ -58,8 +59,8 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
 
     Args:
         atoms: the factors.
-        colours: what an index is: left index at a position, free (any order) or, if it is not
-            in the mapping, summed.
+        colours: of indices that are not summed: a left index has its position as colour, and
+            free indices, which may stand in any order, have a common one.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -90,14 +91,14 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
             for place in left:
                 if atoms[place].label != label:
                     break
-                if held[place] in tried:  # the same factor again
+                if held[place] in tried:  # an equal factor
                     continue
                 tried.add(held[place])
                 rest = tuple(p for p in left if p != place)
-                tried_images = images[place].group
+                candidates = images[place].group
                 if len(set(held[place])) == len(held[place]):
-                    tried_images = images[place].least(_values(held[place], rank, order))
-                for perm, factor in tried_images:
+                    candidates = images[place].least(_values(held[place], rank, order))
+                for perm, factor in candidates:
                     code, extended = _code(held[place], perm, rank, order)
                     if best is not None and code > best:
                         continue
@@ -110,8 +111,8 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
         states = fresh
     ties = tuple((tuple(names[n] for n in order), sign) for (order, _), sign in states.items())
     merged: dict[tuple[Index, ...], int] = {}
-    for found, sign in ties:
-        outer = tuple(i for i in found if i in colours)
+    for labelled, sign in ties:
+        outer = tuple(i for i in labelled if i in colours)
         merged[outer] = sign if merged.get(outer, sign) == sign else 0
     vanishes = any(sign == 0 for sign in merged.values())
     first, sign = ties[0]
@@ -120,19 +121,19 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
 
 
 def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:
-    """Symmetries of a product as a function of its free indices in canonical order."""
+    """The symmetry group of a product as a function of its free indices in canonical order."""
     outer = tuple(i for i in form.order if i in colours)
-    found: dict[tuple[int, ...], int] = {tuple(range(len(outer))): 1}
+    group: dict[tuple[int, ...], int] = {tuple(range(len(outer))): 1}
     for order, sign in form.ties:
         names = tuple(i for i in order if i in colours)
-        found.setdefault(tuple(outer.index(i) for i in names), sign * form.ties[0][1])
-    return tuple(found.items())
+        group.setdefault(tuple(outer.index(i) for i in names), sign * form.ties[0][1])
+    return tuple(group.items())
 
 
 def _values(
     held: tuple[int, ...], rank: tuple[int, ...], order: tuple[int, ...]
 ) -> list[tuple[int, int]]:
-    """What each axis of a factor with distinct indices adds to its code."""
+    """Contribution of each axis to the code of a factor with distinct indices."""
     return [(0, order.index(i)) if i in order else (1, rank[i]) for i in held]
 
 
@@ -141,8 +142,7 @@ def _code(
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
     """Code of one image of a factor, and the labelled indices with its new ones appended.
 
-    An index labelled before the factor, or by an earlier axis of it, shows its label; a new one
-    its rank.
+    The code has a label for an index that the search has labelled, and a rank for a new index.
     """
     code = []
     extended = list(order)
@@ -159,7 +159,7 @@ def _code(
 def _ranks(
     atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]
 ) -> tuple[dict[Index, int], dict[Index, tuple[Colour, str]]]:
-    """Rank of each index by colour, refined twice by the atoms that hold it; and its colour."""
+    """Rank of each index by colour, refined twice by the atoms that hold it; and the colours."""
     base: dict[Index, tuple[Colour, str]] = {}
     for atom in atoms:
         for index in atom.indices:

@@ -1,4 +1,4 @@
-"""Whole intermediates that are equal up to order of axes and a factor become one."""
+"""Intermediates that are equal up to the order of their axes and a factor become one array."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations
 
-from ...ir.deltas import resolve_deltas
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Ref, Role
-from ...ir.term_rewriting import replace_refs, without_perms
+from ...ir.term_rewriting import replace_refs, resolve_deltas, without_perms
+from ...thresholds import AlgebraThresholds
 from .atoms import atom_of
 from .canonical_equation import vector_of
 from .canonical_product import FREE, canonical_product
 from .inline import inline, keep_needed
 
-_MOST_ORDERS = 720  # of the axes of two intermediates that look alike
 
+def merge_equal_intermediates(
+    system: System, complex_values: bool, thresholds: AlgebraThresholds
+) -> System:
+    """The system in which terms read the first of several equal intermediates.
 
-def merge_equal_intermediates(system: System, complex_values: bool) -> System:
-    """The system with each intermediate that equals an earlier one read from that one.
-
-    ``x[a,b]`` equals ``y`` where ``x[a,b] = c*y[b,a]``, say: the terms that read x then read y.
-    References inside Apply cannot carry the factor c, so x stays where one needs it.
+    Intermediates ``x`` and ``y`` are equal where, say, ``x[a,b] = c*y[b,a]``. A reference inside
+    Apply cannot carry the factor c, so ``x`` stays where such a reference reads it.
     """
     seen: dict[Hashable, list[Equation]] = {}
     copies: dict[str, Equation] = {}
@@ -39,7 +39,7 @@ def merge_equal_intermediates(system: System, complex_values: bool) -> System:
         fingerprint = _fingerprint(equation, complex_values)
         earlier = seen.setdefault(fingerprint, [])
         for other in earlier:
-            copy = _as_copy(equation, other, complex_values)
+            copy = _as_copy(equation, other, complex_values, thresholds.axis_orders)
             if copy is not None:
                 copies[equation.lhs.tensor.name] = copy
                 break
@@ -49,7 +49,7 @@ def merge_equal_intermediates(system: System, complex_values: bool) -> System:
 
 
 def _redirected(equation: Equation, copy: Equation) -> Equation:
-    """``equation`` reading the original; inside Apply only where the factor is 1."""
+    """``equation`` with the original in place of the copy; inside Apply only if the factor is 1."""
     equation = inline(equation, copy)
     term = copy.terms[0]
     source = term.factors[0]
@@ -67,9 +67,9 @@ def _redirected(equation: Equation, copy: Equation) -> Equation:
 
 
 def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
-    """Equal for intermediates that are equal up to order of axes and a factor."""
+    """A key that intermediates equal up to the order of axes and a factor have in common."""
     lhs = equation.lhs
-    found: dict[Hashable, Fraction] = {}
+    weights: dict[Hashable, Fraction] = {}
     colours = dict.fromkeys(lhs.indices, FREE)
     for term in equation.terms:
         for plain in without_perms(term, lhs):
@@ -77,13 +77,15 @@ def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
             if resolved is not None:
                 atoms = tuple(atom_of(f, complex_values) for f in resolved.factors)
                 key = canonical_product(atoms, colours).key
-                found[key] = found.get(key, Fraction(0)) + abs(resolved.coeff)
-    least = min(found.values(), default=Fraction(1)) or Fraction(1)
+                weights[key] = weights.get(key, Fraction(0)) + abs(resolved.coeff)
+    least = min(weights.values(), default=Fraction(1)) or Fraction(1)
     spaces = tuple(sorted(i.space.name for i in lhs.indices))
-    return (spaces, tuple(sorted((repr(k), c / least) for k, c in found.items())))
+    return (spaces, tuple(sorted((repr(k), c / least) for k, c in weights.items())))
 
 
-def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equation | None:
+def _as_copy(
+    equation: Equation, other: Equation, complex_values: bool, most_orders: int
+) -> Equation | None:
     """``equation`` written as a multiple of ``other`` with permuted axes, or None."""
     wanted = vector_of(equation, complex_values).value()
     vector = vector_of(other, complex_values)
@@ -92,9 +94,9 @@ def _as_copy(equation: Equation, other: Equation, complex_values: bool) -> Equat
     if not wanted:
         return None
     for count, images in enumerate(permutations(range(len(target)))):
-        if count >= _MOST_ORDERS:
+        if count >= most_orders:
             return None
-        # axis k of the other array stands at position images[k] of this one
+        # Axis k of the other array stands at position images[k] of this one.
         if any(target[k] != spaces[p] for k, p in enumerate(images)):
             continue
         given = vector.value(images)

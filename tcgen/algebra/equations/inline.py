@@ -1,4 +1,4 @@
-"""Expansion: intermediates inlined into the terms that read them, and the naive cost."""
+"""Substitution of intermediates into the terms that read them, and the naive cost."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def read_in_apply(tensor: Tensor, equations: tuple[Equation, ...]) -> bool:
 def inline(reader: Equation, inner: Equation) -> Equation:
     """``reader`` with every factor that reads ``inner``'s tensor replaced by its terms.
 
-    References inside Apply stay. Perms of a term pass through; perms inside a product are
-    written out, unless the reference is the whole term and names the left indices.
+    References inside Apply stay. The permutations of a term of ``reader`` stay. Those of a term of
+    ``inner`` are written out, unless the reference is the whole term and has the left indices of
+    ``reader``: then the new term has these permutations.
     """
     terms = list(reader.terms)
     done: list[Term] = []
@@ -54,7 +55,7 @@ def inline(reader: Equation, inner: Equation) -> Equation:
 
 
 def inlined_count(reader: Equation, inner: Equation) -> int:
-    """Number of terms that :func:`inline` would make, perms inside products written out."""
+    """Number of terms that :func:`inline` would make, counted with permutations written out."""
     width = sum(max(1, len(t.perms)) for t in inner.terms)
     return sum(
         width ** sum(isinstance(f, Ref) and f.tensor == inner.lhs.tensor for f in t.factors)
@@ -84,9 +85,8 @@ def _inline_first(term: Term, lhs: Ref, inner: Equation) -> list[Term] | None:
         for one in plain:
             factors, sums = _substituted(one, inner.lhs, factor, term, lhs)
             held = {i for f in (*before, *factors, *after) for i in factor_indices(f)}
-            broadcast = tuple(  # summed, but only the array read held it: sum over 1
-                Delta(i, i) for i in term.sums if i not in held
-            )
+            # Only the replaced reference held these summed indices: a delta keeps the sum over 1.
+            broadcast = tuple(Delta(i, i) for i in term.sums if i not in held)
             result.append(
                 Term(
                     term.coeff * one.coeff,
@@ -111,7 +111,7 @@ def _can_inline(factor: Factor, lhs: Ref) -> bool:
 
 
 def _carried(perms: tuple[Permutation, ...], ref: Ref, lhs: Ref) -> tuple[Permutation, ...]:
-    """Perms over the axes of ``ref`` as perms over the left indices that it names."""
+    """Permutations of the axes of ``ref`` as permutations of the left indices on these axes."""
     place = [lhs.indices.index(i) for i in ref.indices]
     carried = []
     for perm in perms:
@@ -137,7 +137,7 @@ def _substituted(
 
 
 def expand(system: System, named: bool) -> System:
-    """The system with anonymous, or with all intermediates inlined where they are factors.
+    """The system with anonymous, or with all, intermediates inlined where they are factors.
 
     Args:
         system: equations in order of definition.
@@ -172,27 +172,27 @@ def factor_names(equation: Equation) -> tuple[str, ...]:
 def keep_needed(system: System) -> System:
     """The system without the intermediates that no output needs."""
     needed = {t.name for t in system.tensors if t.role is Role.OUTPUT}
-    kept = []
+    needed_equations = []
     for equation in reversed(system.equations):
         if equation.lhs.tensor.name in needed:
-            kept.append(equation)
+            needed_equations.append(equation)
             needed.update(r.tensor.name for t in equation.terms for r in t.refs)
-    names = {e.lhs.tensor.name for e in kept}
+    names = {e.lhs.tensor.name for e in needed_equations}
     return replace(
         system,
         tensors=tuple(t for t in system.tensors if t.is_input or t.name in names),
-        equations=tuple(reversed(kept)),
+        equations=tuple(reversed(needed_equations)),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Product:
-    """What the cost of an expanded term depends on.
+class _TermKind:
+    """The properties on which the cost of an expanded term depends.
 
     Attributes:
-        factors: how many.
-        spaces: of its summed indices, by name.
-        held: left indices that factors hold, by position in the equation, by name in a term.
+        factors: number of factors.
+        spaces: spaces of its summed indices, sorted by name.
+        held: left indices that factors hold: positions for an equation, names within a term.
     """
 
     factors: int
@@ -201,17 +201,18 @@ class _Product:
 
 
 def naive_cost(system: System) -> Poly:
-    """Flops of the equations as sums of products, brackets multiplied out, P not expanded.
+    """Flops of the equations as flat sums of products, each with the operator P applied once.
 
-    The sum over terms of number of factors times iteration space; named intermediates stay. Terms
-    are counted by what they cost, so that a long product of brackets is not written out.
+    A term costs its number of factors times its iteration space. Brackets count as multiplied out,
+    named intermediates stay. Terms of equal cost are counted together, so that a long product of
+    brackets is never written out.
     """
-    products: dict[str, Counter[_Product]] = {}
+    products: dict[str, Counter[_TermKind]] = {}
     reads: dict[str, frozenset[str]] = {}
     known: dict[str, Equation] = {}
     for equation in system.equations:
         name = equation.lhs.tensor.name
-        products[name] = _products(equation, known, products)
+        products[name] = _kind_counts(equation, known, products)
         reads[name] = _reads(equation, known, reads)
         if equation.anonymous and equation.lhs.tensor.role is Role.TEMP:
             known[name] = equation
@@ -227,18 +228,18 @@ def naive_cost(system: System) -> Poly:
     return total
 
 
-def _products(
-    equation: Equation, known: Mapping[str, Equation], products: Mapping[str, Counter[_Product]]
-) -> Counter[_Product]:
-    """How many expanded terms of each kind an equation has."""
-    found: Counter[_Product] = Counter()
+def _kind_counts(
+    equation: Equation, known: Mapping[str, Equation], products: Mapping[str, Counter[_TermKind]]
+) -> Counter[_TermKind]:
+    """The number of expanded terms of each kind in an equation."""
+    counts: Counter[_TermKind] = Counter()
     for term in equation.terms:
-        kinds = Counter({_Product(0, tuple(i.space for i in term.sums), frozenset()): 1})
+        kinds = Counter({_TermKind(0, tuple(i.space for i in term.sums), frozenset()): 1})
         for factor in term.factors:
             inner = _inlined(factor, known)
             if inner is None:
                 held = frozenset(i.name for i in factor_indices(factor))
-                choices = Counter({_Product(1, (), held): 1})
+                choices = Counter({_TermKind(1, (), held): 1})
             else:
                 assert isinstance(factor, Ref)
                 names = [i.name for i in factor.indices]
@@ -249,23 +250,23 @@ def _products(
             kinds = _multiplied(kinds, choices)
         left = [i.name for i in equation.lhs.indices]
         for kind, count in kinds.items():
-            broadcast = sum(i.name not in kind.held for i in term.sums)  # a sum over 1
+            broadcast = sum(i.name not in kind.held for i in term.sums)  # sums over 1
             places = frozenset(p for p, name in enumerate(left) if name in kind.held)
-            found[replace(kind, factors=kind.factors + broadcast, held=places)] += count
-    return found
+            counts[replace(kind, factors=kind.factors + broadcast, held=places)] += count
+    return counts
 
 
-def _multiplied(one: Counter[_Product], two: Counter[_Product]) -> Counter[_Product]:
-    result: Counter[_Product] = Counter()
+def _multiplied(one: Counter[_TermKind], two: Counter[_TermKind]) -> Counter[_TermKind]:
+    result: Counter[_TermKind] = Counter()
     for x, many in one.items():
         for y, times in two.items():
             spaces = tuple(sorted((*x.spaces, *y.spaces), key=lambda s: s.name))
-            result[_Product(x.factors + y.factors, spaces, x.held | y.held)] += many * times
+            result[_TermKind(x.factors + y.factors, spaces, x.held | y.held)] += many * times
     return result
 
 
 def _inlined(factor: Factor, known: Mapping[str, Equation]) -> Equation | None:
-    """The bracket that a factor stands for, where it can be multiplied out."""
+    """The equation of the bracket that a factor refers to, if it can be multiplied out."""
     inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
     return inner if inner is not None and _can_inline(factor, inner.lhs) else None
 
@@ -273,12 +274,12 @@ def _inlined(factor: Factor, known: Mapping[str, Equation]) -> Equation | None:
 def _reads(
     equation: Equation, known: Mapping[str, Equation], reads: Mapping[str, frozenset[str]]
 ) -> frozenset[str]:
-    """Names of the tensors that an equation reads once its brackets are multiplied out."""
-    found: set[str] = set()
+    """Names of the tensors that an equation reads after its brackets are multiplied out."""
+    names: set[str] = set()
     for factor in (f for t in equation.terms for f in t.factors):
         inner = _inlined(factor, known)
         if inner is None:
-            found.update(r.tensor.name for r in factor_refs(factor))
+            names.update(r.tensor.name for r in factor_refs(factor))
         else:
-            found |= reads[inner.lhs.tensor.name]
-    return frozenset(found)
+            names |= reads[inner.lhs.tensor.name]
+    return frozenset(names)

@@ -1,4 +1,4 @@
-"""Permutation operators: each is applied once, to the sum of all terms that carry it."""
+"""Permutation operators: each is applied once, to the sum of all terms that have it."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .like_terms import left_colours, term_form
 
 
 def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation, ...]:
-    """The equation without perms, after the equations of the sums that they act on.
+    """New intermediates for the terms with permutations, and then the equation that reads them.
 
-    Terms with equal sets of permutations form one new intermediate, which the equation then adds
-    once for each permutation; a single reference needs no intermediate.
+    Terms with equal sets of permutations form one new intermediate, which the equation adds once
+    for each permutation. A term that is a single reference needs no intermediate.
 
     Args:
         equation: any equation.
@@ -52,7 +52,7 @@ def separate_permutations(equation: Equation, taken: set[str]) -> tuple[Equation
 
 
 def new_name(stem: str, taken: set[str]) -> str:
-    """The stem with the first free number, which is then taken."""
+    """The stem with the first free number; the new name is added to ``taken``."""
     number = 1
     while f"{stem}{number}" in taken:
         number += 1
@@ -63,12 +63,12 @@ def new_name(stem: str, taken: set[str]) -> str:
 def fold_permutations(
     equation: Equation, symmetry: tuple[Symmetry, ...], complex_values: bool
 ) -> Equation:
-    """Terms that are permutations of one another folded into one term with perms.
+    """The equation with terms that are permutations of each other folded into terms with perms.
 
     Args:
-        equation: one without perms, such as a residual written out.
-        symmetry: proven generators of its left side; terms are images under their group.
-        complex_values: whether hermitian symmetries must be left alone.
+        equation: without perms, such as a residual with all its images written out.
+        symmetry: proven generators of its left side. Folded terms are images under their group.
+        complex_values: True leaves hermitian symmetries unused, for complex programs.
     """
     lhs = equation.lhs
     if not symmetry or any(t.perms for t in equation.terms):
@@ -111,10 +111,10 @@ def _cosets(
     table: dict[tuple[int, ...], Hashable],
     start: tuple[int, ...],
 ) -> tuple[Permutation, ...]:
-    """One permutation for each distinct image of the term that ``start`` makes, least first."""
-    found: dict[Hashable, Permutation] = {}
+    """The first permutation to each distinct image of the term that ``start`` makes."""
+    perm_of: dict[Hashable, Permutation] = {}
     for images, sign in group:
-        # index k of the term stands at start[k], and is then moved on
+        # Index k of the term stands at start[k]; the permutation moves it from there.
         moved = tuple(images[p] for p in start)
-        found.setdefault(table[moved], Permutation(sign, images))
-    return tuple(found.values())
+        perm_of.setdefault(table[moved], Permutation(sign, images))
+    return tuple(perm_of.values())

@@ -1,7 +1,7 @@
-"""Symmetries of outputs and intermediates: declared ones proven, others derived.
+"""Symmetries of outputs and intermediates: declared ones are proven, others are derived.
 
-An equation has a symmetry where the permuted equation has the same canonical terms. Symmetries
-already proven for the intermediates it reads take part, so that inlining is rarely needed.
+An equation has a symmetry where the permuted equation has the same canonical terms. The proof uses
+the symmetries of the intermediates that the equation reads, so that inlining is rarely needed.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from .canonical_equation import vector_of
 from .inline import factor_names, inline, inlined_count
 from .like_terms import same_spaces
 
-_MOST_TERMS = 5000  # of an equation fully inlined for a proof
+# Terms of an equation up to which intermediates are inlined for a proof. The limit decides which
+# systems are accepted, hence it is not a threshold.
+_MAX_PROOF_TERMS = 5000
 
 
 def derive_symmetries(system: System, complex_values: bool = False) -> System:
     """The system with the symmetries of its intermediates derived and set on their tensors.
 
-    Transpositions of axes of equal space and exchanges of two pairs of axes are tried as
-    generators. Declared symmetries are proven first.
+    Candidates for generators are transpositions of two axes of equal space and exchanges of two
+    pairs of axes. Declared symmetries are proven first.
 
     Raises:
-        SpecError: naming each tensor and declared symmetry that cannot be derived.
+        SpecError: declared symmetries do not follow from the equations; it names each tensor and
+            symmetry.
     """
     refused: list[Diagnostic] = []
     changed: dict[str, Tensor] = {}
@@ -41,7 +44,7 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
     known: dict[str, Equation] = {}
     for old in system.equations:
         tensor = old.lhs.tensor
-        # the claim itself must not take part in its proof
+        # The declared symmetry must not take part in its own proof.
         bare = replace(tensor, symmetry=())
         equation = replace_refs(old, current)
         equation = replace(equation, lhs=Ref(bare, old.lhs.indices))
@@ -73,28 +76,28 @@ def output_symmetry(equation: Equation, complex_values: bool) -> tuple[Symmetry,
 
 
 def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[Symmetry, ...]:
-    """Declared generators and those of the candidates that hold and are new; none of a zero."""
-    found = list(tensor.symmetry)
+    """Declared generators and the candidates that hold and are new; no new ones for a zero."""
+    chosen = list(tensor.symmetry)
     candidates = _candidates(tensor.spaces)
     if not candidates:
-        return tuple(found)
+        return tensor.symmetry
     vector = vector_of(equation, complex_values)
     if not vector.terms:
-        return tuple(found)
-    have = {s.perm for s in symmetry_group(tensor)}
+        return tensor.symmetry
+    known = {s.perm for s in symmetry_group(tensor)}
     for images in candidates:
-        if images in have:
+        if images in known:
             continue
         for sign in (1, -1):
             if vector.has(images, sign):
-                found.append(Symmetry(images, sign))
-                probe = replace(tensor, symmetry=tuple(found))
+                chosen.append(Symmetry(images, sign))
+                probe = replace(tensor, symmetry=tuple(chosen))
                 try:
-                    have = {s.perm for s in symmetry_group(probe)}
-                except ValueError:  # one says that it is minus another: all of it cancels
+                    known = {s.perm for s in symmetry_group(probe)}
+                except ValueError:  # an element is minus itself, so the equation is zero
                     return tensor.symmetry
                 break
-    return tuple(found)
+    return tuple(chosen)
 
 
 def _candidates(spaces: tuple[Space, ...]) -> tuple[tuple[int, ...], ...]:
@@ -104,11 +107,11 @@ def _candidates(spaces: tuple[Space, ...]) -> tuple[tuple[int, ...], ...]:
     for p, q in combinations(range(rank), 2):
         if spaces[p] == spaces[q]:
             swaps.append((p, q))
-    found = [_swapped(rank, (s,)) for s in swaps]
+    candidates = [_swapped(rank, (s,)) for s in swaps]
     for first, second in combinations(swaps, 2):
         if not set(first) & set(second):
-            found.append(_swapped(rank, (first, second)))
-    return tuple(found)
+            candidates.append(_swapped(rank, (first, second)))
+    return tuple(candidates)
 
 
 def _swapped(rank: int, swaps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
@@ -121,7 +124,7 @@ def _swapped(rank: int, swaps: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
 def _follows(
     equation: Equation, claim: Symmetry, known: dict[str, Equation], complex_values: bool
 ) -> bool:
-    """True where the claim holds, inlining intermediates only as far as needed."""
+    """True where the claim holds; intermediates are inlined only as far as the proof needs it."""
     if not same_spaces(equation.lhs.tensor.spaces, claim.perm):
         return False
     conj = claim.conj and complex_values and not equation.lhs.tensor.real
@@ -131,10 +134,10 @@ def _follows(
         inner = [known[name] for name in factor_names(equation) if name in known]
         if not inner:
             return False
-        for one in inner:
-            if inlined_count(equation, one) > _MOST_TERMS:
+        for intermediate in inner:
+            if inlined_count(equation, intermediate) > _MAX_PROOF_TERMS:
                 return False
-            equation = inline(equation, one)
+            equation = inline(equation, intermediate)
 
 
 def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool) -> bool:
@@ -149,7 +152,7 @@ def _holds(equation: Equation, claim: Symmetry, conj: bool, complex_values: bool
 
 
 def _conjugated(term: Term) -> Term | None:
-    """The complex conjugate of a term, where real or hermitian tensors make it expressible."""
+    """The complex conjugate of a term; None unless all its tensors are real or hermitian."""
     factors: list[Factor] = []
     coeff = term.coeff
     for factor in term.factors:
@@ -174,15 +177,15 @@ def _conjugated(term: Term) -> Term | None:
 
 def _is_real(expr: Expr) -> bool:
     """True where every tensor of an expression is real."""
-    real = [True]
+    tensors: list[Tensor] = []
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        if isinstance(node, Ref) and not node.tensor.real:
-            real[0] = False
+        if isinstance(node, Ref):
+            tensors.append(node.tensor)
         return node
 
     map_leaves(expr, leaf)
-    return real[0]
+    return all(tensor.real for tensor in tensors)
 
 
 def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
@@ -194,16 +197,17 @@ def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
         equation.span or Span(lhs.tensor.name, 1, 1),
         f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
         f"follow from its equation",
-        advice="write the missing P or S over its terms, or drop the symmetry",
+        advice="write the missing P or S before its terms, or drop the symmetry",
     )
 
 
 def generators(tensor: Tensor, group: Group) -> tuple[Symmetry, ...]:
     """A small set of generators of a symmetry group."""
     chosen: list[Symmetry] = []
-    have: set[tuple[int, ...]] = {tuple(range(tensor.rank))}
+    generated: set[tuple[int, ...]] = {tuple(range(tensor.rank))}
     for perm, sign in group:
-        if perm not in have:
+        if perm not in generated:
             chosen.append(Symmetry(perm, sign))
-            have = {s.perm for s in symmetry_group(replace(tensor, symmetry=tuple(chosen)))}
+            probe = replace(tensor, symmetry=tuple(chosen))
+            generated = {s.perm for s in symmetry_group(probe)}
     return tuple(chosen)

@@ -1,9 +1,10 @@
-"""The search for an operation-minimal factoring.
+"""The search for the factorisation with the fewest operations.
 
-``factor`` runs it: ``lift`` makes numbered ``sums`` of ``canonical_forms`` in the order of
-``label_order``; ``greedy``,
-``basis_change`` (by ``rank_one``) and ``complete_product`` rewrite them, stored in ``interning``;
-``costs`` and
-``packed_costs`` (with ``symmetriser`` and ``binary_products``) count operations; ``write_back``
-makes equations again.
+``factor`` runs the search. ``lift`` reads the equations as numbered ``sums`` whose products have
+``canonical_forms``; ``label_order`` makes the numbers independent of names. ``greedy`` takes out
+common factors, ``basis_change`` (by the decompositions of ``rank_one``) and ``complete_product``
+try forms that it cannot reach, and ``interning`` holds the arrays made on the way. ``costs`` counts
+operations; ``packed_costs`` counts them without those that are equal by symmetry, by the help of
+``symmetriser``, and ``binary_products`` then splits long products. ``write_back`` writes the sums
+as equations again.
 """

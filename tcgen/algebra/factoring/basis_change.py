@@ -35,9 +35,6 @@ Shape: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tupl
 
 _T = TypeVar("_T")
 
-_MOST_ORDERS = 144  # of the slots of one placement
-_MOST_ROWS = 36  # of (out, left); beyond, the decomposition costs too much
-
 
 @dataclass(frozen=True, slots=True)
 class Placement:
@@ -100,7 +97,7 @@ def changes(search: Search, state: State, label: int) -> list[Change]:
                 family.terms.setdefault(term, []).append(found)
     result = []
     for (shape, _), family in sorted(families.items(), key=lambda x: x[0]):
-        change = _change(label, total, shape, family)
+        change = _change(search, label, total, shape, family)
         if change is not None:
             result.append(change)
     return result
@@ -123,7 +120,8 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
         return None
     best: tuple[Product, Product, Out, int] | None = None
     orders = [list(_orders(group, spaces)) for group in (own, other, both, summed)]
-    if len(orders[0]) * len(orders[1]) * len(orders[2]) * len(orders[3]) > _MOST_ORDERS:
+    most = search.thresholds.placement_orders
+    if len(orders[0]) * len(orders[1]) * len(orders[2]) * len(orders[3]) > most:
         orders = [found[:1] for found in orders]
     for m, n, h, k in choices(*orders):
         one, one_sign = _normal(search, (parts[place],), (*m, *h, *k), spaces)
@@ -169,7 +167,7 @@ def _normal(
     return search.algebra.normal((renamed, tuple(inner)), frame)
 
 
-def _change(label: int, total: Sum, shape: Shape, family: _Family) -> Change | None:
+def _change(search: Search, label: int, total: Sum, shape: Shape, family: _Family) -> Change | None:
     """The decomposition of a family; None where it saves nothing."""
     rights: dict[Product, dict[tuple[Out, Product], Fraction]] = {}
     for term, found in family.terms.items():
@@ -183,14 +181,14 @@ def _change(label: int, total: Sum, shape: Shape, family: _Family) -> Change | N
         return None
     outs = sorted({out for out, _ in used})
     lefts = sorted({left for _, left in used})
-    if len(outs) * len(lefts) > _MOST_ROWS:
+    if len(outs) * len(lefts) > search.thresholds.basis_rows:
         return None
     ordered = sorted(rights)
     matrices = tuple(
         tuple(rights[r].get((out, left), Fraction(0)) for out in outs for left in lefts)
         for r in ordered
     )
-    pairs, weights = decomposed(matrices, len(outs))
+    pairs, weights = decomposed(matrices, len(outs), search.thresholds.pencil_pairs)
     if len(pairs) >= len(used) or all(p.terms == 2 for p in pairs):
         return None
     parts = tuple(

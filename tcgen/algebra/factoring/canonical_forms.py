@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
-from ..permutation_groups import Group, Images, images_of, orbits, shuffled
+from ..permutation_groups import Group, Images, images_of, orbits, signed_rearrangements
 
 Part: TypeAlias = tuple[int, tuple[int, ...]]  # label, indices
 Parts: TypeAlias = tuple[Part, ...]
@@ -52,7 +52,9 @@ class Form:
         if not self.twins:
             yield from self.least
             return
-        for images in product(*(shuffled(members, sign) for members, sign in self.twins)):
+        for images in product(
+            *(signed_rearrangements(members, sign) for members, sign in self.twins)
+        ):
             moved = {i: j for image, _ in images for i, j in image}
             factor = 1
             for _, sign in images:

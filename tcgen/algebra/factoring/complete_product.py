@@ -16,7 +16,6 @@ from .interning import FIRST_ARRAY
 from .sums import Frame, Product, Split, Sum, trivial
 
 _HOLE = 95_000  # labels of a factor to be filled in, by rank
-_MOST_TRIED = 40  # completions of a state; the first ones are those of the first sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ def completed(search: Search, state: State) -> tuple[State, int]:
         best: tuple[int, State] | None = None
         ways = [c for label in state.sums for c in completions(search, state, label)]
         search.work += len(ways)
-        for way in ways[:_MOST_TRIED]:
+        for way in ways[: search.thresholds.completions]:
             trial = state.copy()
             made = complete(search, trial, way)
             prune(trial)

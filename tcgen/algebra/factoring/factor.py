@@ -9,6 +9,7 @@ from random import Random
 
 from ...ir.system import Equation, System
 from ...ir.tensor import Role
+from ...thresholds import AlgebraThresholds
 from ..cost_model import CostModel
 from ..equations.inline import inline_all, keep_needed
 from .basis_change import apply_change, changes
@@ -22,16 +23,7 @@ from .packed_costs import PackedLedger
 from .sums import Sum
 from .write_back import write_system
 
-_WORK = 150_000  # common factors weighed at effort 1
-_ROUNDS_FOR_AN_ARRAY = 80
-_IDLE = 800  # rounds for an array that find no new cost: nothing is left; all of effort 10
-_ROUNDS_SHOWN = 50
-_BLUR = 6.0
-_HEAT = 0.03
-_CHAINS = 2  # of rounds, each from the start, as long as the effort lasts
-_LONGER = 2  # times as long is one space where the search starts at other extents
-_MOST_SPLITS = 20_000  # of all terms into a common part and the rest, at the start
-_MOST_TERMS = 20_000  # multiplied out; nested products of sums grow without bound
+_PROGRESS_ROUNDS = 50  # rounds of improvement between two reports of progress
 _DENSE = CostModel()
 
 
@@ -40,6 +32,7 @@ def factored(
     extents: Mapping[str, int],
     complex_values: bool,
     effort: int,
+    thresholds: AlgebraThresholds,
     model: CostModel = _DENSE,
     progress: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
@@ -53,18 +46,21 @@ def factored(
         extents: planning extents of the base spaces.
         complex_values: whether hermitian symmetries must be left alone.
         effort: amount of work; the result depends on it and on nothing random.
+        thresholds: limits of the search.
         model: what counts as cost.
         progress: called with the best cost so far.
         note: called with what is left as written because a limit is reached.
     """
     terms = _terms_multiplied_out(system)
-    if terms > _MOST_TERMS:
-        note(f"all equations: multiplied out they have {terms} terms, more than {_MOST_TERMS}")
+    most = thresholds.multiplied_out_terms
+    if terms > most:
+        note(f"all equations: multiplied out they have {terms} terms, more than {most}")
         return None
-    lifted = lift(_multiplied_out(system), complex_values)
+    lifted = lift(_multiplied_out(system), complex_values, thresholds)
     splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
-    if splits > _MOST_SPLITS:
-        note(f"all equations: {splits} ways to split their terms, more than {_MOST_SPLITS}")
+    if splits > thresholds.term_splits:
+        most = thresholds.term_splits
+        note(f"all equations: {splits} splits of their terms, more than {most}")
         return None
     for text in lifted.notes:
         note(text)
@@ -73,7 +69,7 @@ def factored(
     packed = PackedLedger(algebra, prices) if model.packed else None
     arrays = Arrays(algebra) if packed is None else SymmetricArrays(algebra)
     ledger = Ledger(algebra, prices) if packed is None else packed
-    search = Search(algebra, arrays, ledger, Random(0))
+    search = Search(algebra, arrays, ledger, Random(0), thresholds)
     state = _improved(search, _best_start(search, lifted.targets), effort, progress)
     if packed is not None:
         state = split_products(search, packed, state)
@@ -90,7 +86,9 @@ def _best_start(search: Search, targets: Mapping[int, Sum]) -> State:
     best, least = None, 0
     for space in (None, *range(len(ledger.prices.extents))):
         if space is not None:
-            search.ledger = ledger.at(ledger.prices.with_longer(space, _LONGER))
+            search.ledger = ledger.at(
+                ledger.prices.with_longer(space, search.thresholds.longer_extent_factor)
+            )
         state = _started(search, targets)
         search.ledger = ledger
         flops = ledger.total(state.sums.values())
@@ -177,20 +175,22 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
     """
     first, least = completed(search, state)
     best = first
-    budget = search.work + effort * _WORK
+    limits = search.thresholds
+    effort_work = effort * limits.work_per_effort
+    budget = search.work + effort_work
     arrays = len(state.sums) - len(state.targets)
-    rounds = effort * _ROUNDS_FOR_AN_ARRAY * arrays
-    for _ in range(_CHAINS):
+    rounds = effort * limits.rounds_per_array * arrays
+    for _ in range(limits.improvement_passes):
         current = first
         cost = search.ledger.total(first.sums.values())
         known, latest = {cost}, 0  # costs, and the round of the latest new one
         for number in range(rounds):
             if search.work > budget:
                 return best
-            if number - latest >= _IDLE * arrays:
+            if number - latest >= limits.idle_rounds_per_array * arrays:
                 break
             fresh = current.copy()
-            search.noise = _BLUR * search.random.random()
+            search.noise = limits.noise_exponent * search.random.random()
             changed = _dissolved(search, fresh)
             prune(fresh)
             search.run(fresh, [n for n in dict.fromkeys(changed) if n in fresh.sums])
@@ -199,13 +199,13 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
             if flops not in known:
                 known.add(flops)
                 latest = number
-            if flops <= cost * (1 + _HEAT * (1 - number / rounds)):
+            if flops <= cost * (1 + limits.accepted_increase * (1 - number / rounds)):
                 current, cost = fresh, flops
             if flops < least:
                 best, least = completed(search, fresh)
                 current, cost = best, least
-            if number % _ROUNDS_SHOWN == 0:
-                done = 100 - 100 * (budget - search.work) // (effort * _WORK)
+            if number % _PROGRESS_ROUNDS == 0:
+                done = 100 - 100 * (budget - search.work) // effort_work
                 progress(f"operations: {least:.4e} flops so far, {done} % of the effort")
     return best
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from random import Random
 
+from ...thresholds import AlgebraThresholds
 from ..permutation_groups import Group
 from .costs import Ledger, Prices
 from .interning import Arrays
@@ -91,6 +92,7 @@ class Search:
     arrays: Arrays
     ledger: Ledger
     random: Random
+    thresholds: AlgebraThresholds
     noise: float = 0.0
     paid: frozenset[object] = frozenset()
     work: int = 0

@@ -21,8 +21,6 @@ Colours: TypeAlias = tuple[int, ...]  # of each label
 TermKey: TypeAlias = tuple[Product, Fraction]
 TargetKey: TypeAlias = tuple[tuple[int, ...], Group, tuple[TermKey, ...]]
 
-_MOST_TRIED = 24  # labellings where tensors look alike; beyond, the first one is taken
-
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -43,6 +41,7 @@ class Kind:
 class _Refinement:
     kinds: Sequence[Kind]
     targets: Sequence[Sum]
+    most_tried: int
     algebras: dict[Colours, Algebra] = field(default_factory=dict)
     tried: int = 0
 
@@ -53,7 +52,7 @@ class _Refinement:
             return colours
         best: tuple[list[TargetKey], Colours] | None = None
         for member in (n for n, c in enumerate(colours) if c == twice[0]):
-            if best is not None and self.tried >= _MOST_TRIED:
+            if best is not None and self.tried >= self.most_tried:
                 break
             self.tried += 1
             first = _ranked([(c, n != member) for n, c in enumerate(colours)])
@@ -121,18 +120,19 @@ class _Refinement:
 
 
 def structural_order(
-    kinds: Sequence[Kind], targets: Sequence[Sum]
+    kinds: Sequence[Kind], targets: Sequence[Sum], most_tried: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The labels and the targets in an order that depends on structure alone.
 
     Args:
         kinds: of the labels 0, 1, ..
         targets: sums of products of these labels.
+        most_tried: orders compared where labels cannot be told apart; the first ones count.
 
     Returns:
         The old label at each new one, the old target at each new one.
     """
-    refinement = _Refinement(kinds, targets)
+    refinement = _Refinement(kinds, targets, most_tried)
     start = _ranked([(kind.shape, kind.group) for kind in kinds])
     colours = refinement.least(refinement.refined(start))
     keys = refinement.keys(colours)

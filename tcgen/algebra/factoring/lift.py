@@ -10,6 +10,7 @@ from fractions import Fraction
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Space, symmetry_group
 from ...ir.term_rewriting import without_perms
+from ...thresholds import AlgebraThresholds
 from ..equations.atoms import atom_of
 from ..equations.like_terms import clean_equation
 from ..equations.proven_symmetry import output_symmetry
@@ -17,9 +18,6 @@ from ..permutation_groups import Group
 from .canonical_forms import Forms
 from .label_order import Kind, structural_order
 from .sums import Algebra, Frame, Product, Sum, trivial
-
-_MOST_IMAGES = 600  # of a left side; with more its symmetry is not used
-_MOST_FACTORS = 8  # of a term; every subset of them is weighed as a common factor
 
 
 @dataclass(slots=True)
@@ -49,12 +47,13 @@ class Lifted:
         return self.spaces.index(space)
 
 
-def lift(system: System, complex_values: bool) -> Lifted:
+def lift(system: System, complex_values: bool, thresholds: AlgebraThresholds) -> Lifted:
     """The equations as sums, each left side with its symmetry.
 
     Args:
         system: expanded equations.
         complex_values: whether hermitian symmetries must be left alone.
+        thresholds: of the symmetry and the terms that take part.
     """
     lifted = Lifted(system, Algebra(Forms()))
     plain = [clean_equation(old, complex_values, frozenset()) for old in system.equations]
@@ -72,11 +71,11 @@ def lift(system: System, complex_values: bool) -> Lifted:
     for space in sorted(system.spaces, key=lambda s: s.name):
         lifted.space(space)
     for number, equation in enumerate(plain):
-        _lift_equation(lifted, -1 - number, equation, labels, complex_values)
-    return _ordered(lifted)
+        _lift_equation(lifted, -1 - number, equation, labels, complex_values, thresholds)
+    return _ordered(lifted, thresholds.label_orders)
 
 
-def _ordered(lifted: Lifted) -> Lifted:
+def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
     """The same with labels, targets and terms in an order that no name decides."""
     old_targets = tuple(lifted.targets)
     number = {lifted.equations[t].lhs.tensor.name: n for n, t in enumerate(old_targets)}
@@ -88,7 +87,9 @@ def _ordered(lifted: Lifted) -> Lifted:
         spaces = tuple(lifted.space(i.space) for i in lifted.axes[label])
         group = lifted.algebra.forms.groups[label]
         kinds.append(Kind(f"{nature} {spaces}", group, number.get(name, -1)))
-    labels, targets = structural_order(kinds, [lifted.targets[t] for t in old_targets])
+    labels, targets = structural_order(
+        kinds, [lifted.targets[t] for t in old_targets], label_orders
+    )
     found = Lifted(lifted.system, Algebra(Forms()), lifted.spaces, notes=lifted.notes)
     new_label = {old: new for new, old in enumerate(labels)}
     for old, new in new_label.items():
@@ -121,24 +122,25 @@ def _lift_equation(
     equation: Equation,
     labels: Mapping[str, int],
     complex_values: bool,
+    thresholds: AlgebraThresholds,
 ) -> None:
     lhs = equation.lhs
     rank = len(lhs.indices)
     group: Group = trivial(rank)
     probe = replace(lhs.tensor, symmetry=output_symmetry(equation, complex_values))
     full = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
-    if len(full) <= _MOST_IMAGES:
+    if len(full) <= thresholds.target_permutations:
         group = full
     else:
         text = f"{lhs.tensor.name}: its symmetry of {len(full)} permutations"
-        lifted.notes.append(f"{text}, more than {_MOST_IMAGES}, is not used")
+        lifted.notes.append(f"{text}, more than {thresholds.target_permutations}, is not used")
     frame = Frame(tuple(lifted.space(i.space) for i in lhs.indices), group)
     total = Sum(frame, {})
     opaque: list[Term] = []
     signs = dict(group)
     for term in equation.terms:
         covered = set(lhs.indices) <= set(term.indices)
-        if not covered or not 0 < len(term.factors) <= _MOST_FACTORS:
+        if not covered or not 0 < len(term.factors) <= thresholds.term_factors:
             opaque.extend(without_perms(term, lhs))
             continue
         weight = Fraction(1, len(group))
@@ -151,10 +153,10 @@ def _lift_equation(
             normal, sign = lifted.algebra.normal(product, frame)
             if sign:
                 total.add(normal, image.coeff * sign * weight)
-    long = sum(len(term.factors) > _MOST_FACTORS for term in equation.terms)
+    long = sum(len(term.factors) > thresholds.term_factors for term in equation.terms)
     if long:
         text = f"{lhs.tensor.name}: {long} of {len(equation.terms)} terms"
-        lifted.notes.append(f"{text}, which have more than {_MOST_FACTORS} factors")
+        lifted.notes.append(f"{text}, which have more than {thresholds.term_factors} factors")
     lifted.targets[label] = total
     lifted.equations[label] = equation
     lifted.opaque[label] = tuple(opaque)

@@ -19,8 +19,6 @@ from typing import TypeAlias
 
 Vector: TypeAlias = tuple[Fraction, ...]
 
-_MOST_PAIRS = 300  # of matrices whose combinations are looked through for rank one
-
 
 @dataclass(frozen=True, slots=True)
 class Pair:
@@ -41,13 +39,15 @@ class Pair:
 
 
 def decomposed(
-    matrices: Sequence[Vector], rows: int
+    matrices: Sequence[Vector], rows: int, most_pairs: int | None = None
 ) -> tuple[tuple[Pair, ...], tuple[Vector, ...]]:
     """Pairs whose span holds every matrix, and the coefficients of each matrix in them.
 
     Args:
         matrices: elements row by row, all of one shape.
         rows: of each matrix.
+        most_pairs: pairs of matrices whose linear combinations are searched for rank one; by
+            default all.
 
     Example:
         2 TJ - TK - XJ directly and -XK with the left side exchanged are two products:
@@ -59,7 +59,7 @@ def decomposed(
         2
     """
     basis = reduced(matrices)
-    found = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows)
+    found = _rank_one_elements(tuple(basis), tuple(dict.fromkeys(matrices)), rows, most_pairs)
     chosen: list[Pair] = []
     span: list[Vector] = []
     for pair in sorted(found, key=lambda p: (p.terms, _size(p.flat), p.flat)):
@@ -120,7 +120,7 @@ def coordinates(vector: Vector, basis: Sequence[Vector]) -> Vector:
 
 
 def _rank_one_elements(
-    basis: tuple[Vector, ...], members: tuple[Vector, ...], rows: int
+    basis: tuple[Vector, ...], members: tuple[Vector, ...], rows: int, most_pairs: int | None
 ) -> list[Pair]:
     """Matrices of rank one in a span: members, roots of pencils, and those of a known column."""
     found: dict[Pair, None] = {}
@@ -129,7 +129,7 @@ def _rank_one_elements(
         pair = _as_pair(vector, rows)
         if pair is not None:
             found[pair] = None
-    for one, two in list(combinations(pool, 2))[:_MOST_PAIRS]:
+    for one, two in list(combinations(pool, 2))[:most_pairs]:
         for root in _pencil_roots(one, two, rows):
             combined = tuple(x - root * y for x, y in zip(one, two, strict=True))
             pair = _as_pair(combined, rows)

@@ -1,6 +1,7 @@
 """From equations to a formula sequence of binary steps.
 
-``brackets`` keeps the user's own forms, ``common_products`` and ``contraction_order`` split
-products, ``fuse_maps`` joins
-element-wise steps, ``build`` makes the program and ``export`` writes it for other checkers.
+``brackets`` chooses which intermediates of the user stay. ``common_products`` splits terms into
+binary products, each computed once, in the order that ``contraction_order`` finds. ``fuse_maps``
+evaluates element-by-element steps inside the step that reads them, ``build`` makes the program, and
+``export`` writes it for checkers that do not know tcgen.
 """

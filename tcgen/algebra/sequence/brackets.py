@@ -18,9 +18,6 @@ from ..equations.like_terms import clean_equation
 from ..equations.permutations import separate_permutations
 from .common_products import Recipe, Workspace, refs_read
 
-_MOST_TERMS = 400  # of one equation after inlining; longer ones are not tried
-_MOST_PASSES = 3
-
 
 @dataclass(slots=True)
 class _Costs:
@@ -99,7 +96,7 @@ def choose_brackets(system: System, space: Workspace) -> System:
     equations = {e.lhs.tensor.name: e for e in system.equations}
     costs = _Costs(space, frozenset(t.name for t in system.tensors))
     best = costs.total(equations.values())
-    for _ in range(_MOST_PASSES):
+    for _ in range(space.thresholds.inlining_passes):
         improved = False
         for name in [e.lhs.tensor.name for e in system.equations]:
             changed = _inlined(equations, name, space)
@@ -140,7 +137,8 @@ def _inlined(
         return None
     if not tensor.volatile and any(_is_volatile(e) for e in readers):
         return None  # it is computed once for a bound program
-    if any(inlined_count(e, inner) > _MOST_TERMS for e in readers):
+    most = space.thresholds.inlined_terms
+    if any(inlined_count(e, inner) > most for e in readers):
         return None
     changed = {n: e for n, e in equations.items() if n != name}
     for reader in readers:

@@ -13,11 +13,12 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.deltas import resolve_deltas
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
 from ...ir.program import Add, Contract, Map, Operation, Produce
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
+from ...ir.term_rewriting import resolve_deltas
+from ...thresholds import AlgebraThresholds
 from ..equations.atoms import atom_of
 from ..equations.canonical_product import FREE, canonical_product, free_group
 from ..equations.proven_symmetry import generators
@@ -90,11 +91,13 @@ class Workspace:
         extents: planning extents of the base spaces.
         complex_values: whether hermitian symmetries must be left alone.
         share: False gives every product a node of its own.
+        thresholds: of the orders of products, and of the intermediates to inline.
     """
 
     extents: Mapping[str, int]
     complex_values: bool
     share: bool
+    thresholds: AlgebraThresholds
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -193,7 +196,8 @@ class Workspace:
             for f in factors
         ]
         every = distinct(tuple(i for indices, _ in operands for i in indices))
-        return best_order(operands, left, {i: self.points((i,)) for i in every})
+        extents = {i: self.points((i,)) for i in every}
+        return best_order(operands, left, extents, self.thresholds.exact_factors)
 
     def _value(
         self, tree: Tree, factors: tuple[Factor, ...], kept: tuple[Index, ...]

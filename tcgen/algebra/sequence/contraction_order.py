@@ -1,4 +1,4 @@
-"""The cheapest binary order of one product, exact for up to eight factors.
+"""The cheapest binary order of one product, exact unless it has many factors.
 
 A dynamic program over subsets of factors: hyper-indices, batch indices, scalars and outer
 products need no special care, since an index is summed as soon as no other factor and not the
@@ -17,13 +17,12 @@ from ...ir.tensor import Index
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 
-_MOST_EXACT = 8
-
 
 def best_order(
     operands: Sequence[tuple[tuple[Index, ...], int]],
     left: tuple[Index, ...],
     extents: Mapping[Index, int],
+    exact_factors: int,
 ) -> Tree:
     """Binary tree over the positions of the operands with the fewest flops.
 
@@ -32,6 +31,7 @@ def best_order(
             reference, the operation count for an element-wise expression).
         left: indices that survive.
         extents: of every index.
+        exact_factors: products of more factors get the greedy order of opt_einsum.
 
     Returns:
         Nested pairs of positions. Ties go to fewer temporary elements, then to expressions joined
@@ -40,7 +40,7 @@ def best_order(
     Example:
         >>> from tcgen.ir.tensor import Space
         >>> i, j, k = (Index(x, Space(x)) for x in "ijk")
-        >>> best_order((((i, j), 0), ((j, k), 0), ((k,), 0)), (i,), {i: 9, j: 9, k: 9})
+        >>> best_order((((i, j), 0), ((j, k), 0), ((k,), 0)), (i,), {i: 9, j: 9, k: 9}, 8)
         (0, (1, 2))
     """
     names: dict[Index, int] = {}
@@ -51,7 +51,7 @@ def best_order(
     kept = sum(1 << names[i] for i in left if i in names)
     widths = tuple(extents[i] for i in names)
     weights = tuple(weight for _, weight in operands)
-    if len(operands) > _MOST_EXACT:
+    if len(operands) > exact_factors:
         return _long_order(held, kept, widths)
     tree: Tree = _exact_order(held, kept, widths, weights)
     return tree

@@ -8,7 +8,8 @@ from typing import Any, assert_never
 
 from ...errors import TcgenError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
-from ...ir.program import Add, Contract, Map, Produce, Program, Step, pretty_step
+from ...ir.pretty.program import pretty_step
+from ...ir.program import Add, Contract, Map, Produce, Program, Step
 from ...ir.tensor import Index, Ref, Space
 from ...ir.term_rewriting import fresh_index
 

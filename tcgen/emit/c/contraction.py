@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ...artifact import kernel_abi as packing
+from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, Scheme
 from ...resources import template_text
+from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
-from .expressions import C_TYPES, address, bounds, extent, literal, product, stored_lengths
-from .loops import indented
+from .expressions import address, bounds
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _FOLDER = "c/contract"
@@ -22,8 +23,6 @@ _SOURCES = {
     "left": ("ukernel.c", ("TC_IN_PLACE", "TC_PACKED")),
     "right": ("ukernel.c", ("TC_PACKED", "TC_IN_PLACE")),
 }
-_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
-_REALS = {"d": ("double", 1), "s": ("float", 1), "z": ("double", 2)}
 
 
 def contraction_call() -> str:
@@ -68,13 +67,13 @@ def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str]
 
 def contraction_library(part: str, dtype: str, version: str) -> str:
     """Source of one part of the kernel."""
-    real, reals = _REALS[_KINDS[dtype]]
+    element = BY_NAME[dtype]
     source, read = _SOURCES[part]
     lines = [
         f"/* Contractions of {dtype} in any layout, written by tcgen {version}.",
         " * C11 with vectors of GCC and clang. */",
-        f"#define TC_REAL {real}",
-        f"#define TC_COMPLEX {reals - 1}",
+        f"#define TC_REAL {element.c_real}",
+        f"#define TC_COMPLEX {element.parts - 1}",
         *(f"#define TC_READ_{x} {how}" for x, how in zip("AB", read, strict=False)),
         *_with_includes(source, set()),
     ]
@@ -108,16 +107,15 @@ def _staged(stmt: Gemm, dtype: str) -> bool:
 def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
     sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
-    dtype = scope.buffers[stmt.out.buffer].dtype
+    dtype = BY_NAME[scope.buffers[stmt.out.buffer].dtype]
     assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
-    given = [str(_REALS[_KINDS[dtype]][1]), *sizes, str(int(stmt.scheme.stages_rows))]
-    return f"tc_packing(sizeof({C_TYPES[dtype]}), {', '.join(given)})"
+    given = [str(dtype.parts), *sizes, str(int(stmt.scheme.stages_rows))]
+    return f"tc_packing(sizeof({dtype.c_type}), {', '.join(given)})"
 
 
 def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:
     """The lines of a contraction; ``memory``: where the first thread packs."""
     dtype = scope.buffers[stmt.out.buffer].dtype
-    kind = _KINDS[dtype]
     assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
     words = zip(("TC_PACK_A", "TC_PACK_B"), _packed(stmt.scheme), strict=True)
     flags = [word for word, packed in words if packed]
@@ -137,7 +135,7 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
         f" {_start(stmt.b, stmt, scope)},",
         f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",
     ]
-    number = "sdz".index(kind)
+    number = BY_NAME[dtype].position
     call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]
     if _staged(stmt, dtype):
         stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]

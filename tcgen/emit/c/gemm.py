@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm
+from ..printing import axis_length, extent, indented, literal, product
 from ..scope import Scope
-from .expressions import address, axis_length, bounds, extent, literal, product
-from .loops import indented, loop_head
-
-_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
+from .expressions import address, bounds
+from .loops import loop_head
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class _Matrix:
 
 def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
     """The lines of a matrix product; ``threads``: it may start threads."""
-    kind = _KINDS[scope.buffers[stmt.out.buffer].dtype]
+    dtype = scope.buffers[stmt.out.buffer].dtype
     out = _matrix(stmt.out, stmt.m, stmt.n, stmt, scope)
     a = _matrix(stmt.a, stmt.m, stmt.k, stmt, scope)
     b = _matrix(stmt.b, stmt.k, stmt.n, stmt, scope)
@@ -42,9 +42,9 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
     beta = "1" if stmt.accumulate else "0"
     at_once = "1" if not threads or (stmt.parallel and stmt.batch) else "tc_threads"
     lines = [
-        f"tc_gemm_{kind}(tc_blas, {at_once}, {flip_left}, {flip_right},",
+        f"tc_gemm_{BY_NAME[dtype].letter}(tc_blas, {at_once}, {flip_left}, {flip_right},",
         f"    {_count(rows, scope)}, {_count(columns, scope)}, {_count(stmt.k, scope)},",
-        f"    {literal(stmt.coeff, scope.buffers[stmt.out.buffer].dtype)},"
+        f"    {literal(stmt.coeff, dtype)},"
         f" {left.start}, {left.stride}, {right.start}, {right.stride},",
         f"    {beta}, {out.start}, {out.stride});",
     ]

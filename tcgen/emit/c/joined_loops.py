@@ -12,8 +12,9 @@ from dataclasses import replace
 
 from ...ir.expr import Access, Equal, leaves
 from ...ir.loops import Assign, BandVar, Buffer
+from ..printing import product
 from ..scope import Scope
-from .expressions import length, product
+from .expressions import length
 
 
 def joined(stmt: Assign, scope: Scope) -> tuple[Assign, Scope]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
+from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
 from ...ir.expr import Access, functions
 from ...ir.loop_analysis import parallel_chain, used_buffers
 from ...ir.loops import (
@@ -28,61 +29,54 @@ from ...ir.loops import (
     Zero,
 )
 from ...resources import fill
-from ..comment import kernel_comment
+from ...thresholds.cpu import CpuThresholds
+from ..kernel_comment import kernel_comment
 from ..names import C_RESERVED, unique
+from ..printing import elements, extent, indented, symbol
 from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .contraction import contraction, contraction_call, packing_memory
-from .expressions import C_TYPES, element, elements, extent
+from .expressions import element
 from .gemm import gemm
-from .loops import TOTAL, assign, indented, loop_head
+from .loops import TOTAL, assign, loop_head
 from .targets import target_header
 
-_SCALAR = {"d": "double", "s": "float", "z": "double complex"}
 _VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
-_KIND = {"float64": "d", "float32": "s", "complex128": "z"}
 _SIGNATURE = (
     "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
     "    const int64_t *tc_strides, int tc_threads, void *const *tc_blas"
 )
 
 
-def c_source(module: Module, version: str) -> str:
+def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
     """The text of ``kernels.c``."""
     body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
-    found = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
+    products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
     called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
-    products = sorted({_KIND[dtype] for stmt, dtype in found if stmt.scheme is None})
+    blas = {BY_NAME[dtype] for stmt, dtype in products if stmt.scheme is None}
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        target_header(["prefetch_gemv_level"]) if products else "",
-        *(_products(kind) for kind in products),
-        contraction_call() if any(stmt.scheme for stmt, _ in found) else "",
-        *(_kernel(kernel, module) for kernel in module.kernels),
+        target_header(["prefetch_gemv_level"]) if blas else "",
+        *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
+        contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
+        *(_kernel(kernel, module, thresholds) for kernel in module.kernels),
         _phase("constant", module.host_constant, module),
         _phase("volatile", module.host_volatile, module),
     ]
     return "\n".join(p for p in parts if p)
 
 
-def _products(kind: str) -> str:
+def _products(dtype: DType) -> str:
     """Products of matrices and vectors, which find the BLAS's own in the table of functions."""
-    matrix, vector = str("sdz".index(kind)), str(3 + "sdz".index(kind))
-    lanes = str(int(kind != "z"))  # no compiler has vectors of complex numbers
     return fill(
         "c/gemv.c",
         "c/gemm.c",
-        kind=kind,
-        scalar=_SCALAR[kind],
-        matrix=matrix,
-        vector=vector,
-        lanes=lanes,
+        kind=dtype.letter,
+        scalar=dtype.c_type,
+        matrix=str(dtype.position),
+        vector=str(len(ALL) + dtype.position),
+        lanes=str(int(dtype is not COMPLEX128)),  # no compiler has vectors of complex numbers
     )
-
-
-def symbol(kernel: Kernel) -> str:
-    """Name of the function of a kernel."""
-    return f"tcgen_{kernel.name}"
 
 
 def buffer_table(module: Module) -> tuple[str, ...]:
@@ -102,8 +96,8 @@ def has_fetch(host: tuple[Host, ...]) -> bool:
     )
 
 
-def _kernel(kernel: Kernel, module: Module) -> str:
-    scope = make_scope(kernel, module, C_RESERVED)
+def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
+    scope = replace(make_scope(kernel, module, C_RESERVED), thresholds=thresholds)
     table = buffer_table(module)
     written = scope.written()
     lines = [
@@ -118,7 +112,7 @@ def _kernel(kernel: Kernel, module: Module) -> str:
         lines.append(_pointer(scope, name, f"tc_buffers[{table.index(name)}]", constant))
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name not in scope.private:
-            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+            lines.append(f"{BY_NAME[buffer.dtype].c_type} {scope.names[name]} = 0;")
     packs = list(dict.fromkeys(packing_memory(s, scope) for s in contractions(kernel)))
     if packs:
         packing = [k.name for k in module.kernels if contractions(k)]
@@ -153,7 +147,7 @@ def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list
 
 def _total_type(buffer: Buffer) -> str:
     """Single precision is added up in double."""
-    return C_TYPES["complex128" if buffer.dtype == "complex128" else "float64"]
+    return (COMPLEX128 if buffer.dtype == "complex128" else FLOAT64).c_type
 
 
 def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
@@ -179,12 +173,12 @@ def _parts_of_threads(kinds: dict[str, str], lines: list[str]) -> list[str]:
 
 def _bytes(buffer: Buffer) -> str:
     count = elements(buffer)
-    return f"{count}*(int64_t)sizeof({C_TYPES[buffer.dtype]})"
+    return f"{count}*(int64_t)sizeof({BY_NAME[buffer.dtype].c_type})"
 
 
 def _pointer(scope: Scope, name: str, start: str, constant: str = "") -> str:
     """Declaration of a pointer; what shares memory with another buffer makes no promise."""
-    kind = C_TYPES[scope.buffers[name].dtype]
+    kind = BY_NAME[scope.buffers[name].dtype].c_type
     promise = "" if name in scope.reused() else "restrict "
     return f"{constant}{kind} *{promise}{scope.names[name]} = {start};"
 
@@ -261,7 +255,7 @@ def _own_memory(stmt: Loop, scope: Scope, table: tuple[str, ...]) -> list[str]:
         lines.append("char *const tc_pack = tc_packs + omp_get_thread_num()*tc_pack_bytes;")
     for name, buffer in scope.buffers.items():
         if buffer.place == "register" and name in scope.private and name in used:
-            lines.append(f"{C_TYPES[buffer.dtype]} {scope.names[name]} = 0;")
+            lines.append(f"{BY_NAME[buffer.dtype].c_type} {scope.names[name]} = 0;")
     return lines
 
 

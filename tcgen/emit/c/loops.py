@@ -9,34 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from ...dtypes import COMPLEX128, FLOAT64
+from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
+from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces, stored_axes
-from .expressions import (
-    C_TYPES,
-    PROD,
-    bounds,
-    element,
-    expression,
-    is_complex,
-    length,
-    literal,
-    packed_pair,
-    product,
-)
+from .expressions import bounds, element, expression, length, packed_pair
 from .joined_loops import joined
 
-BLOCK = 32  # elements on each side of a block: 2 x 32 x 32 doubles stay in the first-level cache
-LINE = 8  # of them, where more would leave threads without a block
-PIECE = 4096  # elements of a sum in one loop that a thread takes at a time
-INDENT = "    "
+LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements; the width of a narrow block
 START = "tc_from_"  # prefix of where a block of a variable begins
 TOTAL = "tc_total_"  # prefix of what is added up in double
-
-
-def indented(lines: Sequence[str]) -> list[str]:
-    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
-    return [f"{INDENT}{line}" if line else line for line in lines]
 
 
 def loop_head(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -79,26 +63,26 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
 
 def _heads(outer: tuple[BandVar, ...], stmt: Assign, scope: Scope) -> list[str]:
     """Loops outermost first, those over blocks before the first of two variables."""
-    blocked = _blocked(outer, stmt)
+    blocked, side = _blocked(outer, stmt), str(scope.thresholds.block_side)
     heads: list[str] = []
     for var in outer:
         if var not in blocked:
             heads.append(loop_head(var, scope))
             continue
         if var == blocked[0]:
-            heads += [_over_blocks(v, scope) for v in blocked]
-        heads.append(_within_block(var, scope))
+            heads += [_over_blocks(v, scope, side) for v in blocked]
+        heads.append(_within_block(var, scope, side))
     return heads
 
 
-def _over_blocks(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+def _over_blocks(var: BandVar, scope: Scope, width: str) -> str:
     name, (low, high) = f"{START}{scope.variables[var.name]}", bounds(var, scope)
-    return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {wide})"
+    return f"for (int64_t {name} = {low}; {name} < {high}; {name} += {width})"
 
 
-def _within_block(var: BandVar, scope: Scope, wide: str = str(BLOCK)) -> str:
+def _within_block(var: BandVar, scope: Scope, width: str) -> str:
     name, (_, high) = scope.variables[var.name], bounds(var, scope)
-    stop = f"tc_min({START}{name} + {wide}, {high})"
+    stop = f"tc_min({START}{name} + {width}, {high})"
     return f"for (int64_t {name} = {START}{name}; {name} < {stop}; ++{name})"
 
 
@@ -212,7 +196,7 @@ def _row_and_sign(
 
 def _sum_type(stmt: Assign, scope: Scope) -> str:
     """Single precision is added up in double: 2e7 equal floats in one float are 9 % off."""
-    return C_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
+    return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).c_type
 
 
 def _total(coeff: Fraction, dtype: str) -> str:
@@ -268,7 +252,8 @@ def _local_sum(
             lines = [f"#pragma omp simd reduction(+:{names})", *lines]
     if pieces:  # threads share them, and each is left to the vector unit
         low, high = bounds(tail[0], scope)
-        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {PIECE})"
+        piece = scope.thresholds.sum_piece
+        loop = f"for (int64_t tc_piece = {low}; tc_piece < {high}; tc_piece += {piece})"
         lines = [f"{loop} {{", *indented(lines), "}"]
     return [*declare, *([pragma] if pragma else []), *lines, *finish]
 
@@ -291,23 +276,24 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     kept = [v for v in outer if v.name in stmt.block]
     summed = [v for v in tail if v.name in stmt.block]
     depth = _rectangular(outer, min(stmt.parallel, len(outer))) if threads else 0
-    wide = "tc_wide" if depth and summed else str(BLOCK)
+    side = str(scope.thresholds.block_side)
+    wide = "tc_wide" if depth and summed else side
     names = [scope.variables[v.name] for v in kept]
     points = [f"({n} - {START}{n})" for n in names]
-    place = f"tc_sums[{f'*{BLOCK} + '.join(points)}]"
+    place = f"tc_sums[{f'*{side} + '.join(points)}]"
     kind, within = _sum_type(stmt, scope), [_within_block(v, scope, wide) for v in kept]
     if summed:
-        heads = [_within_block(v, scope) for v in summed]
+        heads = [_within_block(v, scope, side) for v in summed]
         part = [*_local_sum(stmt, tuple(summed), scope, dtype, heads=heads), f"{place} += tc_sum;"]
         lines = _nested(within, part)
     else:
         part = [f"{place} += {_value(stmt, scope, dtype, coefficient=False)};"]
         lines = _nested(within[:-1], ["#pragma omp simd", *_nested(within[-1:], part)])
     around = [loop_head(v, scope) for v in tail if v not in summed]
-    lines = _nested([*around, *(_over_blocks(v, scope) for v in summed)], lines)
+    lines = _nested([*around, *(_over_blocks(v, scope, side) for v in summed)], lines)
     store = _store(stmt, scope, _total(stmt.coeff, dtype))
     lines = [
-        f"{kind} tc_sums[{'*'.join([str(BLOCK)] * len(kept))}] = {{0}};",
+        f"{kind} tc_sums[{'*'.join([side] * len(kept))}] = {{0}};",
         *lines,
         *_nested(within, [f"const {kind} tc_sum = {place};", *store]),
     ]
@@ -319,13 +305,13 @@ def _block_of_sums(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> 
     if not summed:
         return lines
     share = f"({length(kept[0], scope)}/tc_threads + {LINE - 1})/{LINE}*{LINE}"
-    declared = f"const int64_t {wide} = tc_min({BLOCK}, tc_max({LINE}, {share}));"
+    declared = f"const int64_t {wide} = tc_min({side}, tc_max({LINE}, {share}));"
     return ["{", *indented([declared, *lines]), "}"]
 
 
 def _piece_head(var: BandVar, scope: Scope) -> str:
     name, (_, high) = scope.variables[var.name], bounds(var, scope)
-    stop = f"tc_min(tc_piece + {PIECE}, {high})"
+    stop = f"tc_min(tc_piece + {scope.thresholds.sum_piece}, {high})"
     return f"for (int64_t {name} = tc_piece; {name} < {stop}; ++{name})"
 
 

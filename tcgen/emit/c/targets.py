@@ -166,13 +166,13 @@ TARGETS = (
 )
 
 _SIZES = (
-    ("TC_KC", kernel_abi.DEPTH, "KC, the most k of a block"),
-    ("TC_MC", kernel_abi.LEFT // kernel_abi.DEPTH, "MC, the m of a packed block of A with KC k"),
-    ("TC_NC", kernel_abi.RIGHT // kernel_abi.DEPTH, "NC, the columns of a block of B with KC k"),
-    ("TC_STAGE_ROOM", kernel_abi.STAGED, "Doubles of two staging buffers and a micro-panel"),
-    ("TC_MOST_M", kernel_abi.ROWS, "Most m of a block with fewer k"),
-    ("TC_MOST_N", kernel_abi.COLUMNS, "Most columns of a block with fewer k"),
-    ("TC_EDGE", kernel_abi.SPARE, "m or columns by which a block is padded at most"),
+    ("TC_KC", kernel_abi.KC, "KC, the most k of a block"),
+    ("TC_MC", kernel_abi.MC, "MC, the m of a packed block of A with KC k"),
+    ("TC_NC", kernel_abi.NC, "NC, the columns of a block of B with KC k"),
+    ("TC_STAGE_ROOM", kernel_abi.STAGE_ROOM, "doubles of two staging buffers and a micro-panel"),
+    ("TC_MOST_M", kernel_abi.MOST_M, "most m of a block with fewer k"),
+    ("TC_MOST_N", kernel_abi.MOST_N, "most columns of a block with fewer k"),
+    ("TC_EDGE", kernel_abi.EDGE, "m or columns by which a block is padded at most"),
 )
 
 

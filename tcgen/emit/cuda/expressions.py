@@ -8,24 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
+from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
-from ..c.expressions import (
-    PROD,
-    address,
-    axis_length,
-    bounds,
-    element,
-    expression,
-    extent,
-    is_complex,
-    literal,
-    packed_pair,
-    product,
-)
+from ..c.expressions import address, bounds, element, expression, packed_pair
+from ..printing import PROD, axis_length, extent, is_complex, literal, product
 from ..scope import Scope, stored_axes
 
-CUDA_TYPES = {"float64": "double", "float32": "float", "complex128": "tc_complex"}
 Var = LoopVar | BandVar
 
 
@@ -124,7 +113,7 @@ def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
 
 def sum_type(stmt: Assign, scope: Scope) -> str:
     """Type in which a statement's values are added up: for single precision that is double."""
-    return CUDA_TYPES["complex128" if is_complex(stmt.expr, scope) else "float64"]
+    return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).cuda_type
 
 
 def store_guards(stmt: Assign, scope: Scope) -> list[str]:

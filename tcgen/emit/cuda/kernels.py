@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
 from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
 from ...resources import fill
-from ..c.kernels import symbol
-from ..c.loops import indented
-from ..comment import kernel_comment
+from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
+from ..printing import indented, symbol
 from ..scope import Scope, make_scope, private_buffers
-from .expressions import CUDA_TYPES
 from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
 from .tiles import tiles_body, tiles_finish
@@ -75,7 +74,7 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
     arguments = []
     for buffer in scope.outside():
         constant = "" if buffer in written else "const "
-        kind = CUDA_TYPES[scope.buffers[buffer].dtype]
+        kind = BY_NAME[scope.buffers[buffer].dtype].cuda_type
         arguments.append(f"{constant}{kind} *__restrict__ {scope.names[buffer]}")
     if scratch_argument(scope):
         arguments.append("char *__restrict__ tc_scratch")

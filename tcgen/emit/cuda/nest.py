@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.thread_mapping import Nest
-from ..c.expressions import elements, literal
-from ..c.loops import indented
+from ..printing import elements, indented, literal
 from ..scope import Scope, private_buffers
 from .expressions import (
-    CUDA_TYPES,
     loop_head,
     parted,
     points,
@@ -45,7 +44,7 @@ def _own_memory(scope: Scope) -> list[str]:
     lines = []
     for name, buffer in scope.buffers.items():
         if buffer.place == "register":
-            lines.append(f"__shared__ {CUDA_TYPES[buffer.dtype]} {scope.names[name]};")
+            lines.append(f"__shared__ {BY_NAME[buffer.dtype].cuda_type} {scope.names[name]};")
     private = private_buffers(scope)
     if not private:
         return lines
@@ -56,7 +55,7 @@ def _own_memory(scope: Scope) -> list[str]:
         "char *tc_own = tc_in_shared ? tc_dynamic : tc_scratch + blockIdx.x*tc_own_bytes;",
     ]
     for name, size in zip(private, own, strict=True):
-        kind = CUDA_TYPES[scope.buffers[name].dtype]
+        kind = BY_NAME[scope.buffers[name].dtype].cuda_type
         lines.append(f"{kind} *const {scope.names[name]} = ({kind} *)tc_own;")
         lines.append(f"tc_own += {size};")
     return lines[:-1]
@@ -64,7 +63,7 @@ def _own_memory(scope: Scope) -> list[str]:
 
 def _bytes(scope: Scope, name: str) -> str:
     buffer = scope.buffers[name]
-    return f"tc_aligned({elements(buffer)}*(tc_int)sizeof({CUDA_TYPES[buffer.dtype]}))"
+    return f"tc_aligned({elements(buffer)}*(tc_int)sizeof({BY_NAME[buffer.dtype].cuda_type}))"
 
 
 def _statement(stmt: Stmt, share: Nest, scope: Scope, dtype: str) -> list[str]:
@@ -103,7 +102,7 @@ def _loop(stmt: Loop, share: Nest, scope: Scope, dtype: str) -> list[str]:
 
 def _zero(name: str, share: Nest, scope: Scope) -> list[str]:
     buffer, word = scope.buffers[name], scope.names[name]
-    kind = CUDA_TYPES[buffer.dtype]
+    kind = BY_NAME[buffer.dtype].cuda_type
     if buffer.place == "register":
         return [f"if (threadIdx.x == 0) {word} = {kind}(0);"]
     return [

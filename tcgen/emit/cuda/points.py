@@ -6,13 +6,12 @@ number of its element; or the threads of a block take the points of the sum in t
 
 from __future__ import annotations
 
+from ...dtypes import BY_NAME
 from ...ir.loops import Assign, BandVar, Zero
 from ...ir.thread_mapping import Points, Sums
-from ..c.expressions import elements, literal
-from ..c.loops import indented
+from ..printing import elements, indented, literal
 from ..scope import Scope
 from .expressions import (
-    CUDA_TYPES,
     loop_head,
     parted,
     points,
@@ -29,7 +28,7 @@ from .expressions import (
 
 def zero_body(stmt: Zero, share: Points, scope: Scope) -> list[str]:
     """A whole buffer is set to zero."""
-    kind = CUDA_TYPES[scope.buffers[stmt.buffer].dtype]
+    kind = BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type
     head = _stride_loop(elements(scope.buffers[stmt.buffer]), share.threads)
     return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}(0);", "}"]
 

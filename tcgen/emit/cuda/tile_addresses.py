@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Strip, Tiles
-from ..c.expressions import literal, product
-from ..c.loops import indented
+from ..printing import indented, literal, product
 from ..scope import Scope
-from .expressions import CUDA_TYPES, part_of_address, points, values
+from .expressions import part_of_address, points, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TilePrinter:
     @property
     def kind(self) -> str:
         """Type of the sums: the target's."""
-        return CUDA_TYPES[self.dtype]
+        return BY_NAME[self.dtype].cuda_type
 
     @property
     def dtype(self) -> str:

@@ -12,8 +12,7 @@ from dataclasses import replace
 from ...ir.expr import Access, Equal, leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign
-from ..c.expressions import literal
-from ..c.loops import indented
+from ..printing import indented, literal
 from ..scope import Scope
 from .expressions import fixed_address, store, sum_type, total, value
 from .tile_addresses import TilePrinter, blocks, value_table, zero

@@ -6,11 +6,12 @@ the loop over its sum, some points at a time; copies to shared memory run beside
 
 from __future__ import annotations
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access, Prod
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term
-from ..c.loops import indented
-from .expressions import CUDA_TYPES, fixed_address, part_of_address, points, total, values
+from ..printing import indented
+from .expressions import fixed_address, part_of_address, points, total, values
 from .tile_addresses import TilePrinter, table_lines, zero
 
 
@@ -24,12 +25,12 @@ def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) 
     moving = (*rows, *columns, *term.depth)
     lines = []
     for side, access in (("left", left), ("right", right)):
-        name, kind = scope.names[access.buffer], CUDA_TYPES[scope.buffers[access.buffer].dtype]
+        name, dtype = scope.names[access.buffer], scope.buffers[access.buffer].dtype
         start = fixed_address(access, moving, scope)
         place = name if start == "0" else f"{name} + ({start})"
         if scope.buffers[access.buffer].place == "register":
             place = f"&{name}"
-        lines.append(f"const {kind} *const tc_{side}_start = {place};")
+        lines.append(f"const {BY_NAME[dtype].cuda_type} *const tc_{side}_start = {place};")
     lines += table_lines("r", share.rows, printer, (("tc_left_row", left),), guarded=False)
     lines += table_lines("c", share.columns, printer, (("tc_right_column", right),), guarded=False)
     lines.append(f"const tc_int tc_depth = {points(depth, scope)};")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...ir.loops import Assign
 from ...ir.thread_mapping import Tiles
-from ..c.loops import indented
+from ..printing import indented
 from ..scope import Scope
 from .tile_addresses import TilePrinter, tile_lines, zero
 from .tile_epilogue import (

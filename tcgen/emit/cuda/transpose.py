@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...dtypes import BY_NAME
 from ...ir.expr import Access, map_leaves
 from ...ir.loops import Assign, Axis, BandVar, Buffer
 from ...ir.thread_mapping import Turned
 from ..c.expressions import bounds
 from ..c.expressions import value as element_value
-from ..c.loops import indented
+from ..printing import indented
 from ..scope import Scope
-from .expressions import CUDA_TYPES, count, store, value, values
+from .expressions import count, store, value, values
 
 _TILE = "tc_tile"
 
@@ -29,7 +30,7 @@ def turned_body(stmt: Assign, share: Turned, scope: Scope, dtype: str) -> list[s
     side = share.tile
     buffer = scope.buffers[source.buffer]
     lines = [
-        f"__shared__ {CUDA_TYPES[buffer.dtype]} {_TILE}[{side}][{side + 1}];",
+        f"__shared__ {BY_NAME[buffer.dtype].cuda_type} {_TILE}[{side}][{side + 1}];",
         f"const int tc_x = threadIdx.x%{side}, tc_y = threadIdx.x/{side};",
         "tc_int tc_block = blockIdx.x;",
     ]

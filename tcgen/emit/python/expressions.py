@@ -13,7 +13,7 @@ from ...errors import VerifyError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Ref, Space
-from ..c.expressions import ATOM, PROD, SUM, extent, literal
+from ..printing import ATOM, PROD, SUM, extent, literal
 from ..scope import Scope, stored_axes
 
 

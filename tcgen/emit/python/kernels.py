@@ -12,11 +12,9 @@ from typing import assert_never
 from ...errors import VerifyError
 from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
 from ...resources import fill
-from ..c.expressions import is_complex, literal, product, stored_lengths
-from ..c.kernels import symbol
-from ..c.loops import indented
-from ..comment import kernel_comment
+from ..kernel_comment import kernel_comment
 from ..names import PYTHON_RESERVED
+from ..printing import indented, is_complex, literal, product, stored_lengths, symbol
 from ..scope import Scope, make_scope
 from .expressions import (
     Vectors,

@@ -1,1 +1,4 @@
-"""Einsum: ``subscripts`` reads labels, ``equation`` makes a System."""
+"""Einsum equations.
+
+``subscripts`` reads the labels, ``path`` an order of contraction, ``equation`` makes the System.
+"""

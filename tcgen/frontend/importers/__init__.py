@@ -1,6 +1,6 @@
-"""Equations printed by other generators.
+"""Importers of equations that other generators derive.
 
-``sympy_indexed`` with ``sympy_fermions``, ``pdaggerq`` with ``pdaggerq_ir``, and ``wicked``; they
-share ``conventions``
-and ``canonical_terms``.
+``sympy_indexed`` reads SymPy expressions, with ``sympy_fermions`` (second quantisation) and
+``canonical_terms``; ``pdaggerq`` reads p†q strings, with ``pdaggerq_ir`` (its own loop program);
+``wicked`` reads Wick&d equations. They share ``conventions``.
 """

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, symmetry_group
-from ..rewrite import rename_term
+from ...ir.term_rewriting import rename_term
 
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 _Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]

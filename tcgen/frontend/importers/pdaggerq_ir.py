@@ -22,9 +22,9 @@ from typing import Any
 from ...ir.expr import Delta
 from ...ir.system import Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble
 from ..exact_numbers import literal, nearest_ratio
-from ..rewrite import resolve_deltas, to_letters
 from .conventions import refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
@@ -190,7 +190,7 @@ class _Reader:
         name, number = named.target
         old = self._equations.get(named.target)
         if old is not None:
-            moved = tuple(to_letters(t, left.indices, old.lhs.indices) for t in terms)
+            moved = tuple(rename_left(t, left.indices, old.lhs.indices) for t in terms)
             self._equations[named.target] = replace(old, terms=old.terms + moved)
             return
         if named.carries:

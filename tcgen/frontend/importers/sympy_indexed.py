@@ -20,9 +20,9 @@ from ...errors import SpecError
 from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
+from ...ir.term_rewriting import fresh_index, rename_left, resolve_deltas
 from ..assemble import assemble, find_cycle
 from ..exact_numbers import exact
-from ..rewrite import fresh_index, resolve_deltas, to_letters
 from ..terms.reader import read_term_data
 from .canonical_terms import one_way
 from .conventions import integrals, refuse
@@ -165,7 +165,7 @@ class _Reader:
             if old is None:
                 equations[own] = Equation(lhs, terms)
             else:
-                moved = tuple(to_letters(t, lhs.indices, old.lhs.indices) for t in terms)
+                moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
                 equations[own] = replace(old, terms=old.terms + moved)
         ring = [e.lhs.tensor.name for e in find_cycle(list(equations.values()))]
         if ring:
@@ -237,9 +237,7 @@ class _Reader:
                 space = self._space(limits[2] - limits[1] + 1, symbol)
             else:
                 space = self._index(symbol, expr, None).space
-            index = Index(_identifier(symbol), space)
-            if index.name in self._fresh:
-                index = fresh_index(index, self._fresh)
+            index = fresh_index(Index(_identifier(symbol), space), self._fresh)
             self._fresh.add(index.name)
             names[symbol] = index
         self._bound.append(names)

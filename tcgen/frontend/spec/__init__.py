@@ -1,10 +1,8 @@
-"""The .spec language.
+"""The .spec language, from text to a System and back.
 
-``reader`` calls the ``parser``, which makes ``syntax`` trees by the grammar ``spec.lark``;
-``diagnose`` explains syntax
-errors; ``names`` looks names up, with ``attributes``; ``products`` and ``operators`` read right
-sides, ``expand``
-multiplies them out and ``permutations`` handles signed permutations. ``writer`` goes the other
-way, with
-``operator_writer`` and ``symmetry_text``.
+``reader`` drives the steps: ``parser`` makes the trees of ``syntax`` by the grammar ``spec.lark``,
+and ``diagnose`` explains what it cannot parse; ``names`` collects the declarations, with
+``attributes`` (symmetry, storage) and ``block_lists``; ``products`` reads right sides, with
+``operators`` (sum, P, S, perm) and ``permutations``; ``expand`` multiplies brackets out. ``writer``
+turns a System into text again, with ``operator_writer``.
 """

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from ...ir.system import Permutation, Term
 from ...ir.tensor import Index, Ref, symmetry_group
-from ..rewrite import rename_term
+from ...ir.term_rewriting import rename_term
 from .permutations import Signed, compose, position_images, slash_operator, tuple_operator
 
 _Images = dict[tuple[int, ...], int]

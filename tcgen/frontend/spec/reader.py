@@ -13,8 +13,9 @@ from pathlib import Path
 from ...errors import ArgumentError, Span, TcgenError
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
+from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble, find_cycle
-from ..rewrite import resolve_blocks, resolve_deltas, to_letters
+from ..blocks import resolve_blocks
 from ..source import Problems, Statement, read_text, split_statements
 from .expand import Expander, mentioned
 from .names import Names
@@ -155,7 +156,7 @@ def _equation(
             problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
             continue
         used |= here
-        terms += (to_letters(term, left or (), first or ()) for term in found)
+        terms += (rename_left(term, left or (), first or ()) for term in found)
     if first is None or tensor is None:
         return None
     if not problems.count:

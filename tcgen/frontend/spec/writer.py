@@ -6,18 +6,17 @@ of two or three, is exactly the list of the term; else one line for each permuta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...errors import TcgenError
 from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, format_expr
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
-from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
-from ..rewrite import fresh_index, rename_term
+from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
+from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .names import RESERVED
 from .operator_writer import kept_by, operator_text
-from .symmetry_text import symmetry_text
 
 
 def spec_text(system: System) -> str:
@@ -111,17 +110,12 @@ def _with_own_letters(system: System) -> System:
         taken.add(new.name)
         used.add(new.name)
         names[index] = new
-    equations = tuple(_renamed(e, names) for e in system.equations)
+    equations = tuple(rename_equation(e, names) for e in system.equations)
     return replace(system, equations=equations)
 
 
 def _legal(name: str) -> bool:
     return name.isascii() and name.isidentifier()
-
-
-def _renamed(equation: Equation, names: Mapping[Index, Index]) -> Equation:
-    lhs = Ref(equation.lhs.tensor, tuple(names[i] for i in equation.lhs.indices))
-    return replace(equation, lhs=lhs, terms=tuple(rename_term(t, names) for t in equation.terms))
 
 
 def _space_line(space: Space) -> str:
@@ -296,3 +290,89 @@ def _bracketed(expr: Expr) -> str:
             return text if not isinstance(expr, Prod | Quot) else f"({text})"
         case _:
             return f"({text})"
+
+
+def symmetry_text(tensor: Tensor) -> tuple[str, list[str]]:
+    """Attributes that declare a tensor's symmetry, and what they cannot say.
+
+    Returns:
+        Text such as `` antisymmetric (0,1) (2,3)``, starting with a blank, and one sentence for
+        each generator that the language has no word for (it is a promise; leaving it out loses
+        operations, not values).
+
+    Example:
+        >>> from tcgen.ir.tensor import Role, Space
+        >>> o = Space("o")
+        >>> swaps = (Symmetry((1, 0, 2, 3), -1), Symmetry((0, 1, 3, 2), -1))
+        >>> symmetry_text(Tensor("t", (o, o, o, o), Role.INPUT, symmetry=swaps))
+        (' antisymmetric (0,1) (2,3)', [])
+    """
+    if not tensor.symmetry:
+        return "", []
+    whole = set(symmetry_group(tensor))
+    chosen: list[_Phrase] = []
+    reached: set[Symmetry] = set(symmetry_group(replace(tensor, symmetry=())))
+    for phrase in _phrases(tensor):
+        if phrase.symmetry not in whole or phrase.symmetry in reached:
+            continue
+        chosen.append(phrase)
+        reached = set(symmetry_group(replace(tensor, symmetry=_all(chosen))))
+        if reached == whole:
+            break
+    text = ""
+    for word in ("symmetric", "antisymmetric", "symmetry", "hermitian"):
+        axes = [p.axes for p in chosen if p.word == word]
+        text += f" {word} {' '.join(axes)}" if axes else ""
+    left_out = []
+    for symmetry in tensor.symmetry:
+        if symmetry not in reached and not (tensor.real and symmetry.conj):
+            sign = "-" if symmetry.sign < 0 else ""
+            left_out.append(
+                f"{tensor.name} also equals {sign}{tensor.name} with its axes taken in the order "
+                f"{symmetry.perm}, which has no word here"
+            )
+    return text, left_out
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    word: str
+    axes: str
+    symmetry: Symmetry
+
+
+def _all(phrases: list[_Phrase]) -> tuple[Symmetry, ...]:
+    return tuple(p.symmetry for p in phrases)
+
+
+def _phrases(tensor: Tensor) -> Iterator[_Phrase]:
+    """Everything the language can say about this many axes: pairs first, then exchanges."""
+    rank, spaces = tensor.rank, tensor.spaces
+    for gap in range(1, rank):
+        for first in range(rank - gap):
+            second = first + gap
+            if spaces[first] == spaces[second]:
+                perm = _swapped(rank, ((first, second),))
+                axes = f"({first},{second})"
+                yield _Phrase("symmetric", axes, Symmetry(perm))
+                yield _Phrase("antisymmetric", axes, Symmetry(perm, -1))
+    involutions = [s for s in symmetry_group(tensor) if _pairs(s.perm)]
+    for symmetry in sorted(involutions, key=lambda s: (s.conj, s.perm)):
+        if symmetry.sign == 1:
+            pairs = _pairs(symmetry.perm)
+            left, right = (",".join(str(p[k]) for p in pairs) for k in (0, 1))
+            word = "hermitian" if symmetry.conj else "symmetry"
+            yield _Phrase(word, f"({left})<->({right})", symmetry)
+
+
+def _swapped(rank: int, pairs: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+    perm = list(range(rank))
+    for first, second in pairs:
+        perm[first], perm[second] = second, first
+    return tuple(perm)
+
+
+def _pairs(perm: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """Pairs that an involution exchanges; () where it is none, or the identity."""
+    pairs = tuple((k, image) for k, image in enumerate(perm) if k < image)
+    return pairs if _swapped(len(perm), pairs) == perm else ()

@@ -1,1 +1,4 @@
-"""JSON term lists: ``reader``, with ``header`` and ``symmetry``."""
+"""JSON term lists.
+
+``header`` reads ranges and tensors, ``symmetry`` the symmetry of tensors, ``reader`` the terms.
+"""

@@ -25,10 +25,10 @@ from ...errors import Diagnostic, Span, SpecError
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
+from ...ir.term_rewriting import rename_left, resolve_deltas
 from ..assemble import assemble, find_cycle
 from ..blocks import Family, family_of, permuted
 from ..exact_numbers import exact
-from ..rewrite import resolve_deltas, to_letters
 from ..source import read_text
 from .header import read_declared, read_ranges
 from .symmetry import read_symmetry
@@ -142,7 +142,7 @@ class _Reader:
                 reference = Ref(self._targets[target.name], target.left)
                 equations[target.name] = Equation(reference, made)
             elif len(first.lhs.indices) == len(target.left):
-                moved = tuple(to_letters(t, target.left, first.lhs.indices) for t in made)
+                moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
                 equations[target.name] = replace(first, terms=first.terms + moved)
         self._check_order(list(equations.values()))
         if self._problems:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import Phase
 from ...ir.tensor import Index, Role, Tensor
+from ...options import Options
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_plan
 from ..sharing.graph import FusionGraph
@@ -17,24 +18,26 @@ from .wsp import program_operations
 
 
 def least_bytes(
-    graph: FusionGraph, extents: tuple[tuple[str, int], ...], dtype: str, effort: int
+    graph: FusionGraph, extents: tuple[tuple[str, int], ...], options: Options
 ) -> FusionPlan:
     """The plan whose kernels pass the fewest bytes through memory.
 
     Args:
         graph: of a program.
         extents: of all base spaces, sorted by name.
-        dtype: of the program.
-        effort: of the search.
+        options: ``dtype``, ``effort`` and ``thresholds`` are read.
     """
     steps = graph.program.steps
-    operations = program_operations(graph.program, dict(extents), dtype)
-    found = partition(operations, effort=effort)
+    operations = program_operations(graph.program, dict(extents), options.dtype)
+    thresholds = options.thresholds.planner.fusion
+    found = partition(operations, most_blocks=thresholds.partition_blocks * options.effort)
     solve = Solve("kernels", "dag", found.status, found.cost, found.bound, "bytes")
     blocks = [tuple(v for v in block if v < len(steps)) for block in found.blocks]
     blocks.sort(key=lambda b: [steps[v].phase is Phase.VOLATILE for v in b][:1])
     placed, axes = _placed(graph, [b for b in blocks if b])
-    return build_plan(graph, placed, axes, extents, dtype, solve)
+    return build_plan(
+        graph, placed, axes, extents, options.dtype, solve, thresholds.generated_tile_bytes
+    )
 
 
 def _placed(graph: FusionGraph, blocks: list[tuple[int, ...]]) -> tuple[tuple[Placed, ...], Axes]:

@@ -30,7 +30,6 @@ from .wsp import (
 from .wsp import wsp_graph as graph_of
 
 ALGORITHMS = ("singleton", "linear", "greedy", "unintrusive", "optimal")
-_MOST_PLACES = 30_000  # blocks that the shortest path looks at for an effort of 1
 _Structure: TypeAlias = tuple[Operation, ...]
 
 
@@ -55,7 +54,7 @@ def partition(
     operations: tuple[Operation, ...],
     algorithm: str = "optimal",
     model: str = "bytes",
-    effort: int = 1,
+    most_blocks: int | None = None,
 ) -> Partitioned:
     """Blocks of operations, each to be a kernel.
 
@@ -66,8 +65,8 @@ def partition(
         operations: in an order in which they may run.
         algorithm: one of ALGORITHMS.
         model: a name of :data:`tcgen.fusion.kernels.wsp.COST_MODELS`.
-        effort: of ``optimal``; where its work runs out the better of greedy and unintrusive is
-            the answer.
+        most_blocks: that ``optimal`` looks at before it gives up and the better of greedy and
+            unintrusive is the answer; None: as many as it takes.
 
     Raises:
         PlanError: there is no such algorithm or model.
@@ -87,7 +86,7 @@ def partition(
             f"no partition by {algorithm!r} for {model!r}: algorithms are {', '.join(ALGORITHMS)}; "
             f"cost models are {', '.join(COST_MODELS)}"
         )
-    return _searched(structure(operations), algorithm, model, effort)
+    return _searched(structure(operations), algorithm, model, most_blocks)
 
 
 def structure(operations: tuple[Operation, ...]) -> _Structure:
@@ -115,7 +114,7 @@ def structure(operations: tuple[Operation, ...]) -> _Structure:
 
 
 @lru_cache(maxsize=1024)
-def _searched(operations: _Structure, algorithm: str, model: str, effort: int) -> Partitioned:
+def _searched(operations: _Structure, algorithm: str, model: str, most: int | None) -> Partitioned:
     graph, cost = graph_of(operations), COST_MODELS[model]
     status = "FEASIBLE"
     match algorithm:
@@ -129,7 +128,7 @@ def _searched(operations: _Structure, algorithm: str, model: str, effort: int) -
             found = unintrusive(graph, cost)
         case _:
             start = unintrusive(graph, cost)
-            best = optimal(graph, cost, _MOST_PLACES * effort)
+            best = optimal(graph, cost, most)
             rivals = [greedy(graph, cost), greedy(graph, cost, start), start]
             status = "FEASIBLE" if best is None else "OPTIMAL"
             found = best or min(rivals, key=lambda p: cost.of(graph, p))
@@ -198,7 +197,7 @@ def unintrusive(graph: Graph, cost: CostModel) -> Partition:
         blocks = _merged(blocks, *pair)
 
 
-def optimal(graph: Graph, cost: CostModel, most: int) -> Partition | None:
+def optimal(graph: Graph, cost: CostModel, most: int | None) -> Partition | None:
     """The cheapest legal partition; None where more than ``most`` blocks would be looked at."""
     count = len(graph.operations)
     needs = [0] * count
@@ -217,7 +216,7 @@ def optimal(graph: Graph, cost: CostModel, most: int) -> Partition | None:
         for done in layer:
             for block in _blocks_from(done, needs, apart):
                 looked += 1
-                if looked > most:
+                if most is not None and looked > most:
                     return None
                 price = best[done][0] + prices.of(_members(block))
                 reached = done | block

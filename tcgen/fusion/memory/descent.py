@@ -12,16 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ...ir.tensor import Role
+from ...thresholds.fusion import DescentThresholds
 from ..sharing.array_sizes import tables_of
 from ..sharing.candidates import Arrangement, Sharing, rivals
 from ..sharing.dependences import Walk, bits_of, mask_of
 from .body_order import Item, scheduled
 
 Axis = tuple[int, int]  # (position among the instances, axis)
-_MATTERS = 25  # arrays that take less than such a part of what is too much are left alone
-# A descent ends with a step that lowers the peak by less than _LITTLE of it and all arrays together
-# by less than _MUCH of it, unless the peak is by _NEAR as low as it need be.
-_LITTLE, _MUCH, _NEAR = 0.001, 0.02, 0.01
 
 Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, walks)
 
@@ -64,7 +61,11 @@ class Descent:
     """The search of one program."""
 
     def __init__(
-        self, found: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
+        self,
+        found: Sharing,
+        weights: Mapping[int, int],
+        extents: Mapping[str, int],
+        thresholds: DescentThresholds,
     ) -> None:
         """Prepare tables.
 
@@ -72,8 +73,9 @@ class Descent:
             found: what the program allows.
             weights: by position in ``found.instances``, what one element counts.
             extents: of the base spaces.
+            thresholds: which arrays are contracted, and when the descent ends.
         """
-        self.found = found
+        self.found, self.thresholds = found, thresholds
         self.tables = {n: dict(t) for n, t in tables_of(found, weights, extents, {}).items()}
         self.members: dict[Axis, tuple[Walk, ...]] = {
             (n, axis): walks
@@ -103,19 +105,20 @@ class Descent:
             at_least: a peak that is low enough.
             kept: axes that are never given up.
         """
-        best = start
+        best, ends = start, self.thresholds
         while best.peak > at_least and tries > 0:
             better = None
-            for wanted in self._moves(best, kept, (best.peak - at_least) // _MATTERS):
+            ignored = int((best.peak - at_least) * ends.ignored_excess)
+            for wanted in self._moves(best, kept, ignored):
                 tries -= 1
                 trial = self.nested(wanted)
                 if trial is not None and trial.cost < (better or best).cost:
                     better = trial
             if better is None:
                 break
-            little = best.peak - better.peak < best.peak * _LITTLE
-            slow = little and best.static - better.static < best.peak * _MUCH
-            slow = slow and better.peak - at_least > better.peak * _NEAR
+            little = best.peak - better.peak < best.peak * ends.little_peak
+            slow = little and best.static - better.static < best.peak * ends.little_sum
+            slow = slow and better.peak - at_least > better.peak * ends.close
             best = better
             if slow:
                 break

@@ -8,8 +8,6 @@ from ..sharing.candidates import Arrangement, Sharing, independent, unmodelled, 
 from ..sharing.statement_order import Cycle, in_order
 from ..solver.memory_model import Found, FusionModel
 
-_ROUNDS = 30  # of leaving out loops that have no order
-
 
 def solve_exact(
     found: Sharing,
@@ -50,7 +48,7 @@ def solve_exact(
 
 
 def solve_static(
-    found: Sharing, extents: Mapping[str, int], work: float, hint: Arrangement
+    found: Sharing, extents: Mapping[str, int], work: float, hint: Arrangement, rounds: int
 ) -> Found:
     """The arrangement of least static sum, in elements; loops first, then an order for them.
 
@@ -78,7 +76,7 @@ def solve_static(
 
     def arranged(again: Callable[[FusionModel, int], Arrangement | None]) -> Arrangement | None:
         """The answers in one order; ``again`` makes that of a model anew."""
-        for _ in range(_ROUNDS):
+        for _ in range(rounds):
             if None in answers:
                 break
             order = in_order(

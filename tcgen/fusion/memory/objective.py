@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from ...ir.plan import FusionPlan, Solve
 from ...ir.tensor import element_bytes
 from ...options import Options
+from ...thresholds.fusion import FusionThresholds
 from ..placement.memory import once_elements, peak_of
 from ..placement.nest import Placed, arrangement_of, place_arrangement
 from ..placement.offsets import packed
-from ..placement.plan import build_plan, shared_axes
+from ..placement.plan import build_launches, build_plan, shared_axes
 from ..sharing.candidates import Arrangement, Sharing, sharing
 from ..sharing.graph import FusionGraph
 from ..solver.loop_constraints import rules
@@ -20,11 +21,6 @@ from .descent import Descent
 from .exact import solve_exact, solve_static
 from .large_programs import least_by_parts
 from .tree_peak import least_tree_peak
-
-_WORK = 12.0  # deterministic seconds at effort 1
-_DIRECT = 10_000  # rules: up to so many all arrays are searched over at once
-_LARGEST_STATIC = 1_000_000  # rules: the same for a search without an order of the statements
-_LARGEST = 50_000  # rules: beyond, a search over all arrays comes to no end in reasonable time
 
 
 @dataclass(slots=True)
@@ -36,6 +32,7 @@ class _Known:
         weights: by position in ``found.instances``, what one element counts.
         extents: of the base spaces.
         work: deterministic seconds of all searches.
+        thresholds: of the searches.
         placements: the latest one first.
         hint: the latest arrangement, from which the next search goes on.
         bound: proven lower bound.
@@ -46,6 +43,7 @@ class _Known:
     weights: Mapping[int, int]
     extents: Mapping[str, int]
     work: float
+    thresholds: FusionThresholds
     placements: list[tuple[Placed, ...]]
     hint: Arrangement
     bound: int = 0
@@ -59,10 +57,17 @@ class _Known:
 
     def by_parts(self) -> Found:
         """What a search over some of the arrays at a time finds: a bound, and no proof."""
-        parts = least_by_parts(self.found, self.weights, self.extents, (self.hint,), self.work / 2)
+        parts = least_by_parts(
+            self.found, self.weights, self.extents, (self.hint,), self.work / 2, self.thresholds
+        )
         self.proven, self.bound = False, max(self.bound, parts.bound)
         self.take(parts.arrangement)
         return parts
+
+    def static(self) -> Found:
+        """What the search for the least static sum finds."""
+        rounds = self.thresholds.memory.static_rounds
+        return solve_static(self.found, self.extents, self.work / 2, self.hint, rounds)
 
     def exactly(self, *, peak: bool) -> None:
         """What the search over all arrays and the order of all statements finds."""
@@ -93,7 +98,7 @@ def least_memory(
         graph: fusion graph of the program.
         start: a legal placement, the hint, and the answer where the search finds nothing better.
         extents: planning extents.
-        options: ``objective``, ``dtype`` and ``effort`` are read.
+        options: ``objective``, ``dtype``, ``effort`` and ``thresholds`` are read.
         static_is_least: no placement has a smaller static sum than ``start``.
 
     Raises:
@@ -103,12 +108,16 @@ def least_memory(
     weights = {
         n: element_bytes(i.array, dtype) if peak else 1 for n, i in enumerate(found.instances)
     }
-    work = _WORK * options.effort
-    known = _Known(found, weights, dict(extents), work, [start], arrangement_of(start))
+    thresholds = options.thresholds.planner.fusion
+    work, hint = thresholds.memory.seconds * options.effort, arrangement_of(start)
+    known = _Known(found, weights, dict(extents), work, thresholds, [start], hint)
 
     def plan_of(placed: tuple[Placed, ...], *, once: bool = False) -> FusionPlan:
         axes = shared_axes(found, placed)
-        return build_plan(graph, placed, axes, extents, dtype, Solve(), by_launch=once)
+        if once:
+            return build_launches(graph, placed, axes, extents, dtype, Solve())
+        tile_bytes = thresholds.generated_tile_bytes
+        return build_plan(graph, placed, axes, extents, dtype, Solve(), tile_bytes)
 
     def value_of(placed: tuple[Placed, ...]) -> int:
         """As if every generated input were produced once, where the placement has it."""
@@ -130,7 +139,7 @@ def least_memory(
         bound,
         "bytes" if peak else "elements",
     )
-    return replace(packed(plan) if peak else plan, solve=solve)
+    return replace(packed(plan, thresholds.offset_seconds) if peak else plan, solve=solve)
 
 
 def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> None:
@@ -142,9 +151,12 @@ def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> Non
         tree: the graph is one.
         static: the least static sum is still to be found; it is a good start.
     """
-    found, large = known.found, rules(known.found) > _DIRECT
+    found, thresholds = known.found, known.thresholds
+    large = rules(found) > thresholds.memory.direct_constraints
     if tree:
-        ways = least_tree_peak(found, known.weights, known.extents, known.hint, effort)
+        ways = least_tree_peak(
+            found, known.weights, known.extents, known.hint, effort, thresholds.trees
+        )
         if ways is not None:
             known.proven, known.bound = ways.proven, ways.bound
             known.take(ways.arrangement)
@@ -152,10 +164,10 @@ def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> Non
                 return
     if large:
         parts = known.by_parts()
-        if parts.proven or rules(found) > _LARGEST:
+        if parts.proven or rules(found) > thresholds.solver_constraints:
             return
     elif static:
-        least = solve_static(found, known.extents, known.work / 2, known.hint)
+        least = known.static()
         known.proven = least.proven
         known.take(least.arrangement)
     known.exactly(peak=True)
@@ -163,16 +175,16 @@ def _search_peak(known: _Known, effort: int, *, tree: bool, static: bool) -> Non
 
 def _search_static(known: _Known) -> None:
     """Fewest elements in all: loops first, and an order for them where there is one."""
-    if rules(known.found) > _LARGEST_STATIC:
+    if rules(known.found) > known.thresholds.memory.static_constraints:
         # The solver comes to no end here. All arrays together take no less than those of one time.
         parts = known.by_parts()
         if parts.arrangement is not None:
-            descent = Descent(known.found, known.weights, known.extents)
+            descent = Descent(known.found, known.weights, known.extents, known.thresholds.descent)
             small = descent.of(parts.arrangement)
             known.take(None if small is None else descent.shrink(small).arrangement)
         return
     # The least sum is soon found without an order; if there is one, it is the answer.
-    least = solve_static(known.found, known.extents, known.work / 2, known.hint)
+    least = known.static()
     known.proven, known.bound = least.proven, least.bound
     known.take(least.arrangement)
     if least.arrangement is None:

@@ -11,19 +11,25 @@ from math import gcd
 
 from ...ir.cost import extent_of
 from ...ir.program import Phase
+from ...thresholds.fusion import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
 from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, Sharing, rivals
 from ..sharing.graph import phase_of
 from ..solver.memory_model import Found
-from .profiles import Profile, end_of, merged, peak_of, profile_of
-from .tree_fusions import Branch, Ways, WorkSpent, prefixes_of
+from .tree_fusions import (
+    Branch,
+    Profile,
+    Ways,
+    WorkSpent,
+    end_of,
+    merged,
+    peak_of,
+    prefixes_of,
+    profile_of,
+)
 from .tree_prefixes import Order
-
-_COARSE, _FINER = 32, 4  # grains to the peak, at first, and how many times more the next time
-_LESS = 0.9  # a peak that is so much less is tried again before grains get finer
-_WORK = 200_000  # ways, merges and comparisons at effort 1: a second
 
 Prefixes = Mapping[int, Order]  # by the producer of the array
 
@@ -34,6 +40,7 @@ def least_tree_peak(
     extents: Mapping[str, int],
     start: Arrangement,
     effort: int,
+    thresholds: TreeThresholds,
 ) -> Found | None:
     """The least peak of a tree, or a bound and a good arrangement; None where it is no tree.
 
@@ -43,15 +50,16 @@ def least_tree_peak(
         extents: of the base spaces.
         start: loops to begin with.
         effort: multiplies the work.
+        thresholds: of the search.
     """
     branches = _branches(found, weights, extents)
     if branches is None:
         return None
     prefixes = _started(found, branches, start)
     order, peak = _ordered(found, branches, prefixes)
-    bound, work = least_peak(found, weights, extents, {}), _WORK * effort
+    bound, work = least_peak(found, weights, extents, {}), thresholds.steps * effort
     unit = gcd(*(b.bytes(tuple(b.extents)) for b in branches.values()))
-    parts = _COARSE
+    parts = thresholds.first_parts
     while bound < peak:
         grain, before = max(unit, peak // parts), peak
         ways = Ways(branches, grain, peak - 1, work)
@@ -66,8 +74,8 @@ def least_tree_peak(
                 prefixes, order, peak = now, order_now, peak_now
         if grain == unit:
             break
-        if peak > before * _LESS:
-            parts *= _FINER
+        if peak > before * thresholds.repeat_below:
+            parts *= thresholds.more_parts
     arrangement = _arrangement(found, prefixes, order)
     return Found(arrangement, arrangement is not None and bound >= peak, min(bound, peak))
 

@@ -18,8 +18,6 @@ from ..sharing.graph import FusionGraph, Variable
 
 Order = tuple[int, ...]  # loops, outermost first
 
-_MOST = 400_000  # prefixes of all edges that are tried; a second or two
-
 
 @dataclass(slots=True)
 class _Place:
@@ -49,7 +47,9 @@ class _Place:
 Alive = tuple[int, int, int, _Place | int]
 
 
-def least_static(graph: FusionGraph, extents: Mapping[str, int]) -> tuple[Variable, ...] | None:
+def least_static(
+    graph: FusionGraph, extents: Mapping[str, int], most: int
+) -> tuple[Variable, ...] | None:
     """What to fuse for the least sum of all arrays; None where there are too many prefixes.
 
     Among equal sums each node's order is the shortest that was found first.
@@ -59,8 +59,9 @@ def least_static(graph: FusionGraph, extents: Mapping[str, int]) -> tuple[Variab
     Args:
         graph: of a program that is a tree, or several.
         extents: of the base spaces.
+        most: prefixes of all edges that may be tabulated.
     """
-    if graph.restricted or sum(_prefixes(len(e.loops)) for e in graph.edges) > _MOST:
+    if graph.restricted or sum(_prefixes(len(e.loops)) for e in graph.edges) > most:
         return None
     fused: list[Variable] = []
     for part in graph.parts:

@@ -14,8 +14,6 @@ from ...ir.plan import LoopId, Visit
 from ...ir.program import Step
 from ...ir.tensor import Index, Tensor, element_bytes
 
-BUDGET = 16 * 2**20  # bytes of a tile
-
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
@@ -35,7 +33,13 @@ class Fetched:
 
 
 def fetch_tiles(
-    produce: Step, step: Step, reader: Visit, next_id: int, extents: Mapping[str, int], dtype: str
+    produce: Step,
+    step: Step,
+    reader: Visit,
+    next_id: int,
+    extents: Mapping[str, int],
+    dtype: str,
+    tile_bytes: int,
 ) -> Fetched:
     """Put a reader and the production of a generated input into common tile loops.
 
@@ -49,6 +53,7 @@ def fetch_tiles(
         next_id: of the first loop to be added.
         extents: planning extents.
         dtype: of the program.
+        tile_bytes: most that a tile may take, if it has more than one element.
     """
     tensor = produce.out.tensor
     shared = _shared_axes(tensor, step)
@@ -57,7 +62,7 @@ def fetch_tiles(
         contracted = tuple((axis, loop) for axis, index in shared for i, loop in bind if i == index)
         held = _tile_bytes(tensor, contracted, extents, dtype)
         free = [(axis, index) for axis, index in shared if all(i != index for i, _ in bind)]
-        if not free or (contracted and held <= BUDGET):
+        if not free or (contracted and held <= tile_bytes):
             break
         axis, index = min(
             free,
@@ -65,7 +70,7 @@ def fetch_tiles(
         )
         extent = extent_of(tensor.spaces[axis], extents)
         # At least two tiles, so that the input is never held whole.
-        tile = max(1, min(BUDGET // max(1, held // extent), (extent + 1) // 2))
+        tile = max(1, min(tile_bytes // max(1, held // extent), (extent + 1) // 2))
         loop = LoopId(next_id + len(added), tensor.spaces[axis], tile)
         bind.append((index, loop))
         added.append(loop)

@@ -9,8 +9,6 @@ from ...ir.plan import ArrayPlan, FusionPlan, Place
 from ..solver.cp_sat import interruptible_solve, search_solver
 from .memory import counted_lives
 
-_WORK = 1.0  # deterministic seconds
-
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -33,14 +31,18 @@ class Packing:
     total: int
 
 
-def pack(arrays: tuple[Interval, ...]) -> Packing:
+def pack(arrays: tuple[Interval, ...], seconds: float) -> Packing:
     """Offsets in an arena of least extent.
 
     First fit in several orders nearly always reaches the peak, which no arena can beat; where it
     does not, CP-SAT places the rectangles.
 
+    Args:
+        arrays: in any order.
+        seconds: deterministic, of CP-SAT.
+
     Example:
-        >>> pack((Interval(64, 0, 1), Interval(128, 1, 2), Interval(64, 2, 3)))
+        >>> pack((Interval(64, 0, 1), Interval(128, 1, 2), Interval(64, 2, 3)), 1.0)
         Packing(offsets=(128, 0, 128), total=192)
     """
     peak = max(
@@ -53,7 +55,7 @@ def pack(arrays: tuple[Interval, ...]) -> Packing:
         sorted(range(len(arrays)), key=lambda n: (arrays[n].first - arrays[n].last, n)),
     )
     best = min((_first_fit(arrays, order) for order in orders), key=lambda p: p.total)
-    return best if best.total == peak else _search(arrays, peak, best)
+    return best if best.total == peak else _search(arrays, peak, best, seconds)
 
 
 def _first_fit(arrays: tuple[Interval, ...], order: list[int]) -> Packing:
@@ -72,7 +74,7 @@ def _first_fit(arrays: tuple[Interval, ...], order: list[int]) -> Packing:
     return Packing(tuple(offsets), max(ends, default=0))
 
 
-def _search(arrays: tuple[Interval, ...], peak: int, best: Packing) -> Packing:
+def _search(arrays: tuple[Interval, ...], peak: int, best: Packing, seconds: float) -> Packing:
     from ortools.sat.python import cp_model  # noqa: PLC0415  (planning only)
 
     unit = gcd(*(a.bytes for a in arrays))
@@ -92,17 +94,22 @@ def _search(arrays: tuple[Interval, ...], peak: int, best: Packing) -> Packing:
     model.add_no_overlap_2d(times, places)
     model.add_cumulative(times, [a.bytes // unit for a in arrays], top)
     model.minimize(top)
-    solver = search_solver(_WORK)
+    solver = search_solver(seconds)
     if interruptible_solve(solver, model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return best
     offsets = tuple(solver.value(s) * unit for s in starts)
     return Packing(offsets, max(o + a.bytes for o, a in zip(offsets, arrays, strict=True)))
 
 
-def packed(plan: FusionPlan) -> FusionPlan:
-    """The plan with an offset for every array of the arena."""
+def packed(plan: FusionPlan, seconds: float) -> FusionPlan:
+    """The plan with an offset for every array of the arena.
+
+    Args:
+        plan: without offsets.
+        seconds: deterministic, of the search for offsets.
+    """
     lives = [(a, life) for a, life in counted_lives(plan) if a.place is not Place.REG]
-    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives))
+    layout = pack(tuple(Interval(a.bytes, *life) for a, life in lives), seconds)
     offsets: dict[ArrayPlan, int] = {
         a: offset for (a, _), offset in zip(lives, layout.offsets, strict=True)
     }

@@ -61,10 +61,11 @@ def build_plan(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
-    *,
-    by_launch: bool = False,
+    tile_bytes: int,
 ) -> FusionPlan:
-    """The plan in which exactly the given loops are shared, and tiles of generated inputs.
+    """The plan in which exactly the given loops are shared, each nest a kernel.
+
+    A generated input that shares no loop with its reader is fetched in tiles.
 
     Args:
         graph: fusion graph of the program.
@@ -73,10 +74,40 @@ def build_plan(
         extents: planning extents by name, sorted.
         dtype: of the program.
         solve: what the solver says.
-        by_launch: every loop runs on the host and every step is a kernel of its own; a generated
-            input that shares no loop is held whole.
+        tile_bytes: of the largest tile of a generated input.
     """
-    visited = _visits(graph, placed, dict(extents), dtype, by_launch=by_launch)
+    return _plan(graph, placed, axes, extents, dtype, solve, tile_bytes, by_launch=False)
+
+
+def build_launches(
+    graph: FusionGraph,
+    placed: tuple[Placed, ...],
+    axes: Axes,
+    extents: tuple[tuple[str, int], ...],
+    dtype: str,
+    solve: Solve,
+) -> FusionPlan:
+    """The plan in which the given loops run on the host and every step is a kernel of its own.
+
+    A generated input that shares no loop with its reader is held whole. The arguments are those of
+    :func:`build_plan`.
+    """
+    return _plan(graph, placed, axes, extents, dtype, solve, 0, by_launch=True)
+
+
+def _plan(
+    graph: FusionGraph,
+    placed: tuple[Placed, ...],
+    axes: Axes,
+    extents: tuple[tuple[str, int], ...],
+    dtype: str,
+    solve: Solve,
+    tile_bytes: int,
+    *,
+    by_launch: bool,
+) -> FusionPlan:
+    apart = [] if by_launch else _fetched_apart(graph, placed)
+    visited = _visits(graph, placed, apart, dict(extents), dtype, tile_bytes)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
     groups = _groups(graph.program, visits, by_launch=by_launch)
@@ -104,15 +135,14 @@ def in_nests(plan: FusionPlan) -> FusionPlan:
 def _visits(
     graph: FusionGraph,
     placed: tuple[Placed, ...],
+    apart: list[Node],
     extents: Mapping[str, int],
     dtype: str,
-    *,
-    by_launch: bool,
+    tile_bytes: int,
 ) -> list[_Visited]:
     """Visits in order; a generated input that is not fused goes right before its reader."""
     steps = graph.program.steps
     result: list[_Visited] = []
-    apart = _fetched_apart(graph, placed, by_launch=by_launch)
     fetches: dict[int, list[Node]] = {}
     for node in apart:
         if node.reader is not None:
@@ -128,7 +158,13 @@ def _visits(
         visit = Visit(node.step, own, loops, repeated)
         for source in fetches.get(node.step, ()):
             found = fetch_tiles(
-                steps[source.step], steps[node.step], visit, next_id, extents, dtype
+                steps[source.step],
+                steps[node.step],
+                visit,
+                next_id,
+                extents,
+                dtype,
+                tile_bytes,
             )
             next_id += len(found.added)
             visit = found.reader
@@ -137,9 +173,7 @@ def _visits(
     return result
 
 
-def _fetched_apart(
-    graph: FusionGraph, placed: tuple[Placed, ...], *, by_launch: bool
-) -> list[Node]:
+def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
     """Generated inputs to be fetched right before their reader, in all of its loops.
 
     Those that share no loop with it, and those of which another instance would be live at the same
@@ -151,7 +185,7 @@ def _fetched_apart(
     for position, place in enumerate(placed):
         node = nodes[position]
         made = graph.program.steps[node.step].op
-        if node.reader is None or by_launch or not isinstance(made, Produce):
+        if node.reader is None or not isinstance(made, Produce):
             continue
         others = [n for n in nodes if n.step == node.step and n != node]
         uses = [nodes.index(n) for n in others]

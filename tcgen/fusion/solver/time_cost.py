@@ -17,6 +17,7 @@ from fractions import Fraction
 from math import comb, prod
 from typing import assert_never
 
+from ...hardware import CACHE_LINE_BYTES
 from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, Map, Produce, Step
@@ -25,7 +26,6 @@ from ...options import Machine
 
 PICO = 10**12
 _FIXED = (Role.INPUT, Role.OUTPUT)  # whose arrays lie as the equations say
-_LINE = 64  # bytes that pass between memory and caches at once
 _ROWS, _DEPTH = 2, 4  # of a product: at this length half of the machine's flops are reached
 
 
@@ -124,7 +124,7 @@ def _bytes(ref: Ref, length: Mapping[Index, int], whole: Mapping[Index, int], dt
     for index in reversed(ref.indices):
         stretch *= length[index]
         if length[index] < whole[index]:
-            return item * count + (_LINE - item) * count // min(count, stretch)
+            return item * count + (CACHE_LINE_BYTES - item) * count // min(count, stretch)
     return item * count
 
 

@@ -17,6 +17,7 @@ from ...errors import PlanError
 from ...ir.cost import extent_of
 from ...ir.tensor import Tensor, element_bytes
 from ...options import Machine
+from ...thresholds.fusion import FusionThresholds
 from ..sharing.array_sizes import least_peak
 from ..sharing.candidates import Arrangement, Sharing
 from ..sharing.dependences import Walk
@@ -40,12 +41,14 @@ class Request:
         limit: bytes of what lives at one time, outputs not counted.
         machine: constants of the predicted time.
         dtype: of the program.
+        thresholds: of the searches.
     """
 
     extents: Mapping[str, int]
     limit: int
     machine: Machine
     dtype: str
+    thresholds: FusionThresholds
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import Produce, Program
 from ...ir.tensor import Role, Tensor, element_bytes
 from ...options import Options
+from ...thresholds.fusion import FusionThresholds
 from ..memory.descent import Descent
 from ..placement.memory import (
     output_bytes,
@@ -28,7 +29,7 @@ from ..placement.memory import (
 )
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
 from ..placement.offsets import packed
-from ..placement.plan import build_plan, in_nests, shared_axes
+from ..placement.plan import build_launches, in_nests, shared_axes
 from ..sharing.candidates import Arrangement, Sharing, sharing
 from ..sharing.graph import FusionGraph, fusion_graph
 from ..solver.loop_constraints import rules
@@ -37,16 +38,6 @@ from ..solver.time_model import Request, least_bytes, solve_least, solve_time, w
 from .recompute import sharing_with_repeats
 from .refine_tiles import refined, with_tiles
 from .triangular_nests import orbit_nests
-
-_WORK = 6.0  # deterministic seconds at effort 1
-_TRIPS = (1, 2, 4, 10, 30)
-_FEW = 10  # statements of a program for which every way is tried
-_WORTH = 10  # what fits unfused is fused where that saves more than this fraction of the time
-_MANY = 10_000  # rules: with more, whether the cache makes tiles faster is not searched for
-_LARGE = 50_000  # rules: with more, loops come from a descent in the peak instead of the solver
-_PARTS = (1, 3, 10, 100)  # of the limit: smaller peaks of loops of one element leave room for tiles
-_TRIES = 1000  # arrangements that a descent looks at for each of them
-_HOT = 16  # an array shrinks if it takes more than this fraction of the limit
 
 
 def least_time(
@@ -60,7 +51,8 @@ def least_time(
         graph: fusion graph of the program.
         unfused: the plan that shares no loop.
         extents: planning extents.
-        options: ``memory_limit``, ``machine``, ``dtype`` and ``effort`` are read.
+        options: ``memory_limit``, ``machine``, ``dtype``, ``effort`` and
+            ``thresholds`` are read.
 
     Raises:
         PlanError: the solver refuses the model.
@@ -71,11 +63,13 @@ def least_time(
     limit = plan_peak(unfused)
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
-    search = _Search(graph.program, extents, Request(sizes, limit, machine, dtype))
+    thresholds = options.thresholds.planner.fusion
+    request = Request(sizes, limit, machine, dtype, thresholds)
+    search, seconds = _Search(graph.program, extents, request), thresholds.time.seconds
     search.offer(unfused)
     whole = plan_picoseconds(unfused, machine, dtype)
-    search.run(_WORK * options.effort, bound, whole)
-    best = search.best or search.least(_WORK * options.effort)
+    search.run(seconds * options.effort, bound, whole)
+    best = search.best or search.least(seconds * options.effort)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, options)
 
@@ -83,7 +77,8 @@ def least_time(
 def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> FusionPlan:
     """A plan as it is lowered: on a CPU a nest is one kernel, whose threads may share its tiles."""
     grouped = plan if options.target == "cuda" else in_nests(plan)
-    return replace(packed(grouped), solve=_solve(plan, bound, model, options))
+    seconds = options.thresholds.planner.fusion.offset_seconds
+    return replace(packed(grouped, seconds), solve=_solve(plan, bound, model, options))
 
 
 def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
@@ -104,7 +99,8 @@ def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
     assert options.memory_limit is not None
     extents, dtype = plan.extent_of, options.dtype
     limit = options.memory_limit - output_bytes(plan.program, extents, dtype)
-    tiles = refined(plan, Request(extents, limit, options.machine, dtype))
+    thresholds = options.thresholds.planner.fusion
+    tiles = refined(plan, Request(extents, limit, options.machine, dtype, thresholds))
     if tiles is None or not plan.loops:
         return None
     bound = int((plan.solve.bound or 0) * PICO)
@@ -122,7 +118,8 @@ def proven_bytes(program: Program, options: Options) -> int:
     What one step touches, each array contracted as far as it may be by itself, and the results.
     """
     extents = dict(options.extents)
-    request = Request(extents, 0, options.machine, options.dtype)
+    thresholds = options.thresholds.planner.fusion
+    request = Request(extents, 0, options.machine, options.dtype, thresholds)
     ways = {(), recomputed(program, program.intermediates)}
     graphs = [fusion_graph(program, again) for again in sorted(ways, key=len)]
     held = min(least_bytes(sharing_with_repeats(g), {}, request) for g in graphs)
@@ -159,6 +156,10 @@ class _Search:
     _value: tuple[int, int] = (0, 0)
     _seen: set[Arrangement] = field(default_factory=set)
 
+    @property
+    def _limits(self) -> FusionThresholds:
+        return self.request.thresholds
+
     def offer(self, plan: FusionPlan) -> None:
         """Keep a plan if it fits and is faster, or as fast and smaller, than what there is."""
         peak = plan_peak(plan)
@@ -183,14 +184,14 @@ class _Search:
         self._orbits(self._hot())
         for again, repeat in self._ways():
             graph = fusion_graph(self.program, again)
-            if self.best is not None and (again or len(graph.nodes) > _FEW):
+            if self.best is not None and (again or not self._few(graph)):
                 return
             found = sharing_with_repeats(graph, self._hot(), repeat=repeat)
             if repeat > bool(found.repeats) or least_bytes(found, {}, self.request) > (
                 self.request.limit
             ):
                 continue
-            large, few = rules(found) > _LARGE, len(graph.nodes) <= _FEW
+            large, few = rules(found) > self._limits.solver_constraints, self._few(graph)
             if not repeat and (large or not few):
                 self._descend(found)
             if not large and (few or not self._near(whole)):
@@ -204,20 +205,29 @@ class _Search:
         unfused, value = self.best, self._value
         time, large = value[0], self._beyond_cache()
         self._orbits(large)
-        if _WORTH * (time - bound) > time:
+        if self._worthwhile(time - bound, time):
             found = sharing_with_repeats(fusion_graph(self.program), large, repeat=False)
-            if rules(found) <= _MANY:
+            if rules(found) <= self._limits.time.speed_constraints:
                 self._tiles(found, work, last=True, every=True)
-        if _WORTH * (time - self._value[0]) <= time:
+        if not self._worthwhile(time - self._value[0], time):
             self.best, self._value = unfused, value
 
     def _near(self, whole: int) -> bool:
         """Whether the best so far takes little longer than whole steps do."""
-        return self.best is not None and _WORTH * (self._value[0] - whole) <= self._value[0]
+        time = self._value[0]
+        return self.best is not None and not self._worthwhile(time - whole, time)
+
+    def _worthwhile(self, saved: int, time: int) -> bool:
+        """Whether a saving is a good part of the time."""
+        return saved > self._limits.time.worthwhile * time
+
+    def _few(self, graph: FusionGraph) -> bool:
+        """Whether every strategy is tried."""
+        return len(graph.nodes) <= self._limits.time.few_statements
 
     def _orbits(self, hot: tuple[Tensor, ...]) -> None:
         """Offer nests over orbits in which ``hot`` arrays shrink, with the best tile of each."""
-        for nest in orbit_nests(self.program, hot):
+        for nest in orbit_nests(self.program, hot, self._limits.time.chain_indices):
             plan = nest.plan(1, self.extents, self.request.dtype)
             tiles = refined(plan, self.request)
             if tiles is not None:
@@ -245,8 +255,9 @@ class _Search:
         )
 
     def _is_hot(self, tensor: Tensor) -> bool:
-        count = whole_elements(tensor, self.request.extents)
-        return _HOT * count * element_bytes(tensor, self.request.dtype) > self.request.limit
+        request, part = self.request, self._limits.time.large_arrays
+        size = whole_elements(tensor, request.extents) * element_bytes(tensor, request.dtype)
+        return size > part * request.limit
 
     def _again(self) -> tuple[Tensor, ...]:
         """Large intermediates to compute anew for each reader."""
@@ -263,9 +274,10 @@ class _Search:
         names = [name for name, _ in choices[0]] if choices else []
         refused: list[tuple[int, ...]] = []
         left, enough = work, 2
-        if len(found.graph.nodes) > _FEW:
+        few = self._few(found.graph)
+        if not few:
             enough = 1
-        if len(found.graph.nodes) > _FEW and not last:  # is there any plan of this kind?
+        if not few and not last:  # is there any plan of this kind?
             single = solve_time(found, {}, self.request, hint, work / 8)
             if single.arrangement is None and single.proven:
                 return
@@ -278,7 +290,7 @@ class _Search:
                 or any(_covers(tile, r) for r in refused)
             ):
                 continue
-            share = max(0.2, left / (len(choices) - number))
+            share = max(self._limits.time.seconds_per_tile, left / (len(choices) - number))
             timed = solve_time(
                 found, dict(zip(names, tile, strict=True)), self.request, hint, share
             )
@@ -302,22 +314,23 @@ class _Search:
 
     def _descent(self, found: Sharing) -> Iterator[Arrangement]:
         request = self.request
-        descent = Descent(found, weights_of(found, request), request.extents)
+        limits = self._limits
+        descent = Descent(found, weights_of(found, request), request.extents, limits.descent)
         nested = descent.of(Arrangement((), ()))
-        for part in _PARTS:
+        for part in limits.time.limit_parts:
             if nested is not None:
-                nested = descent.improve(nested, _TRIES, request.limit // part)
+                nested = descent.improve(nested, limits.time.trials, request.limit // part)
                 yield nested.arrangement
 
     def _choices(self, found: Sharing, *, alike: bool) -> list[tuple[tuple[str, int], ...]]:
         """Tiles of every space that has shared loops: all combinations, or all alike."""
         spaces = sorted({w[1].space for g in found.walks for w in g}, key=lambda s: s.name)
-        lists = []
+        lists, given = [], self._limits.time.solved_trips
         for space in spaces:
             extent = extent_of(space, self.request.extents)
-            tiles = {-(-extent // trips) for trips in _TRIPS if trips <= extent} | {1}
+            tiles = {-(-extent // trips) for trips in given if trips <= extent} | {1}
             lists.append([(space.name, t) for t in sorted(tiles, reverse=True)])
-        small = len(found.graph.nodes) <= _FEW and len(lists) <= 2 and not alike
+        small = self._few(found.graph) and len(lists) <= 2 and not alike
         if small:
             combined = list(product(*lists))
         else:
@@ -339,9 +352,7 @@ class _Search:
     def _plan(self, found: Sharing, placed: tuple[Placed, ...]) -> FusionPlan:
         """The plan of placed statements: steps are launched inside host loops."""
         axes = shared_axes(found, placed)
-        return build_plan(
-            found.graph, placed, axes, self.extents, self.request.dtype, Solve(), by_launch=True
-        )
+        return build_launches(found.graph, placed, axes, self.extents, self.request.dtype, Solve())
 
     def least(self, work: float) -> FusionPlan:
         """The plan of least peak, tiles of one element; ``best`` of a search without a limit.
@@ -356,7 +367,7 @@ class _Search:
             found = sharing_with_repeats(graph)
             unfused = arrangement_of(place_nodes(graph, ()))
             arrangements: list[Arrangement | None] = [unfused]
-            if rules(found) <= _LARGE:
+            if rules(found) <= self._limits.solver_constraints:
                 best = solve_least(found, {}, self.request, unfused, work / 2)
                 arrangements.append(best.arrangement)
             else:
@@ -365,17 +376,21 @@ class _Search:
                 placed = place_arrangement(found, arrangement)
                 tiled = tiled_loops(placed, dict.fromkeys(_loops(placed), 1), self.request.extents)
                 plans.append(self._plan(found, tiled))
-        plans += [n.plan(1, self.extents, dtype) for n in orbit_nests(self.program, arrays)]
+        nests = orbit_nests(self.program, arrays, self._limits.time.chain_indices)
+        plans += [n.plan(1, self.extents, dtype) for n in nests]
         return min(plans, key=lambda p: plan_peak(p))
 
     def _smallest(self, found: Sharing) -> Arrangement | None:
         """Where a descent in the peak ends that nothing stops."""
-        descent = Descent(found, weights_of(found, self.request), self.request.extents)
+        limits = self._limits
+        descent = Descent(
+            found, weights_of(found, self.request), self.request.extents, limits.descent
+        )
         nested = descent.of(Arrangement((), ()))
         if nested is None:
             return None
         bound = least_bytes(found, {}, self.request)
-        return descent.improve(nested, 2 * _TRIES, bound).arrangement
+        return descent.improve(nested, 2 * limits.time.trials, bound).arrangement
 
 
 def tiled_loops(

@@ -36,7 +36,6 @@ from ...ir.program import Add, Contract, Map, Step
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
 
 Renaming = dict[Index, Index]
-_LONGEST = 4  # indices of a chain: a group of 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +51,14 @@ class OrbitSum:
     chain: tuple[Index, ...]
 
 
-def orbit_sums(step: Step, arrays: Sequence[Tensor]) -> Iterator[OrbitSum]:
+def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[OrbitSum]:
     """The ways in which a step is a sum over whole orbits, longest chains first.
 
     Args:
         step: any step.
         arrays: intermediates that should be read with the chain in place; the exchanges are
             symmetries of all of them that the step reads.
+        longest: most indices of a chain.
     """
     expr = _summand(step)
     read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)
@@ -70,7 +70,7 @@ def orbit_sums(step: Step, arrays: Sequence[Tensor]) -> Iterator[OrbitSum]:
     for members in sorted(classes, key=lambda c: -len(c)):
         # In the order in which the first array has them, so that its own reference stays as it is.
         chain = tuple(i for i in read[0].indices if i in members)
-        if not 2 <= len(chain) <= _LONGEST or len(set(chain)) != len(chain):
+        if not 2 <= len(chain) <= longest or len(set(chain)) != len(chain):
             continue
         group = _group(chain, [c for c in classes if c != members], tuple(first.values()))
         if group is None:

@@ -19,8 +19,6 @@ from ..solver.time_cost import stays_near, step_picoseconds, triangle_share
 from ..solver.time_model import Request
 
 Tiles = tuple[int, ...]  # elements of a tile, by loop; triangular loops of one chain have one
-_TRIPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 80, 100, 150, 200, 300)
-_NEAR = 3  # when two loops change at once: by this many places of the list of tiles
 
 
 class _Exact:
@@ -103,23 +101,32 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
 
     A tile as long as the space means that the loop is not needed.
     """
-    exact = _Exact(plan, request)
+    exact, thresholds = _Exact(plan, request), request.thresholds.time
+    trips = thresholds.refined_trips
     lists = [
-        sorted({-(-exact.extent[o] // trips) for trips in _TRIPS if trips <= exact.extent[o]} | {1})
+        sorted({-(-exact.extent[o] // n) for n in trips if n <= exact.extent[o]} | {1})
         for o in exact.outermost
     ]
     start = tuple(min(o.tile or 1, exact.extent[o]) for o in exact.outermost)
     tiles = _shrunk(exact, lists, start)
     if tiles is None:
         return None
-    best = exact.time(tiles)
+    best, reach = exact.time(tiles), thresholds.refined_neighbours
+
+    def near(n: int, now: int, together: int) -> list[int]:
+        """Tiles to try for a loop: all, or the present one's neighbours where two loops change."""
+        if together == 1:
+            return lists[n]
+        place = min(range(len(lists[n])), key=lambda p: abs(lists[n][p] - now))
+        return lists[n][max(0, place - reach) : place + reach + 1]
+
     moves: list[tuple[int, ...]] = [(n,) for n in range(len(tiles))]
     moves += list(combinations(range(len(tiles)), 2)) if len(tiles) <= 10 else []
     changed = True
     while changed:
         changed = False
         for move in moves:
-            for chosen in product(*(_near(lists[n], tiles[n], len(move)) for n in move)):
+            for chosen in product(*(near(n, tiles[n], len(move)) for n in move)):
                 trial = list(tiles)
                 for n, tile in zip(move, chosen, strict=True):
                     trial[n] = tile
@@ -188,11 +195,3 @@ def with_tiles(plan: FusionPlan, tiles: Mapping[LoopId, int], dtype: str) -> Fus
         groups=tuple(replace(g, host_loops=loops(g.host_loops)) for g in plan.groups),
         arena=sum(a.bytes for a in arrays if a.place is Place.ARENA),
     )
-
-
-def _near(tiles: list[int], now: int, together: int) -> list[int]:
-    """Tiles to try for a loop: all, or those near the present one where two loops change."""
-    if together == 1:
-        return tiles
-    place = min(range(len(tiles)), key=lambda n: abs(tiles[n] - now))
-    return tiles[max(0, place - _NEAR) : place + _NEAR + 1]

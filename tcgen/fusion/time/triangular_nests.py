@@ -23,7 +23,7 @@ from ...ir.plan import FusionPlan, LoopId, Solve
 from ...ir.program import Produce, Program, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
-from ..placement.plan import Axes, build_plan
+from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph
 from .orbit_steps import added_directly, in_one_pass, only_added
 from .orbit_sums import OrbitSum, orbit_sums
@@ -64,9 +64,7 @@ class OrbitNest:
             Placed(node, tuple(zip(inside.get(node, ()), loops, strict=False)))
             for node in self._order(inside)
         )
-        return build_plan(
-            self.graph, placed, self._axes(inside), extents, dtype, Solve(), by_launch=True
-        )
+        return build_launches(self.graph, placed, self._axes(inside), extents, dtype, Solve())
 
     def _order(self, inside: Collection[int]) -> list[int]:
         """Nodes in order, those of the nest together: what needs its result comes after it."""
@@ -95,18 +93,19 @@ class OrbitNest:
         return axes
 
 
-def orbit_nests(program: Program, hot: Collection[Tensor]) -> Iterator[OrbitNest]:
+def orbit_nests(program: Program, hot: Collection[Tensor], longest: int) -> Iterator[OrbitNest]:
     """The nests over orbits in which large arrays shrink.
 
     Args:
         program: a formula sequence.
         hot: arrays that should shrink.
+        longest: most loops of a nest.
     """
     large = tuple(t for t in hot if t.role is Role.TEMP and t.spaces)
     for step in program.steps:
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue
-        for found in orbit_sums(step, large):
+        for found in orbit_sums(step, large, longest):
             nest = _nest(program, found, large)
             if nest is not None:
                 yield nest

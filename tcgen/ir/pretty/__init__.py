@@ -1,1 +1,46 @@
-"""Text of the levels for people: ``loops``."""
+"""Texts of the levels for people; :func:`pretty` prints a level in the form of its class.
+
+``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` (level 4).
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..level import Level
+from ..loops import Module
+from ..plan import FusionPlan
+from ..program import Program
+from ..system import System
+from .loops import pretty_module
+from .plan import pretty_plan
+from .program import pretty_program
+from .system import pretty_system
+
+
+def pretty(level: System | Program | FusionPlan | Module) -> str:
+    r"""A level as text that ends with a line break.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from tcgen.ir.system import Equation, Term
+        >>> from tcgen.ir.tensor import Ref, Role, Tensor
+        >>> x, y = Tensor("x", (), Role.INPUT), Tensor("y", (), Role.OUTPUT)
+        >>> double = Equation(Ref(y), (Term(Fraction(2), (Ref(x),)),))
+        >>> pretty(System("double", (), (x, y), (double,)))
+        'y = 2*x\n'
+    """
+    match level:
+        case System():
+            return pretty_system(level)
+        case Program():
+            return pretty_program(level)
+        case FusionPlan():
+            return pretty_plan(level)
+        case Module():
+            return pretty_module(level)
+        case _:
+            assert_never(level)
+
+
+Level.printer = pretty

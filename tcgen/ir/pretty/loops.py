@@ -24,7 +24,7 @@ from ..loops import (
 )
 
 
-def format_module(module: Module) -> str:
+def pretty_module(module: Module) -> str:
     """The whole module: buffers, kernels, then the host program of each phase."""
     lines = [f"module {module.name} ({module.dtype})", "", "buffers"]
     lines += [f"  {format_buffer(b)}" for b in module.buffers]

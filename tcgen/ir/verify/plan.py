@@ -13,7 +13,8 @@ from itertools import pairwise
 from ...errors import VerifyError
 from ..exchange_symmetry import exchange_sign
 from ..plan import ArrayPlan, FusionPlan, LoopId, Visit
-from ..program import Step, pretty_step
+from ..pretty.program import pretty_step
+from ..program import Step
 from ..tensor import Index, Role, Tensor
 from .plan_kernels import check_groups, check_phases, check_places, named, step_at
 

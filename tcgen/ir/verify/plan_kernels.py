@@ -1,13 +1,14 @@
 """Rules of fusion plans about phases, kernels and where arrays lie: the second half of the checker.
 
-Which loops may be shared is checked in ``legality``, which calls these too.
+Which loops may be shared is checked in ``plan``, which calls these too.
 """
 
 from __future__ import annotations
 
 from ...errors import VerifyError
 from ..plan import FusionPlan, GroupKind, Place
-from ..program import Contract, Phase, Produce, Step, pretty_step
+from ..pretty.program import pretty_step
+from ..program import Contract, Phase, Produce, Step
 from ..tensor import Role
 
 

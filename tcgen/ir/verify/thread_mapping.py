@@ -1,6 +1,8 @@
 """Rules of shares: what a GPU's blocks and threads do must be what the statements say.
 
-The epilogue of tiles has rules of its own, in :mod:`~tcgen.ir.verify.epilogue`.
+An epilogue is the statements behind the products of a tile: each thread executes them alone, for
+the elements that it holds. Blocks run at once and in any order, so no element may depend on what
+another thread writes.
 """
 
 from __future__ import annotations
@@ -10,10 +12,9 @@ from typing import assert_never
 
 from ...errors import VerifyError
 from ..expr import Access, Prod, leaves
-from ..loop_analysis import used_buffers
+from ..loop_analysis import is_total, is_total_target, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Turned
-from .epilogue import check_epilogue
 
 _WARP = 32
 _MOST_THREADS = 1024
@@ -165,3 +166,51 @@ def _check_term(
             raise VerifyError(f"tiles of the packed array {access.buffer}")
     if stmt.out.buffer in (left.buffer, right.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
+
+
+def check_epilogue(
+    terms: tuple[Assign, ...],
+    epilogue: tuple[Assign, ...],
+    share: Tiles,
+    buffers: Mapping[str, Buffer],
+) -> None:
+    """Check the statements behind the terms of a tile.
+
+    Raises:
+        VerifyError: naming the rule that is broken.
+    """
+    target = terms[0].out
+    kept = {v.name: v for v in terms[0].band if v.name in target.variables}
+    for stmt in epilogue:
+        if {v.name: v for v in stmt.band} != kept:
+            raise VerifyError("an epilogue walks other points than the elements of its tile")
+        if stmt.orbit or any(v.below is not None for v in stmt.band):
+            raise VerifyError("an epilogue over a triangle")
+        if buffers[stmt.out.buffer].packed:
+            raise VerifyError(f"the epilogue of a tile writes the packed array {stmt.out.buffer}")
+        if is_total(stmt):
+            if share.splits > 1:
+                raise VerifyError("a tile that several blocks share adds to a number")
+        elif set(kept) - set(stmt.out.variables):
+            raise VerifyError("elements of a tile share an element of the array that they write")
+    _check_one_element_each(terms, epilogue)
+
+
+def _check_one_element_each(terms: tuple[Assign, ...], epilogue: tuple[Assign, ...]) -> None:
+    """Check that what is written is touched by the thread that writes it alone.
+
+    Raises:
+        VerifyError: naming the array that threads would share.
+    """
+    written: dict[str, Access] = {}
+    for stmt in (*terms[:1], *epilogue):
+        again = stmt.out.buffer in written and is_total(stmt)
+        if written.setdefault(stmt.out.buffer, stmt.out) != stmt.out or again:
+            raise VerifyError(f"two statements of a tile write {stmt.out.buffer}")
+    for stmt in (*terms, *epilogue):
+        for leaf in leaves(stmt.expr):
+            if not isinstance(leaf, Access) or leaf.buffer not in written:
+                continue
+            own = leaf == written[leaf.buffer] and any(stmt is s for s in epilogue)
+            if not own or is_total_target(leaf, epilogue):
+                raise VerifyError(f"{leaf} is read in the launch that writes its array")

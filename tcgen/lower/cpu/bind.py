@@ -1,9 +1,9 @@
 """Statements bound to the CPU: matrix products with the copies they need, or element loops.
 
-A contraction whose summed, row and column variables make a matrix product becomes a
-:class:`~tcgen.ir.loops.Gemm`; an operand that does not lie right in memory is copied to scratch
-first, and a result that does not is copied from scratch afterwards. Everything else is left to
-``bind_loops``.
+A contraction that is a matrix product becomes a :class:`~tcgen.ir.loops.Gemm`: of the generated
+kernel, which reads any layout, or of the BLAS. For the BLAS, operands whose layout is not that of a
+matrix are copied to scratch first, and such a target is copied from scratch afterwards. Every other
+statement becomes element loops (``loops``).
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from fractions import Fraction
 
 from ...ir.expr import Access
 from ...ir.loops import Buffer, Gemm, Stmt
+from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, Product, as_product, fastest
+from ..layout import Band, Product, as_product, unit_stride
 from ..statements import Statement
 from .kernel_scheme import is_thin
 from .loops import bind_assign, bind_loops, placed, streams_batch
@@ -27,6 +28,7 @@ def bind_statement(
     memory: Memory,
     extents: Mapping[str, int],
     room: int | None,
+    thresholds: CpuThresholds,
     *,
     generated: bool,
 ) -> tuple[Stmt, ...]:
@@ -37,19 +39,24 @@ def bind_statement(
         memory: all buffers; scratch is added to them.
         extents: planning extents.
         room: bytes that its scratch may take, or None for as many as it needs.
-        generated: the target has the generated contraction kernel, and memory for it.
+        thresholds: sizes from which a call, a copy or the generated kernel pays.
+        generated: the generated contraction kernel, and memory to pack in, are available.
     """
-    product = as_product(statement, memory.buffers, extents)
-    if room is None and product and streams_batch(statement, product, memory.buffers, extents):
-        return bind_loops(statement, memory, extents, room)
-    if generated and product is not None and (product.elements or is_thin(product, extents)):
-        contraction = bind_contraction(statement, memory, extents)
+    product = as_product(statement, memory.buffers, extents, thresholds)
+    if (
+        room is None
+        and product
+        and streams_batch(statement, product, memory.buffers, extents, thresholds)
+    ):
+        return bind_loops(statement, memory, extents, room, thresholds)
+    if generated and product and (product.elements or is_thin(product, extents, thresholds)):
+        contraction = bind_contraction(statement, memory, extents, thresholds)
         if contraction is not None:
             return contraction
-    if product is None or not product.pays:
-        return bind_loops(statement, memory, extents, room)
+    if product is None or not product.pays(thresholds):
+        return bind_loops(statement, memory, extents, room, thresholds)
     if room is not None and product.scratch_bytes > room:
-        return bind_loops(statement, memory, extents, room)
+        return bind_loops(statement, memory, extents, room, thresholds)
     return _bind_product(statement, product, memory)
 
 
@@ -64,7 +71,7 @@ def _bind_product(statement: Statement, product: Product, memory: Memory) -> tup
         b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
     out, accumulate = statement.out, statement.accumulate
     if product.copy_out:
-        band = (*batch, *_columns_last(out, memory.buffers[out.buffer], (m, n)))
+        band = (*batch, *_unit_stride_last(out, memory.buffers[out.buffer], (m, n)))
         scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
         out, accumulate = placed(scratch, band), False
         result = replace(
@@ -88,13 +95,13 @@ def _copied(
     memory: Memory,
     before: list[Stmt],
 ) -> Access:
-    """An operand copied to scratch as [batch, rows, columns]; what only it holds is summed."""
+    """An operand copied to scratch as [batch, m, k]; variables of this operand alone are summed."""
     own = tuple(v for v in batch if v.name in access.variables)
-    band = (*own, *_columns_last(access, memory.buffers[access.buffer], groups))
+    band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
     scratch = memory.scratch(band, dtype, statement.home, statement.position)
     place = placed(scratch, band)
     elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
-    alone = tuple(
+    summed = tuple(
         v for v in statement.band if v.name in access.variables and v.name not in elsewhere
     )
     copy = replace(
@@ -102,7 +109,7 @@ def _copied(
         out=place,
         expr=access,
         factors=(),
-        band=(*band, *alone),
+        band=(*band, *summed),
         coeff=Fraction(1),
         accumulate=False,
         orbit=(),
@@ -111,10 +118,10 @@ def _copied(
     return place
 
 
-def _columns_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
-    """Two groups, the one that holds the access's stride-1 variable last."""
+def _unit_stride_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
+    """Two groups, the one with the access's unit-stride variable last."""
     first, second = groups
-    inner = fastest(access, buffer)
+    inner = unit_stride(access, buffer)
     if any(v.name == inner for v in first):
         return (*second, *first)
     return (*first, *second)

@@ -1,8 +1,8 @@
-"""Operands of a statement's loops that lie across each other in memory.
+"""Loops over blocks for operands with different unit-stride axes.
 
-``y = sum(i,j,a,b) x[i,j,a,b] * z[a,b,i,j]``: loops in the order of ``x`` read a line of ``z`` for
-one element, and again for the next j, all a and b later, when no cache has it any more. Loops over
-blocks of (i, j) by (a, b) read each line of both once.
+``y = sum(i,j,a,b) x[i,j,a,b] * z[a,b,i,j]``: loops in the order of ``x`` use one element of each
+cache line of ``z``, and need the line again for the next j, after all a and b; by then no cache
+holds it. Loops over blocks of (i, j) by (a, b) load each line of both operands once.
 """
 
 from __future__ import annotations
@@ -10,60 +10,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ...dtypes import FLOAT64
+from ...hardware import PAGE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Buffer
-from ..layout import Band, elements, fastest, walked
+from ...thresholds import CpuThresholds
+from ..layout import Band, elements, memory_order, unit_stride
 from ..statements import Statement
-
-_PAGE = 2**9  # doubles of a page
-_KNOWN = 2**11  # pages whose places a processor remembers
 
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """Two operands that lie across each other, and their stride-1 variables."""
+    """Two operands with different unit-stride variables: ``inner`` of main, ``outer`` of other."""
 
     main: Access
     other: Access
     inner: str
-    across: str
+    outer: str
 
     @property
     def pair(self) -> tuple[str, str]:
-        """What is blocked, in the order of loops."""
-        return self.across, self.inner
+        """The two variables that are blocked, in the order of the loops."""
+        return self.outer, self.inner
 
 
 def crossing_of(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Crossing | None:
-    """The largest operand and another one of a statement that lie across each other.
+    """The largest operand and another operand with a different unit-stride variable, or None.
 
-    In any order of loops one of them is read across its lines, but for blocks of both stride-1
-    variables. As long as it is still known where these lines are when they are read again, for the
-    next point of ``across``, that is the faster way.
+    Any order of loops reads one of them across its cache lines, unless both unit-stride variables
+    are blocked. Reading across lines is nevertheless faster as long as the TLB still holds the
+    pages of these lines when they are needed again, for the next point of ``outer``.
     """
     if any(v.below is not None for v in statement.band) or statement.orbit:
         return None
     names = [v.name for v in statement.band]
     main = largest(statement, extents)
-    inner = fastest(main, buffers[main.buffer])
+    inner = unit_stride(main, buffers[main.buffer])
     for other in dict.fromkeys(leaves(statement.expr)):
         if not isinstance(other, Access):
             continue
-        across = fastest(other, buffers[other.buffer])
-        if inner is None or across is None or inner == across:
+        outer = unit_stride(other, buffers[other.buffer])
+        if inner is None or outer is None or inner == outer:
             continue
         if not all(
             name in names and [s.variable for s in x.subscripts].count(name) == 1
             for x in (main, other)
-            for name in (inner, across)
+            for name in (inner, outer)
         ):
             continue
         if buffers[main.buffer].packed or buffers[other.buffer].packed:
             continue
-        crossing = Crossing(main, other, inner, across)
-        if _pages_between(crossing, statement, buffers, extents) > _KNOWN:
+        crossing = Crossing(main, other, inner, outer)
+        if _pages_between(crossing, statement, buffers, extents) > thresholds.tlb_pages:
             return crossing
     return None
 
@@ -74,28 +77,30 @@ def _pages_between(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
 ) -> int:
-    """Pages of the operand that is read across, from one point of ``across`` to the next."""
+    """Pages of ``other`` that the loops meet from one point of ``outer`` to the next."""
     band = {v.name: v for v in statement.band}
-    walk, order = (walked(x, buffers[x.buffer]) for x in (crossing.main, crossing.other))
-    inside = [n for n in walk[walk.index(crossing.across) + 1 :] if n in order and n in band]
+    loops, order = (memory_order(x, buffers[x.buffer]) for x in (crossing.main, crossing.other))
+    inside = [n for n in loops[loops.index(crossing.outer) + 1 :] if n in order and n in band]
     first = min(order.index(n) for n in inside)
     region = tuple(band[n] for n in order[first:] if n in band)
     lines = elements(tuple(band[n] for n in inside), extents)
-    return min(lines, elements(region, extents) // _PAGE)
+    return min(lines, elements(region, extents) // (PAGE_BYTES // FLOAT64.itemsize))
 
 
-def crossed(crossing: Crossing, statement: Statement, buffers: Mapping[str, Buffer]) -> Band | None:
-    """Loops of blocks over operands that lie across each other: for each block all sums.
+def blocked_band(
+    crossing: Crossing, statement: Statement, buffers: Mapping[str, Buffer]
+) -> Band | None:
+    """Loops that visit all points of a sum for each block of the target; None if that is slower.
 
-    None where sums stand outside of the blocks in memory, and the target holds both variables:
-    then operands are better walked as they lie, and the target again and again.
+    It is slower if the target holds both variables and a sum is outside of them in main's memory:
+    then main is read in its own order, and the target is read and written several times.
     """
     held = {*statement.out.variables}
-    order = walked(crossing.main, buffers[crossing.main.buffer])
-    runs = [_joined_run(name, crossing, statement, buffers) for name in crossing.pair]
+    order = memory_order(crossing.main, buffers[crossing.main.buffer])
+    runs = [_adjacent_run(name, crossing, statement, buffers) for name in crossing.pair]
     others = [v for v in statement.band if all(v not in run for run in runs)]
     others.sort(key=lambda v: order.index(v.name) if v.name in order else -1)
-    kept = [v for v in others if v.name in held]
+    free = [v for v in others if v.name in held]
     summed = [v for v in others if v.name not in held]
     places = [order.index(name) for name in crossing.pair]
     if held >= {*crossing.pair} and any(
@@ -103,18 +108,18 @@ def crossed(crossing: Crossing, statement: Statement, buffers: Mapping[str, Buff
     ):
         return None
     for run in runs:
-        (kept if run[-1].name in held else summed).extend(run)
-    return (*kept, *summed)
+        (free if run[-1].name in held else summed).extend(run)
+    return (*free, *summed)
 
 
-def _joined_run(
+def _adjacent_run(
     name: str, crossing: Crossing, statement: Statement, buffers: Mapping[str, Buffer]
 ) -> Band:
-    """A variable behind those that stand in front of it in all arrays, one after the other."""
+    """A variable, after those that precede it on adjacent axes of all arrays."""
     band = {v.name: v for v in statement.band}
     held = statement.out.variables
     arrays = (crossing.main, crossing.other, *((statement.out,) if name in held else ()))
-    orders = [walked(x, buffers[x.buffer]) for x in arrays]
+    orders = [memory_order(x, buffers[x.buffer]) for x in arrays]
     run: Band = (band[name],)
     while all(run[0].name in order[1:] for order in orders):
         first, *different = {order[order.index(run[0].name) - 1] for order in orders}

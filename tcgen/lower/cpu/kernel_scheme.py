@@ -1,10 +1,9 @@
-"""Contractions for the generated kernel: groups, their order, and how operands are read.
+"""Contractions for the generated kernel: groups, their orders, and which operands are packed.
 
-The kernel takes operands in any layout, so nothing is copied first. What it needs is which factor's
-variables become the vector lanes (the one that holds the target's stride-1 variable, so that tiles
-are stored as they are), the order of each group (that of the target's memory, so that it is
-written in order; for the summed group that of an operand whose stride-1 variable it holds), and
-which operand is packed.
+The kernel reads operands in any layout, so it needs no copies. Binding chooses which factor is A
+(the factor with the target's unit-stride variable, so that tiles are stored as they are), the order
+of each group (m, n and batch in the order of the target's memory; k in that of an operand whose
+unit-stride variable is summed), and whether A and B are packed or read in place.
 """
 
 from __future__ import annotations
@@ -15,72 +14,64 @@ from math import prod
 
 from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_obstacle
-from ...ir.loops import BandVar, Buffer, Gemm, Scheme
-from ..layout import Product, elements, fastest, walked
+from ...ir.loops import Buffer, Gemm, Scheme
+from ...thresholds import CpuThresholds
+from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
 from ..statements import Statement
 
-Band = tuple[BandVar, ...]
 
-_NARROW = 48  # columns (rows) that see an element of the other operand: few enough to skip packing
-_FEW = 120  # and still few enough, where the sum runs along the other operand or is short
-_SHORT = 64  # summed points
-_TURNED = 96  # columns for which a large operand is not turned, but the target
-_LARGE = 2**17  # elements of an operand that is worth reading in place
-_THIN = 256  # the short side of a product that the BLAS is slow at
-_WORTH = 2**20  # multiply-adds of a product worth more than a call of the BLAS
-_STEPS = 8  # summed points beside which columns may be stored in any order
-_REACH = 32  # rows to a summed point that still do
-_TILE = 8  # rows and columns that fill registers,
-_PAIR = 2  # and so few that the BLAS is slower still where it adds up doubles
-_VECTORS = 7  # rows or columns that are no tile,
-_LINE, _FAR = 512, 2**20  # beside a matrix with lines of a page that is in no near cache
-_BEYOND = 32  # summed points beyond storing what they add up to
-DEEP = 384  # summed points of a staged tile, which the kernel takes at once
+def is_thin(product: Product, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
+    """True for a product that the kernel computes faster than the BLAS, although none is copied.
 
-
-def is_thin(product: Product, extents: Mapping[str, int]) -> bool:
-    """True for a product that the BLAS could compute as it lies, but not at speed.
-
-    The BLAS packs all of both operands; where one side of the product is short, that is much of
-    the work, and the generated kernel is faster. Where rows or columns are fewer than those of a
-    tile, the kernel leaves registers empty: it is faster then for doubles and sums of some length,
-    but for a large matrix with lines of a page, which meets a few vectors (``gemv.c``).
+    The BLAS packs both operands as a whole. If m, n or k is small, packing is much of the work, and
+    the kernel is faster. If m or n is smaller than a tile of the kernel, registers stay empty; then
+    the kernel is faster only for doubles and a long k. A few vectors and a large matrix with long
+    lines are left to the loops of ``gemv.c``.
     """
-    sides = [elements(g, extents) for g in (product.m, product.n, product.k)]
-    few, many = sorted(sides[:2])
-    if few <= _VECTORS and min(many, sides[2]) >= _LINE and many * sides[2] >= _FAR:
+    m, n, k = (elements(group, extents) for group in (product.m, product.n, product.k))
+    few, many = sorted((m, n))
+    if (
+        few <= thresholds.gemv_vectors
+        and min(many, k) >= thresholds.gemv_length
+        and many * k >= thresholds.gemv_matrix
+    ):
         return False
-    least = _PAIR if product.dtype == "float64" and sides[2] >= _BEYOND else _TILE
-    enough = prod(sides) >= _WORTH and min(sides[:2]) >= least
-    return product.dtype != "complex128" and enough and min(sides) <= _THIN
+    dense = product.dtype == "float64" and k >= thresholds.thin_k
+    least = thresholds.thin_mn_float64 if dense else thresholds.thin_mn
+    large = prod((m, n, k)) >= thresholds.thin_multiply_adds and few >= least
+    return product.dtype != "complex128" and large and min(few, k) <= thresholds.thin_side
 
 
 def as_contraction(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Gemm | None:
-    """The contraction of a statement for the generated kernel, or None where it does not fit."""
+    """The contraction of a statement by the generated kernel, or None if the kernel cannot."""
     plain = packed_contraction(statement, buffers)
     if plain is None:
         return None
-    return arranged(plain, _scheme(plain, buffers, extents), buffers, extents)
+    scheme = _scheme(plain, buffers, extents, thresholds)
+    return arranged(plain, scheme, buffers, extents, thresholds)
 
 
 def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> Gemm | None:
-    """The contraction of a statement with both operands packed, or None where it does not fit.
+    """The contraction of a statement with both operands packed, or None if the kernel cannot.
 
-    It needs rows, columns and summed variables, each on one axis of its operands, one element type,
-    no variable that only one factor or only the target holds, and no batch variable on the target's
-    fastest axis. Rows hold the target's stride-1 variable.
+    The kernel needs non-empty groups m, n and k, each variable on one axis of its operands, one
+    element type, no variable of one factor alone or of the target alone, and no batch variable on
+    the target's unit-stride axis. A is the factor with the target's unit-stride variable.
     """
     if len(statement.factors) != 2 or statement.orbit:
         return None
     out, (a, b) = statement.out, statement.factors
     if len({buffers[x.buffer].dtype for x in (out, a, b)}) != 1:
         return None
-    inner = fastest(out, buffers[out.buffer])
-    if inner in a.variables and inner in b.variables:
-        return None  # a batch of small products, each strided: copies make them dense
-    if inner in b.variables:
+    lanes = unit_stride(out, buffers[out.buffer])
+    if lanes in a.variables and lanes in b.variables:
+        return None  # a batch of small strided products, for which copies are faster
+    if lanes in b.variables:
         a, b = b, a
     groups = _groups(statement, a, b)
     if groups is None:
@@ -90,54 +81,59 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
         if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
             return None
     batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
-    k = _ordered(k, _walker(k, a, b, buffers), buffers)
+    k = _ordered(k, _leader_of_k(k, a, b, buffers), buffers)
     coeff, accumulate = statement.coeff, statement.accumulate
     return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=Scheme())
 
 
 def arranged(
-    plain: Gemm, scheme: Scheme, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    plain: Gemm,
+    scheme: Scheme,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Gemm:
-    """A packed contraction by another scheme, in the roles and the order that this one needs.
+    """A packed contraction by another scheme, with the roles and orders that this scheme needs.
 
-    Staged rows that are read in place end on their stride-1 variable; where columns are, the
-    operands are exchanged. Columns whose stride-1 variable is not the last one are packed line by
-    line in the order of their operand, if they are long beside what is stored in less good order.
-    Packed rows of long sums follow their operand, too, as far as runs of the target stay together.
+    If tiles are staged and A is read in place, m ends on A's unit-stride variable; if B is read in
+    place, the operands are exchanged first. If B's unit-stride variable is not the last one of n,
+    n follows B's memory order, so that B is packed line by line; that pays if k is long enough
+    compared with m. If k is long, a packed A is read in its own order, too, except for the last
+    variables of m that are adjacent in the target.
     """
     if scheme.stage and scheme.pack_a:
         plain = exchanged(plain)
     elif scheme.stage:
-        lanes = fastest(plain.a, buffers[plain.a.buffer])
+        lanes = unit_stride(plain.a, buffers[plain.a.buffer])
         plain = replace(plain, m=tuple(sorted(plain.m, key=lambda v: v.name == lanes)))
-    elif fastest(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
-        rows, summed = elements(plain.m, extents), elements(plain.k, extents)
-        if summed >= max(_STEPS, rows // _REACH):
+    elif unit_stride(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
+        m, k = elements(plain.m, extents), elements(plain.k, extents)
+        if k >= max(thresholds.any_order_k, m // thresholds.any_order_m_per_k):
             plain = replace(plain, n=_ordered(plain.n, plain.b, buffers))
-    if scheme.pack_a and not scheme.stage and elements(plain.k, extents) > _SHORT:
-        run = _run(plain.m, plain.out, buffers)
-        others = _ordered(plain.m[: len(plain.m) - len(run)], plain.a, buffers)
-        plain = replace(plain, m=(*others, *run))
+    if scheme.pack_a and not scheme.stage and elements(plain.k, extents) > thresholds.short_k:
+        last = _adjacent_tail(plain.m, plain.out, buffers)
+        others = _ordered(plain.m[: len(plain.m) - len(last)], plain.a, buffers)
+        plain = replace(plain, m=(*others, *last))
     return replace(plain, scheme=scheme)
 
 
-def _run(rows: Band, out: Access, buffers: Mapping[str, Buffer]) -> Band:
-    """The last ones of a group in the target's order that follow each other in its memory."""
-    order = walked(out, buffers[out.buffer])
-    places = [order.index(v.name) for v in rows]
-    first = len(rows) - 1
+def _adjacent_tail(group: Band, out: Access, buffers: Mapping[str, Buffer]) -> Band:
+    """The last variables of a group that are on adjacent axes of the target."""
+    order = memory_order(out, buffers[out.buffer])
+    places = [order.index(v.name) for v in group]
+    first = len(group) - 1
     while first > 0 and places[first - 1] + 1 == places[first]:
         first -= 1
-    return rows[first:]
+    return group[first:]
 
 
 def exchanged(product: Gemm) -> Gemm:
-    """The same contraction with rows as columns."""
+    """The same contraction with A as B: ``C^T = B^T A^T``."""
     return replace(product, a=product.b, b=product.a, m=product.n, n=product.m)
 
 
 def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Band, Band] | None:
-    """Batch, rows, columns and summed variables; None where a variable is of no group."""
+    """Batch, m, n and k; None if a variable is in none of these groups, or if one is empty."""
     held = [
         (v, (v.name in statement.out.variables, v.name in a.variables, v.name in b.variables))
         for v in statement.band
@@ -149,42 +145,46 @@ def _groups(statement: Statement, a: Access, b: Access) -> tuple[Band, Band, Ban
     return batch, m, n, k
 
 
-def _scheme(plain: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Scheme:
-    """Packing costs a copy of each element; few columns (rows) do not earn it back.
+def _scheme(
+    plain: Gemm,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> Scheme:
+    """Which operands are packed: a small n (or m) does not repay the copies of packing.
 
-    Where ``a`` is large and does not lie in the order of the target, tiles are staged: the target
-    is the smaller of the two, so it is turned.
+    If A is large and its unit-stride variable is not that of the target, tiles are staged: C is
+    smaller than A, so the kernel transposes tiles of C.
     """
-    a, b, m, n, k = plain.a, plain.b, plain.m, plain.n, plain.k
-    rows, columns, summed = (elements(g, extents) for g in (m, n, k))
-    calls = elements(plain.batch, extents)
-    if columns <= _TURNED and rows * summed * calls >= _LARGE:
-        lanes = fastest(a, buffers[a.buffer])
-        if lanes == m[-1].name:
-            return Scheme(pack_a=columns > _NARROW)
-        staged = summed <= DEEP and buffers[a.buffer].dtype != "complex128"
-        if staged and lanes in [v.name for v in m]:
+    a, b = plain.a, plain.b
+    m, n, k, batch = (elements(g, extents) for g in (plain.m, plain.n, plain.k, plain.batch))
+    if n <= thresholds.staged_n and m * k * batch >= thresholds.unpacked_operand:
+        inner = unit_stride(a, buffers[a.buffer])
+        if inner == plain.m[-1].name:
+            return Scheme(pack_a=n > thresholds.unpacked_mn)
+        staged = k <= thresholds.staged_k and buffers[a.buffer].dtype != "complex128"
+        if staged and inner in [v.name for v in plain.m]:
             return Scheme(pack_a=False, stage=True)
-        if staged and lanes in [v.name for v in k]:
-            return Scheme(pack_b=False, stage=True)  # of what is then b
-    near = summed <= _SHORT or fastest(b, buffers[b.buffer]) in [v.name for v in k]
-    if rows <= (_FEW if near else _NARROW) and columns * summed >= _LARGE:
+        if staged and inner in [v.name for v in plain.k]:
+            return Scheme(pack_b=False, stage=True)  # the operands are exchanged: A becomes B
+    along_k = unit_stride(b, buffers[b.buffer]) in [v.name for v in plain.k]
+    most = thresholds.unpacked_m if along_k or k <= thresholds.short_k else thresholds.unpacked_mn
+    if m <= most and n * k >= thresholds.unpacked_operand:
         return Scheme(pack_b=False)
     return Scheme()
 
 
-def _walker(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:
-    """The operand in whose order the summed variables are walked."""
+def _leader_of_k(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:
+    """The operand whose memory order k follows."""
     names = [v.name for v in k]
-    turned = [x for x in (a, b) if fastest(x, buffers[x.buffer]) in names]
+    along = [x for x in (a, b) if unit_stride(x, buffers[x.buffer]) in names]
 
     def count(access: Access) -> int:
         return len(access.variables)
 
-    return max(turned or (a, b), key=count)
+    return max(along or (a, b), key=count)
 
 
 def _ordered(group: Band, access: Access, buffers: Mapping[str, Buffer]) -> Band:
     """A group in the order of an access's memory."""
-    order = walked(access, buffers[access.buffer])
-    return tuple(sorted(group, key=lambda v: order.index(v.name)))
+    return in_order(group, memory_order(access, buffers[access.buffer]))

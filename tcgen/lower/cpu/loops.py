@@ -1,10 +1,9 @@
-"""Element loops of statements on the CPU: their order, and what is turned for it.
+"""Element loops of statements on the CPU: the order of the loops, and transposed operands.
 
-Loops follow memory. Where nothing is summed, or sums stand innermost in the operand that has the
-most elements, that is the order of the target. Else that operand is walked as it lies, and its
-points are added to a target that lies the same way: it is read once, in whole lines, however its
-summed variables lie between the others. Large operands that lie across each other are walked in
-blocks.
+Loops follow memory. If nothing is summed, or if the sums are innermost in the operand with the most
+elements, the loops follow the target. Otherwise they follow that operand and add to a target (or a
+scratch array) in the same order, so that the operand is read once, in whole cache lines, wherever
+its summed axes are. Loops over two large operands with different unit-stride axes are blocked.
 """
 
 from __future__ import annotations
@@ -14,30 +13,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+from ...dtypes import BY_NAME, FLOAT64
+from ...hardware import PAGE_BYTES
 from ...ir.expr import Access, Const, Delta, Equal, Expr, Subscript, leaves, map_leaves
 from ...ir.loops import Assign, BandVar, Buffer, Stmt
-from ...ir.tensor import BYTES_OF, Ref
+from ...ir.tensor import Ref
+from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, Product, elements, fastest, walked
+from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
 from ..statements import Statement
-from .blocking import crossed, crossing_of, largest, touched
+from .blocking import blocked_band, crossing_of, largest, touched
 
-_PAGE = 512  # elements that lie next to each other and are read about as fast as a whole array
-_MANY = 2**14  # points of a statement for which something is turned
-_CLOSE = 2**12  # elements that stay in the first-level cache
-_NEAR = 2**15  # elements that stay in the second-level cache beside others
-_OTHERS = 16  # products at each point that cost no more than turning the point's operands
-_REREAD = 4  # elements to one of the smaller operand, which is read again and again
-_SMALL = 2**11  # multiply-adds that loops over whole columns do as fast as a call,
-_SINGLE = 2**5  # and those over rows, whose sums are added up one by one
-_LANES = 16  # points of a batch that fill vectors
-_GAIN = 2  # points to an element that is turned for them
+# Contiguous elements that are read about as fast as a whole array.
+_PAGE_ELEMENTS = PAGE_BYTES // FLOAT64.itemsize
 
 
 def bind_loops(
-    statement: Statement, memory: Memory, extents: Mapping[str, int], room: int | None
+    statement: Statement,
+    memory: Memory,
+    extents: Mapping[str, int],
+    room: int | None,
+    thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
-    """The loops of a statement, with the copies that they are worth.
+    """The loops of a statement, with the copies that make them faster.
 
     Before: ``y[b,a] = sum(i,j) x[j,i] * z[i,a,j,b]   for b, a, i, j``.
     After: ``t[a,b] = 0``, ``t[a,b] += x[j,i] * z[i,a,j,b]   for a, i, j, b``, ``y[b,a] = t[a,b]``.
@@ -47,58 +45,68 @@ def bind_loops(
         memory: all buffers; scratch is added to them.
         extents: planning extents.
         room: bytes that its scratch may take, or None for as many as it needs.
+        thresholds: sizes from which copies and blocks pay.
     """
     plain = bind_assign(statement, memory.buffers)
-    crossing = crossing_of(statement, memory.buffers, extents)
+    crossing = crossing_of(statement, memory.buffers, extents, thresholds)
     if crossing is not None:
-        blocks = crossed(crossing, statement, memory.buffers)
+        blocks = blocked_band(crossing, statement, memory.buffers)
         if blocks is not None:
             return (replace(plain, band=blocks, block=crossing.pair),)
-    band = _streamed(statement, memory.buffers, extents)
+    band = _streamed(statement, memory.buffers, extents, thresholds)
     if band is None:
         return (plain,)
     out, target = statement.out, memory.buffers[statement.out.buffer]
-    kept = tuple(v for v in band if v.name in out.variables)
+    free = tuple(v for v in band if v.name in out.variables)
     before: tuple[Stmt, ...] = ()
     after: tuple[Stmt, ...] = ()
     # Sums of single precision are added up in double, in memory as in a local sum.
     rounds = target.dtype == "float32" and not _sums_last(band, out)
-    if rounds or [v.name for v in kept] != walked(out, target):
-        count, dtype = elements(kept, extents), "float64" if rounds else target.dtype
-        pays = elements(band, extents) >= max(_MANY, _GAIN * count)
-        if not pays or (room is not None and count * BYTES_OF[dtype] > room):
+    if rounds or [v.name for v in free] != memory_order(out, target):
+        count, dtype = elements(free, extents), "float64" if rounds else target.dtype
+        pays = _pays(band, count, extents, thresholds)
+        if not pays or (room is not None and count * BY_NAME[dtype].itemsize > room):
             return (plain,)
-        scratch = memory.scratch(kept, dtype, statement.home, statement.position)
-        place = placed(scratch, kept)
-        copy = replace(statement, expr=place, factors=(), band=kept, coeff=Fraction(1))
+        scratch = memory.scratch(free, dtype, statement.home, statement.position)
+        place = placed(scratch, free)
+        copy = replace(statement, expr=place, factors=(), band=free, coeff=Fraction(1))
         after = (bind_assign(copy, memory.buffers),)
         statement = replace(statement, out=place, accumulate=False)
     if room is None:
-        expr, before = _turned(statement, band, memory, extents)
+        expr, before = _transposed(statement, band, memory, extents, thresholds)
         statement = replace(statement, expr=expr)
     if not statement.accumulate and not _sums_last(band, out):
-        before = (*before, Assign(statement.out, Const(Fraction(0)), band=kept))
+        before = (*before, Assign(statement.out, Const(Fraction(0)), band=free))
         statement = replace(statement, accumulate=True)
     block = crossing.pair if crossing is not None else ()
     bound = replace(bind_assign(statement, memory.buffers), band=band, block=block)
     return (*before, bound, *after)
 
 
-def _streamed(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
-) -> Band | None:
-    """Loops in the order of the operand with the most elements; None where nothing speaks for it.
+def _pays(band: Band, count: int, extents: Mapping[str, int], thresholds: CpuThresholds) -> bool:
+    """True if loops over a band are worth the transposition of ``count`` elements."""
+    least = max(thresholds.copied_points, thresholds.copied_reuse * count)
+    return elements(band, extents) >= least
 
-    Variables of the target stand outside as long as what they leave inside fills a page, so that
-    threads share them and that part of the target stays in a cache. Those that this operand lacks
-    stand around its last run, where few of them find it in a cache.
+
+def _streamed(
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> Band | None:
+    """Loops in the order of the operand with the most elements; None if these are not better.
+
+    Variables of the target are outermost as long as the remaining ones fill a page, so that
+    threads divide them and the present part of the target stays in a cache. Variables that the
+    operand does not have go around its last run of axes, as long as a cache holds that run.
     """
     out = statement.out
     held = out.variables
     summed = [v for v in statement.band if v.name not in held]
     triangular = any(v.below is not None for v in statement.band) or bool(statement.orbit)
     main = largest(statement, extents)
-    names = walked(main, buffers[main.buffer])
+    names = memory_order(main, buffers[main.buffer])
     if (
         not summed
         or triangular
@@ -108,25 +116,27 @@ def _streamed(
     ):
         return None
     band = {v.name: v for v in statement.band}
-    if names[-1] not in band or fastest(main, buffers[main.buffer]) != names[-1]:
+    if names[-1] not in band or unit_stride(main, buffers[main.buffer]) != names[-1]:
         return None
-    lying = tuple(band[name] for name in names if name in band)
-    along = names[-1] in held
-    run = tuple(itertools.takewhile(lambda v: (v.name in held) == along, reversed(lying)))[::-1]
-    if along and elements(run, extents) == 1:
+    ordered = tuple(band[name] for name in names if name in band)
+    ends_in_target = names[-1] in held
+    run = tuple(
+        itertools.takewhile(lambda v: (v.name in held) == ends_in_target, reversed(ordered))
+    )[::-1]
+    if ends_in_target and elements(run, extents) == 1:
         return None
-    others = tuple(v for v in statement.band if v not in lying)
-    others = _sorted(others, walked(out, buffers[out.buffer]))
+    others = tuple(v for v in statement.band if v not in ordered)
+    others = in_order(others, memory_order(out, buffers[out.buffer]))
     outside = tuple(
         v
-        for n, v in enumerate(lying)
-        if v.name in held and elements(lying[n + 1 :], extents) >= _PAGE
+        for n, v in enumerate(ordered)
+        if v.name in held and elements(ordered[n + 1 :], extents) >= _PAGE_ELEMENTS
     )
-    inside = tuple(v for v in lying if v not in outside)
+    inside = tuple(v for v in ordered if v not in outside)
     run = tuple(v for v in run if v in inside)
-    while len(run) > 1 and elements((*others, *run), extents) > _CLOSE:
+    while len(run) > 1 and elements((*others, *run), extents) > thresholds.l1_elements:
         run = run[1:]
-    if elements((*others, *run), extents) > _NEAR:
+    if elements((*others, *run), extents) > thresholds.l2_elements:
         return (*others, *outside, *inside)
     return (*outside, *inside[: len(inside) - len(run)], *others, *run)
 
@@ -136,48 +146,59 @@ def streams_batch(
     product: Product,
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> bool:
     """True for a batch of small products that loops compute while they read the larger operand.
 
-    Where the batch runs along its memory, points fill vectors as they lie; for products they would
-    have to be turned. A small matrix times a vector is not worth a call.
+    If the batch is on the unit-stride axis of that operand, points of the batch fill vectors, where
+    matrix products would need a transposition. A small matrix-vector product is not worth a call.
     """
-    # What a product walks besides, since its operands do not lie as matrices, is no batch.
+    # A batch made of variables of m or n, for want of a matrix layout, does not count.
     first, second = (set(f.variables) for f in statement.factors)
     batch = tuple(v for v in product.batch if v.name in first & second)
     if not batch:
         return False
-    if not (product.m and product.n):
-        main = largest(statement, extents)
-        summed = fastest(main, buffers[main.buffer]) in [v.name for v in product.k]
-        small = product.points < (_SINGLE if summed else _SMALL) * elements(batch, extents)
-        return small and _streamed(statement, buffers, extents) is not None
     main = largest(statement, extents)
-    inner = fastest(main, buffers[main.buffer])
-    along = tuple(v for v in batch if v.name == inner)
+    inner = unit_stride(main, buffers[main.buffer])
+    if not (product.m and product.n):
+        adds_up = inner in [v.name for v in product.k]
+        most = thresholds.batch_dot if adds_up else thresholds.batch_gemv
+        small = product.points < most * elements(batch, extents)
+        return small and _streamed(statement, buffers, extents, thresholds) is not None
+    lanes = tuple(v for v in batch if v.name == inner)
     others = tuple(v for v in statement.band if v.name not in main.variables)
-    few = elements(others, extents) <= _OTHERS and elements(along, extents) >= _LANES
+    few = elements(others, extents) <= thresholds.batch_products
+    long = elements(lanes, extents) >= thresholds.batch_lanes
     less, more = sorted(touched(f, statement, extents) for f in statement.factors)
-    small = _REREAD * less <= more and touched(statement.out, statement, extents) <= more
-    return bool(along) and few and small and _streamed(statement, buffers, extents) is not None
+    small = thresholds.batch_reread * less <= more
+    small = small and touched(statement.out, statement, extents) <= more
+    streamed = _streamed(statement, buffers, extents, thresholds) is not None
+    return bool(lanes) and few and long and small and streamed
 
 
-def _turned(
-    statement: Statement, band: Band, memory: Memory, extents: Mapping[str, int]
+def _transposed(
+    statement: Statement,
+    band: Band,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> tuple[Expr, tuple[Stmt, ...]]:
-    """The expression with small operands that loops would step through, copied in their order."""
+    """The expression with transposed copies of small operands, and the copies.
+
+    Copied are operands with the innermost variable on an axis other than that of unit stride.
+    """
     main, inner = largest(statement, extents), band[-1].name
     copies: list[Stmt] = []
 
-    def turned(leaf: Ref | Access | Delta | Equal) -> Expr:
+    def transposed(leaf: Ref | Access | Delta | Equal) -> Expr:
         if not isinstance(leaf, Access) or leaf == main:
             return leaf
         buffer = memory.buffers[leaf.buffer]
         own = tuple(v for v in band if v.name in leaf.variables)
         once = len(own) == len([s for s in leaf.subscripts if s.variable is not None])
-        if inner not in leaf.variables or fastest(leaf, buffer) == inner or not once:
+        if inner not in leaf.variables or unit_stride(leaf, buffer) == inner or not once:
             return leaf
-        if elements(band, extents) < max(_MANY, _GAIN * elements(own, extents)):
+        if not _pays(band, elements(own, extents), extents, thresholds):
             return leaf
         scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
         place = placed(scratch, own)
@@ -185,36 +206,36 @@ def _turned(
         copies.append(bind_assign(replace(plain, accumulate=False), memory.buffers))
         return place
 
-    return map_leaves(statement.expr, turned), tuple(copies)
+    return map_leaves(statement.expr, transposed), tuple(copies)
 
 
 def _sums_last(band: Band, out: Access) -> bool:
-    """True where no summed variable stands outside one of the target."""
-    kept = [v.name in out.variables for v in band]
-    return kept == sorted(kept, reverse=True)
+    """True if no summed variable is outside of a variable of the target."""
+    free = [v.name in out.variables for v in band]
+    return free == sorted(free, reverse=True)
 
 
 def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     """Element loops in the order of the target's memory.
 
-    Summed variables stand innermost, in the order of the operand that holds the most variables.
-    Where the target accumulates and an operand runs along with the target's stride-1 variable,
-    that variable goes inside them instead, so that the inner loop is a vector update.
+    Summed variables are innermost, in the order of the operand with the most variables. If the
+    statement accumulates, and an operand has the same unit-stride variable as the target, that
+    variable is innermost instead, so that the inner loop is a vector update.
     """
     out = statement.out
     target = buffers[out.buffer]
     operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
-    main = _main(statement)
-    kept = tuple(v for v in statement.band if v.name in out.variables)
-    kept = _sorted(kept, walked(out, target))
+    main = max(operands, key=lambda x: len(x.variables), default=out)
+    free = tuple(v for v in statement.band if v.name in out.variables)
+    free = in_order(free, memory_order(out, target))
     summed = tuple(v for v in statement.band if v.name not in out.variables)
-    summed = _sorted(summed, walked(main, buffers[main.buffer]))
-    band = (*kept, *summed)
-    inner = fastest(out, target)
-    if statement.accumulate and summed and kept and kept[-1].name == inner:
-        ends = [fastest(x, buffers[x.buffer]) for x in operands]
+    summed = in_order(summed, memory_order(main, buffers[main.buffer]))
+    band = (*free, *summed)
+    inner = unit_stride(out, target)
+    if statement.accumulate and summed and free and free[-1].name == inner:
+        ends = [unit_stride(x, buffers[x.buffer]) for x in operands]
         if inner in ends:
-            band = (*kept[:-1], *summed, kept[-1])
+            band = (*free[:-1], *summed, free[-1])
     return Assign(
         out,
         statement.expr,
@@ -222,14 +243,15 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
         statement.accumulate,
         band,
         statement.orbit,
-        block=_blocked(kept, summed, inner, fastest(main, buffers[main.buffer])),
+        block=_blocked(free, summed, inner, unit_stride(main, buffers[main.buffer])),
     )
 
 
 def bind_packing(name: str, memory: Memory) -> Assign:
     """Write the stored triangles of a packed output from its dense buffer.
 
-    A band over rows and, below each row, columns: ``r[p,q] = dense[p,q]   for p, q<=p``.
+    ``r[p,q] = dense[p,q]   for p, q<=p``: a loop over the rows of the triangle and, inside it, one
+    over the columns of a row.
     """
     buffer = memory.buffers[name]
     assert buffer.tensor is not None, f"{name} holds no tensor"
@@ -256,25 +278,14 @@ def bind_packing(name: str, memory: Memory) -> Assign:
     )
 
 
-def _main(statement: Statement) -> Access:
-    """The operand that holds the most variables."""
-    operands = [x for x in leaves(statement.expr) if isinstance(x, Access)]
-    return max(operands, key=lambda x: len(x.variables), default=statement.out)
-
-
-def _sorted(band: Band, order: list[str]) -> Band:
-    """Variables in the order of an operand's memory; those that it lacks stay in front."""
-    return tuple(sorted(band, key=lambda v: order.index(v.name) if v.name in order else -1))
-
-
-def _blocked(kept: Band, summed: Band, one: str | None, other: str | None) -> tuple[str, ...]:
-    """The two stride-1 variables of a transposition, or ()."""
-    names = [v.name for v in kept]
+def _blocked(free: Band, summed: Band, one: str | None, other: str | None) -> tuple[str, ...]:
+    """The two unit-stride variables of a transposition, or ()."""
+    names = [v.name for v in free]
     if summed or one is None or other is None or one == other:
         return ()
     return (one, other) if one in names and other in names else ()
 
 
 def placed(scratch: Buffer, band: Band) -> Access:
-    """A point of a buffer that has one axis for each variable."""
+    """The element of a buffer that has one axis for each variable of the band."""
     return Access(scratch.name, tuple(Subscript(v.name, v.base) for v in band))

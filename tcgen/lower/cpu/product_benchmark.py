@@ -1,10 +1,10 @@
-"""One matrix product of a module as a module of its own, in several ways, for whoever times it.
+"""One matrix product of a module as a program of its own, in several variants, for measurements.
 
 Before: ``for x by 8: contract r[i,x,a] += v[i,x,c] * t[c,a]   packs t``, with r a tile of 8 x.
 After: ``for n0: contract target[v0,v1,v2] += left[v0,v1,v3] * right[v3,v2]   packs right``, then
-``for n1: ...`` in another way, on arrays that are arguments. The variable of the tile has extent 8,
-and ``left`` keeps its strides. No name is that of the module, so that equal products of two
-programs are equal modules.
+``for n1: ...`` by another variant, on arrays that are arguments. The variable of the tile has
+extent 8, and ``left`` keeps its strides. No name of the module is used, so that equal products of
+two programs are equal modules.
 """
 
 from __future__ import annotations
@@ -13,108 +13,118 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 
+from ...dtypes import FLOAT64
+from ...hardware import CACHE_LINE_BYTES
 from ...ir.cost import extent_of
 from ...ir.expr import Access, Subscript
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Loop, LoopVar, Module, Stmt
 from ...ir.pretty.loops import format_way
 from ...ir.tensor import Role, Space, Storage, Tensor
-from ..layout import fastest
+from ...thresholds import CpuThresholds
+from ..layout import unit_stride
 
-_FLOPS = 4 * 10**9  # that one product may take
-_ELEMENTS = 2**26  # that its arrays may hold together
-_LINE = 8  # elements of a cache line, on which extents that are made shorter end as before
+_LINE_ELEMENTS = CACHE_LINE_BYTES // FLOAT64.itemsize
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
-    """Ways to compute one product, as one program.
+class ProductBenchmark:
+    """Variants of one product, as one program.
 
     Attributes:
-        module: takes ``left``, ``right``, ``target`` and, for each way, a vector ``times0``,
-            ``times1``, ...: nobody reads its elements, but for each of them the product is computed
-            once in that way.
-        ways: as text.
-        extents: of the base spaces, those of the plan; where that takes more than 4 Gflop or 2^26
-            elements, the longest of them are shorter. No way is taken.
+        module: takes ``left``, ``right``, ``target`` and, for each variant, a vector ``times0``,
+            ``times1``, ...: its elements are not read, but for each of them the product is computed
+            once by that variant.
+        variants: as text.
+        extents: of the base spaces, those of the plan; the longest ones are shorter if the product
+            would take too many flops or elements. Those of ``times0``, ... are 0.
     """
 
     module: Module
-    ways: tuple[str, ...]
+    variants: tuple[str, ...]
     extents: tuple[tuple[str, int], ...]
 
 
-def alone(ways: Sequence[Gemm], buffers: Mapping[str, Buffer], extents: Mapping[str, int]) -> Alone:
-    """The program of some ways to compute one product.
+def product_benchmark(
+    variants: Sequence[Gemm],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> ProductBenchmark:
+    """The program of some variants of one product.
 
     Args:
-        ways: of one target, two operands and the same variables.
+        variants: of one target, two operands and the same variables.
         buffers: of the module, by name.
         extents: planning extents.
+        thresholds: flops and elements of the largest product.
     """
-    product = ways[0]
+    product = variants[0]
     names = _Names(extents)
     for var in band_of(product):
         names.add(var)
     roles = (("target", product.out), ("left", product.a), ("right", product.b))
-    found = {access: names.array(name, access, buffers[access.buffer]) for name, access in roles}
-    made = [buffer for buffer, _ in found.values()]
-    again = [Space(f"n{number}") for number in range(len(ways))]
+    arguments = {x: names.array(name, x, buffers[x.buffer]) for name, x in roles}
+    arrays = [buffer for buffer, _ in arguments.values()]
+    repeats = [Space(f"n{number}") for number in range(len(variants))]
     tensors = (
-        *(_tensor(b, Role.INPUT) for b in made[1:]),
-        *(Tensor(f"times{n}", (space,), Role.INPUT) for n, space in enumerate(again)),
-        _tensor(made[0], Role.OUTPUT, accumulate=product.accumulate),
+        *(_tensor(b, Role.INPUT) for b in arrays[1:]),
+        *(Tensor(f"times{n}", (space,), Role.INPUT) for n, space in enumerate(repeats)),
+        _tensor(arrays[0], Role.OUTPUT, accumulate=product.accumulate),
     )
     renamed = [
         replace(
-            way,
-            out=found[way.out][1],
-            a=found[way.a][1],
-            b=found[way.b][1],
-            batch=names.band(way.batch),
-            m=names.band(way.m),
-            n=names.band(way.n),
-            k=names.band(way.k),
+            variant,
+            out=arguments[variant.out][1],
+            a=arguments[variant.a][1],
+            b=arguments[variant.b][1],
+            batch=names.band(variant.batch),
+            m=names.band(variant.m),
+            n=names.band(variant.n),
+            k=names.band(variant.k),
         )
-        for way in ways
+        for variant in variants
     ]
     body: tuple[Stmt, ...] = tuple(
-        Loop(LoopVar(f"{space.name}_", space), (way,))
-        for space, way in zip(again, renamed, strict=True)
+        Loop(LoopVar(f"{space.name}_", space), (variant,))
+        for space, variant in zip(repeats, renamed, strict=True)
     )
     for name, space in reversed(names.around.values()):
         body = (Loop(LoopVar(name, space), body),)
-    dtype = made[0].dtype
+    dtype = arrays[0].dtype
     module = Module(
         name="alone",
         dtype=dtype,
-        spaces=(*names.extents, *again, *names.joined.values()),
+        spaces=(*names.extents, *repeats, *names.joined.values()),
         tensors=tensors,
         buffers=tuple(_buffer(t, dtype) for t in tensors),
-        kernels=(Kernel("product", ("one product in several ways",), (), body),),
+        kernels=(Kernel("product", ("variants of one product",), (), body),),
         host_constant=(),
         host_volatile=(Launch("product"),),
     )
-    ends = {fastest(place, buffer) for buffer, place in found.values()}
-    kept = {v.space for v in names.variables.values() if v.name in ends}
-    walked = [v.space for v in names.variables.values()]
-    arrays = [[axis.space.bases for axis in b.axes] for b in made]
-    flops = 8 if dtype == "complex128" else 2
-    shorter = _shortened(names.extents, walked, flops, arrays, kept) | dict.fromkeys(again, 0)
-    sizes = tuple((space.name, extent) for space, extent in shorter.items())
-    return Alone(module, tuple(map(format_way, renamed)), sizes)
+    inner = {unit_stride(place, buffer) for buffer, place in arguments.values()}
+    short = _shortened(
+        names.extents,
+        [v.space for v in names.variables.values()],
+        8 if dtype == "complex128" else 2,
+        [[axis.space.bases for axis in b.axes] for b in arrays],
+        {v.space for v in names.variables.values() if v.name in inner},
+        thresholds,
+    )
+    sizes = tuple((s.name, extent) for s, extent in (short | dict.fromkeys(repeats, 0)).items())
+    return ProductBenchmark(module, tuple(map(format_way, renamed)), sizes)
 
 
 @dataclass(slots=True)
 class _Names:
-    """New variables and spaces for those of a product, numbered as they turn up.
+    """New variables and spaces for those of a product, numbered in order of appearance.
 
     Attributes:
         given: planning extents of the module.
         extents: of the new base spaces.
         variables: of the band, by their old names.
         joined: axes of which a variable walks a part, by that part and the length of the whole.
-        around: loops of one element for those that stood around the product, by their old names.
+        around: loops of one element for the loops around the product, by their old names.
     """
 
     given: Mapping[str, int]
@@ -124,7 +134,7 @@ class _Names:
     around: dict[str, tuple[str, Space]] = field(default_factory=dict)
 
     def add(self, var: BandVar) -> None:
-        """A variable over all that it takes at a time; one below another has the other's space."""
+        """Add a variable over one tile; the columns of a triangle have the space of its rows."""
         whole = extent_of(var.space, self.given)
         row = None if var.below is None else self.variables[var.below]
         space = row.space if row else self._space(min(var.tile or whole, whole))
@@ -136,25 +146,24 @@ class _Names:
         return tuple(self.variables[v.name] for v in group)
 
     def array(self, name: str, access: Access, buffer: Buffer) -> tuple[Buffer, Access]:
-        """An argument that lies as a buffer does, and the place that an access means in it."""
-        kept = [n for n, s in enumerate(access.subscripts) if s.variable is not None]
-        order = [axis for axis in buffer.order if axis in kept]
-        pairs = tuple(replace(p, first=kept.index(p.first)) for p in buffer.packed)
+        """An argument with the strides of a buffer, and the access to it."""
+        used = [n for n, s in enumerate(access.subscripts) if s.variable is not None]
+        order = [axis for axis in buffer.order if axis in used]
+        pairs = tuple(replace(p, first=used.index(p.first)) for p in buffer.packed)
         axes, subscripts = [], []
-        for axis in kept:
+        for axis in used:
             variable, space = self._walk(access.subscripts[axis].variable or "")
             length = buffer.axes[axis].length
             if length is None:
                 length = extent_of(buffer.axes[axis].space, self.given)
-            if (
-                axis != order[0] or buffer.packed
-            ):  # the slowest axis may be short: it changes no stride
+            # The slowest axis may be shorter than that of the buffer: it changes no stride.
+            if axis != order[0] or buffer.packed:
                 space = self._axis(space, length)
             axes.append(Axis(space))
             subscripts.append(Subscript(variable))
-        turned = tuple(kept.index(axis) for axis in order)
-        made = Buffer(name, tuple(axes), turned, buffer.dtype, "caller", packed=pairs)
-        return made, Access(name, tuple(subscripts))
+        physical = tuple(used.index(axis) for axis in order)
+        argument = Buffer(name, tuple(axes), physical, buffer.dtype, "caller", packed=pairs)
+        return argument, Access(name, tuple(subscripts))
 
     def _walk(self, name: str) -> tuple[str, Space]:
         """New name and space of a variable: of the band, or of a loop around it."""
@@ -182,14 +191,14 @@ class _Names:
 
 
 def _tensor(buffer: Buffer, role: Role, *, accumulate: bool = False) -> Tensor:
-    """The argument whose array is a buffer."""
+    """The argument that a buffer holds."""
     spaces = tuple(axis.space for axis in buffer.axes)
     storage = Storage(buffer.order, buffer.packed)
     return Tensor(buffer.name, spaces, role, storage=storage, accumulate=accumulate)
 
 
 def _buffer(tensor: Tensor, dtype: str) -> Buffer:
-    """The buffer that is an argument's array."""
+    """The buffer that holds an argument."""
     axes = tuple(Axis(space) for space in tensor.spaces)
     packed = tensor.storage.packed
     return Buffer(tensor.name, axes, tensor.stored_order, dtype, "caller", tensor, packed)
@@ -200,16 +209,18 @@ def _shortened(
     walked: Sequence[Space],
     flops: int,
     arrays: Sequence[Sequence[tuple[Space, ...]]],
-    kept: set[Space],
+    inner: set[Space],
+    thresholds: CpuThresholds,
 ) -> dict[Space, int]:
-    """Extents of which the longest are halved until the product is no longer too large.
+    """Extents of which the longest are halved until the product is small enough.
 
     Args:
         extents: of the base spaces.
         walked: space of each variable.
         flops: of a multiply-add.
         arrays: base spaces of each axis of each array.
-        kept: spaces with stride 1 somewhere, which are halved last: runs in memory stay as long.
+        inner: spaces of unit-stride axes, which are halved last: runs in memory stay as long.
+        thresholds: flops and elements of the largest product.
     """
     short = dict(extents)
 
@@ -217,24 +228,24 @@ def _shortened(
         return sum(prod(sum(short[s] for s in axis) for axis in axes) for axes in arrays)
 
     while True:
-        if flops * prod(short[s] for s in walked) > _FLOPS:
+        if flops * prod(short[s] for s in walked) > thresholds.benchmark_flops:
             pool = list(walked)
-        elif elements() > _ELEMENTS:
+        elif elements() > thresholds.benchmark_elements:
             pool = list(short)
         else:
             return short
-        longest = max(pool, key=lambda s: (short[s] > 1, s not in kept, short[s]))
+        longest = max(pool, key=lambda s: (short[s] > 1, s not in inner, short[s]))
         if short[longest] == 1:
             return short
         short[longest] = _halved(short[longest])
 
 
 def _halved(extent: int) -> int:
-    """About half of an extent, which ends at the same place of a cache line.
+    """About half of an extent, with the same remainder of a cache line.
 
     Example:
         >>> _halved(72), _halved(71), _halved(9), _halved(3)
         (32, 39, 4, 1)
     """
-    half = extent // 2 // _LINE * _LINE + extent % _LINE
-    return half if _LINE <= half < extent else extent // 2
+    half = extent // 2 // _LINE_ELEMENTS * _LINE_ELEMENTS + extent % _LINE_ELEMENTS
+    return half if _LINE_ELEMENTS <= half < extent else extent // 2

@@ -1,8 +1,7 @@
-"""The ways in which one matrix product can be computed: the BLAS, and the schemes of the kernel.
+"""The variants of one matrix product: a call of the BLAS, and the packing schemes of the kernel.
 
-All of them compute the same target from the same operands where they lie; nothing is copied. Which
-one is fast is the model's guess (``scheme``) or a matter of measurement, of which this page knows
-nothing.
+All variants compute the same target from the same operands in place; nothing is copied. Which one
+is fastest is predicted by ``kernel_scheme``, or measured by ``tcgen.compiler.timings``.
 """
 
 from __future__ import annotations
@@ -13,20 +12,25 @@ from dataclasses import replace
 from ...ir.expr import Prod
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Buffer, Gemm, Scheme
-from ..layout import as_product, elements, fastest
+from ...thresholds import CpuThresholds
+from ..layout import as_product, elements, unit_stride
 from ..statements import Statement
-from .kernel_scheme import DEEP, arranged, exchanged, packed_contraction
+from .kernel_scheme import arranged, exchanged, packed_contraction
 
 
-def ways_of(
-    product: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+def variants_of(
+    product: Gemm,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> tuple[Gemm, ...]:
-    """Every way to compute a product, each once, the given one first.
+    """Every variant of a product, each once, the given one first.
 
     Args:
-        product: of any way.
+        product: any variant.
         buffers: of its operands, by name.
-        extents: planning extents: staged tiles hold only so many summed points.
+        extents: planning extents.
+        thresholds: of the largest k of a staged tile, and of orders of groups.
     """
     statement = Statement(
         out=product.out,
@@ -41,37 +45,39 @@ def ways_of(
     )
     plain = packed_contraction(statement, buffers)
     if plain is None:
-        return (product,)  # a matter of the BLAS alone
-    turned = exchanged(plain)
-    found = [product]
-    schemes = [(plain, s) for s in _staged(plain, buffers, extents)]
-    schemes += [(p, s) for p in (plain, turned) for s in _packing(p, buffers)]
-    found += [arranged(p, s, buffers, extents) for p, s in schemes]
-    whole = as_product(statement, buffers, extents)
+        return (product,)  # only the BLAS can compute it
+    schemes = [(plain, s) for s in _staged(plain, buffers, extents, thresholds)]
+    schemes += [(p, s) for p in (plain, exchanged(plain)) for s in _packing(p, buffers)]
+    variants = [arranged(p, s, buffers, extents, thresholds) for p, s in schemes]
+    whole = as_product(statement, buffers, extents, thresholds)
     if whole is not None and not (whole.copy_a or whole.copy_b or whole.copy_out):
         batch, m, n, k = whole.batch, whole.m, whole.n, whole.k
-        found.append(replace(product, batch=batch, m=m, n=n, k=k, scheme=None))
-    return tuple(dict.fromkeys(replace(way, parallel=product.parallel) for way in found))
+        variants.append(replace(product, batch=batch, m=m, n=n, k=k, scheme=None))
+    parallel = (replace(variant, parallel=product.parallel) for variant in variants)
+    return tuple(dict.fromkeys((product, *parallel)))
 
 
 def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[Scheme]:
-    """Ways to pack: complex elements are always packed, rows are where they have no stride 1."""
+    """Schemes without staging; complex operands are packed, and A unless m ends on its lanes."""
     yield Scheme()
     if buffers[plain.out.buffer].dtype == "complex128":
         return
     yield Scheme(pack_b=False)
-    if fastest(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
+    if unit_stride(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
         yield Scheme(pack_a=False)
 
 
 def _staged(
-    plain: Gemm, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+    plain: Gemm,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Iterator[Scheme]:
-    """Ways to turn tiles in a buffer, which holds what is summed at once; no complex ones."""
-    complex_ones = buffers[plain.out.buffer].dtype == "complex128"
-    if complex_ones or elements(plain.k, extents) > DEEP:
+    """Schemes with staged tiles: real elements, and a k that a tile takes at once."""
+    is_complex = buffers[plain.out.buffer].dtype == "complex128"
+    if is_complex or elements(plain.k, extents) > thresholds.staged_k:
         return
     yield Scheme(pack_b=False, stage=True)
-    lanes = fastest(plain.a, buffers[plain.a.buffer])
+    lanes = unit_stride(plain.a, buffers[plain.a.buffer])
     if lanes in [v.name for v in plain.m[:-1]]:
         yield Scheme(pack_a=False, stage=True)

@@ -1,8 +1,8 @@
 """Contractions with a large packed operand, which is unpacked slice by slice.
 
-Before: ``r[i,j,a,b] += v[(c,a),(d,b)] * t[i,j,c,d]``, v packed. After, for each tile of a: the
-slice of v is unpacked to scratch, and multiplied by the generated kernel. An unpacked copy of all
-of v, which the kernel cannot read as it is stored, would be several times as large as v.
+Before: ``r[i,j,a,b] += v[(c,a),(d,b)] * t[i,j,c,d]`` with v packed. After, for each tile of a: the
+slice of v is unpacked to scratch, and the generated kernel multiplies it. The kernel cannot read
+packed triangles, and an unpacked copy of all of v would be several times as large as v.
 """
 
 from __future__ import annotations
@@ -14,48 +14,53 @@ from fractions import Fraction
 from ...ir.cost import extent_of
 from ...ir.expr import Access, Prod, Subscript
 from ...ir.loops import BandVar, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import elements, fastest, walked
+from ..layout import elements, memory_order, unit_stride
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
 
-_SLICE = 2**22  # elements of a slice, and the fewest of an operand that is cut into slices
 
-
-def contraction(
-    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+def unpacked_contraction(
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> Gemm | None:
-    """The contraction of a statement were its packed factors whole, or None."""
+    """The contraction of a statement as if its packed factors were not packed, or None."""
     whole = {f.buffer: replace(buffers[f.buffer], packed=()) for f in statement.factors}
-    return as_contraction(statement, {**buffers, **whole}, extents)
+    return as_contraction(statement, {**buffers, **whole}, extents, thresholds)
 
 
 def bind_sliced(
-    statement: Statement, memory: Memory, extents: Mapping[str, int]
+    statement: Statement, memory: Memory, extents: Mapping[str, int], thresholds: CpuThresholds
 ) -> tuple[Stmt, ...] | None:
-    """A contraction whose one large packed factor is sliced; None where there is no such factor."""
+    """A contraction whose one large packed factor is unpacked in slices; None for any other."""
     packed = [f for f in statement.factors if memory.buffers[f.buffer].packed]
-    if len(packed) != 1 or contraction(statement, memory.buffers, extents) is None:
+    if len(packed) != 1:
         return None
-    held = tuple(v for v in statement.band if v.name in packed[0].variables)
-    cuts = cuts_of(statement, packed[0], memory)
-    if elements(held, extents) <= _SLICE or not cuts:
+    (factor,) = packed
+    if unpacked_contraction(statement, memory.buffers, extents, thresholds) is None:
         return None
-    # The variable of stride 1 in the target stays whole, if another can be cut.
-    lanes = fastest(statement.out, memory.buffers[statement.out.buffer])
+    held = tuple(v for v in statement.band if v.name in factor.variables)
+    cuts = cuts_of(statement, factor, memory)
+    if elements(held, extents) <= thresholds.largest_slice or not cuts:
+        return None
+    # The target's unit-stride variable stays whole if another variable can be cut.
+    lanes = unit_stride(statement.out, memory.buffers[statement.out.buffer])
     cut = next((v for v in cuts if v.name != lanes), cuts[0])
-    tile = tile_of(statement, packed[0], cut, extents)
-    return bind_slices(statement, packed[0], cut, tile, (), memory, extents)
+    tile = tile_of(statement, factor, cut, extents, thresholds)
+    return bind_slices(statement, factor, cut, tile, (), memory, extents, thresholds)
 
 
 def cuts_of(statement: Statement, factor: Access, memory: Memory) -> tuple[BandVar, ...]:
-    """What the target and this factor hold and the other one does not, the slowest first."""
+    """Variables of the target and this factor that the other factor lacks, the slowest first."""
     band = {v.name: v for v in statement.band}
     others = {n for f in statement.factors if f is not factor for n in f.variables}
     free = (
         band[name]
-        for name in walked(factor, memory.buffers[factor.buffer])
+        for name in memory_order(factor, memory.buffers[factor.buffer])
         if name in statement.out.variables and name not in others and name in band
     )
     return tuple(v for v in free if v.base is None and v.below is None)
@@ -69,44 +74,52 @@ def bind_slices(
     order: Sequence[str],
     memory: Memory,
     extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...]:
-    """A contraction of copies of a factor's slices.
+    """A loop over the slices of a factor: each is copied to scratch and multiplied.
 
     Args:
         statement: the contraction.
-        factor: one of its two.
-        cut: one of the factor's ``cuts_of``.
-        tile: points of it in a slice.
-        order: variables of a slice, the slowest first; as the factor lies where there are none.
+        factor: the factor that is sliced.
+        cut: the variable whose tiles make the slices, one of the factor's ``cuts_of``.
+        tile: points of ``cut`` in a slice.
+        order: variables of a slice, the slowest first; if empty, the memory order of the factor.
         memory: all buffers; that of a slice is added to them.
         extents: planning extents.
+        thresholds: of the contraction of a slice.
     """
     other = next(f for f in statement.factors if f is not factor)
     buffer = memory.buffers[factor.buffer]
     loop = f"{memory.next_scratch()}_{cut.name}"
     band = tuple(replace(v, base=loop, tile=tile) if v == cut else v for v in statement.band)
     named = {v.name: v for v in band}
-    own = tuple(named[name] for name in order or walked(factor, buffer))
+    own = tuple(named[name] for name in order or memory_order(factor, buffer))
     scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
     part = Access(scratch.name, tuple(Subscript(v.name, v.base) for v in own))
     small = replace(statement, expr=Prod((part, other)), factors=(part, other), band=band)
-    product = as_contraction(small, memory.buffers, extents)
-    assert product is not None, "a slice lies as the whole would"
+    product = as_contraction(small, memory.buffers, extents, thresholds)
+    assert product is not None, "a slice suits the kernel as well as the whole operand"
     copies = _unpacked(small, part, factor, own, memory)
     return (Loop(LoopVar(loop, cut.space, tile), (*copies, product)),)
 
 
-def tile_of(statement: Statement, factor: Access, cut: BandVar, extents: Mapping[str, int]) -> int:
+def tile_of(
+    statement: Statement,
+    factor: Access,
+    cut: BandVar,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> int:
     """Points of a cut variable in an unpacked slice."""
     held = tuple(v for v in statement.band if v.name in factor.variables)
     extent, count = extent_of(cut.space, extents), elements(held, extents)
-    return max(1, min(extent, _SLICE * extent // max(1, count)))
+    return max(1, min(extent, thresholds.largest_slice * extent // max(1, count)))
 
 
 def _unpacked(
     statement: Statement, part: Access, factor: Access, own: tuple[BandVar, ...], memory: Memory
 ) -> tuple[Stmt, ...]:
-    """Copies of a slice; a pair of stride 1 is read as it is stored and written to both places."""
+    """Copies of a slice; a pair on the unit-stride axes is read once and written to both places."""
     buffer = memory.buffers[factor.buffer]
     copy = replace(
         statement,
@@ -123,13 +136,14 @@ def _unpacked(
     if pair is None or row.base or column.base:
         return (bind_assign(copy, memory.buffers),)
     lower = replace(copy, band=(*own[:-1], replace(column, below=row.name)))
-    turned = {row.name: column.name, column.name: row.name}
+    exchanged = {row.name: column.name, column.name: row.name}
     mirror = replace(
         lower,
         out=Access(
             part.buffer,
             tuple(
-                Subscript(turned.get(s.variable or "", s.variable), s.base) for s in part.subscripts
+                Subscript(exchanged.get(s.variable or "", s.variable), s.base)
+                for s in part.subscripts
             ),
         ),
         coeff=Fraction(-1 if pair.antisymmetric else 1),

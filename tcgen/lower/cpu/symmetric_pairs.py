@@ -1,8 +1,8 @@
-"""Contractions that are symmetric under an exchange of two indices, computed for one of each pair.
+"""Contractions that are symmetric under an exchange of two indices: one of each pair is computed.
 
-Before: ``r[i,j,a,b] += v[c,a,d,b] * t[i,j,c,d]``, where t does not change when i, c and j, d are
-exchanged, nor v with a, c and b, d. After: rows i >= j of t are copied to scratch, multiplied, and
-each row of the product is added twice, the second time as ``r[j,i,b,a]``: half of the work.
+Before: ``r[i,j,a,b] += v[c,a,d,b] * t[i,j,c,d]``, where t does not change when (i, c) and (j, d)
+are exchanged, nor v when (a, c) and (b, d) are. After: the part i >= j of t is copied to scratch
+and multiplied, and each result is added twice, the second time as ``r[j,i,b,a]``: half of the work.
 """
 
 from __future__ import annotations
@@ -18,24 +18,22 @@ from ...ir.loops import Assign, BandVar, Stmt
 from ...ir.plan import FusionPlan
 from ...ir.program import Contract, Program, Step
 from ...ir.tensor import Index, Packing
+from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import elements, walked
+from ..layout import elements, memory_order
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
-from .sliced_operands import bind_slices, contraction, cuts_of, tile_of
-
-_COPY = 40  # flops in the time in which an element is copied
-_LEAST = 10**6  # flops of a contraction that is worth a proof
+from .sliced_operands import bind_slices, cuts_of, tile_of, unpacked_contraction
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A contraction changes by ``sign`` when its variables are renamed by ``images``.
+    """A contraction is multiplied by ``sign`` when its variables are renamed by ``images``.
 
     Attributes:
-        first, second: exchanged variables of the target that one factor alone holds.
-        images: what every exchanged variable of the target becomes, these two included.
+        first, second: exchanged variables of the target, both in the same factor alone.
+        images: the new name of every exchanged variable of the target, these two included.
         sign: 1 or -1.
     """
 
@@ -45,10 +43,10 @@ class Exchange:
     sign: int
 
 
-def exchange_of(plan: FusionPlan, position: int) -> Exchange | None:
+def exchange_of(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> Exchange | None:
     """The exchange that halves the contraction of an unfused visit, or None.
 
-    None too where the copies would cost more than the multiply-adds that they save.
+    The result is None, too, if the copies would cost more than the multiply-adds that they save.
     """
     visit = plan.visits[position]
     step = plan.program.steps[visit.step]
@@ -60,32 +58,37 @@ def exchange_of(plan: FusionPlan, position: int) -> Exchange | None:
         other = step.op.b if factor is step.op.a else step.op.a
         alone = [i for i in step.out.indices if i in factor.indices and i not in other.indices]
         for pair in combinations(alone, 2):
-            saved = _saved(step, pair, factor.indices, extents)
+            saved = _saved(step, pair, factor.indices, extents, thresholds)
             if saved <= 0 or (best is not None and saved <= best[0]):
                 continue
-            found = _proven(plan.program, step, pair)
-            if found is not None:
-                best = (saved, found)
+            exchange = _proven(plan.program, step, pair)
+            if exchange is not None:
+                best = (saved, exchange)
     return None if best is None else best[1]
 
 
 def _saved(
-    step: Step, pair: tuple[Index, Index], copied: tuple[Index, ...], extents: Mapping[str, int]
+    step: Step,
+    pair: tuple[Index, Index],
+    copied: tuple[Index, ...],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> int:
-    """Flops that half of the pairs save, less what copies cost; 0 where that is too little."""
+    """Flops that half of the pairs save, minus the cost of the copies; 0 if not worth a proof."""
 
     def points(indices: tuple[Index, ...]) -> int:
         return elements(tuple(BandVar(i.name, i.space) for i in indices), extents)
 
     flops, one = 2 * points(step.indices), points(pair[:1])
-    if pair[0].space != pair[1].space or flops < _LEAST or one < 2:
+    if pair[0].space != pair[1].space or flops < thresholds.pair_flops or one < 2:
         return 0
     half = flops * (one - 1) // (2 * one)
-    return half - _COPY * (points(copied) // 2 + 2 * points(step.out.indices))
+    moved = points(copied) // 2 + 2 * points(step.out.indices)
+    return half - thresholds.pair_copy_flops * moved
 
 
 def _proven(program: Program, step: Step, pair: tuple[Index, Index]) -> Exchange | None:
-    """The first exchange of this and other pairs of the target that is proven."""
+    """The first proven exchange of this pair and other pairs of the target, or None."""
     rest = tuple(i for i in step.out.indices if i not in pair)
     for others in _pairings(rest):
         images = {i: j for p, q in (pair, *others) for i, j in ((p, q), (q, p))}
@@ -110,10 +113,14 @@ def _pairings(indices: tuple[Index, ...]) -> Iterator[tuple[tuple[Index, Index],
 
 
 def bind_half(
-    statement: Statement, exchange: Exchange, memory: Memory, extents: Mapping[str, int]
+    statement: Statement,
+    exchange: Exchange,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
 ) -> tuple[Stmt, ...] | None:
-    """The statements that compute one of each pair; None where the kernel cannot take it."""
-    whole = contraction(statement, memory.buffers, extents)
+    """The statements that compute one of each pair; None if the kernel cannot."""
+    whole = unpacked_contraction(statement, memory.buffers, extents, thresholds)
     if whole is None or whole.batch:
         return None
     pair = (exchange.first, exchange.second)
@@ -124,31 +131,31 @@ def bind_half(
     cuts = cuts_of(statement, other, memory)[:1] if sliced else ()
     if sliced and not cuts:
         return None
-    # Rows of the product are long where what is cut does not have stride 1.
+    # A cut variable behind the pair is not on the unit-stride axis: runs in memory stay long.
     front = (*pair, *(v.name for v in cuts))
     band = tuple(replace(v, below=pair[0]) if v.name == pair[1] else v for v in statement.band)
     held = {v.name: v for v in band}
 
-    def rows(access: Access) -> tuple[Access, tuple[BandVar, ...]]:
-        """Scratch for the rows of an access, the pair in front, and what walks it."""
-        order = walked(access, memory.buffers[access.buffer])
+    def half(access: Access) -> tuple[Access, tuple[BandVar, ...]]:
+        """Scratch for half of an operand, the pair on its slowest axis, and the loops over it."""
+        order = memory_order(access, memory.buffers[access.buffer])
         own = tuple(held[n] for n in dict.fromkeys((*front, *order)) if n in order and n in held)
         dtype = memory.buffers[access.buffer].dtype
         buffer = memory.scratch(own, dtype, statement.home, statement.position, (Packing(0),))
         return Access(buffer.name, tuple(Subscript(v.name) for v in own)), own
 
-    left, left_band = rows(factor)
-    result, result_band = rows(statement.out)
+    left, left_band = half(factor)
+    result, result_band = half(statement.out)
     factors = (left, other)
     small = replace(statement, out=result, expr=Prod(factors), factors=factors, band=band)
-    small = replace(small, accumulate=False)  # what there is gets the rows of the product later
+    small = replace(small, accumulate=False)  # the results are added to the target below
     product: tuple[Stmt, ...]
     if sliced:
-        tile = tile_of(small, other, cuts[0], extents)
-        product = bind_slices(small, other, cuts[0], tile, (), memory, extents)
+        tile = tile_of(small, other, cuts[0], extents, thresholds)
+        product = bind_slices(small, other, cuts[0], tile, (), memory, extents, thresholds)
     else:
-        gemm = as_contraction(small, memory.buffers, extents)
-        assert gemm is not None, "rows in front of their columns lie as before"
+        gemm = as_contraction(small, memory.buffers, extents, thresholds)
+        assert gemm is not None, "a triangle on the slowest axes suits the kernel as well"
         product = (gemm,)
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)
@@ -157,7 +164,7 @@ def bind_half(
     mirror = replace(
         direct,
         out=_renamed(statement.out, dict(exchange.images)),
-        # What is overwritten is written once more below, on the diagonal too.
+        # Without accumulation the statement after it overwrites the diagonal.
         expr=Prod((off, result)) if statement.accumulate else result,
         coeff=Fraction(exchange.sign),
     )
@@ -175,7 +182,7 @@ def _renamed(access: Access, images: Mapping[str, str]) -> Access:
 
 
 def _triangle(stmt: Assign, pair: tuple[str, str]) -> Assign:
-    """The statement with the row of its triangle around the column."""
+    """The statement with the loop over rows of its triangle outside of that over columns."""
     row, column = (next(v for v in stmt.band if v.name == n) for n in pair)
     if stmt.band.index(row) < stmt.band.index(column):
         return stmt

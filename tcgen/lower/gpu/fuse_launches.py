@@ -22,7 +22,7 @@ from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
 from ...ir.thread_mapping import Tiles
-from ...ir.verify.epilogue import check_epilogue
+from ...ir.verify.thread_mapping import check_epilogue
 from .rename import accesses_of, renamed
 from .tiles import Groups, groups_of, tiles_for
 

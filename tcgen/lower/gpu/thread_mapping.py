@@ -12,7 +12,7 @@ from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Zero
 from ...ir.tensor import BYTES_OF
 from ...ir.thread_mapping import Points, Share, Sums, Turned
-from ..layout import elements, fastest
+from ..layout import elements, unit_stride
 from .fuse_launches import tile_of
 
 THREADS = 256
@@ -44,7 +44,7 @@ def _turned(
     """
     held = stmt.out.variables
     band = {v.name: v for v in stmt.band}
-    column = fastest(stmt.out, buffers[stmt.out.buffer])
+    column = unit_stride(stmt.out, buffers[stmt.out.buffer])
     if (
         column not in band
         or stmt.orbit
@@ -59,7 +59,7 @@ def _turned(
         if not isinstance(source, Access) or column not in source.variables:
             continue
         buffer = buffers[source.buffer]
-        row = fastest(source, buffer)
+        row = unit_stride(source, buffer)
         if row is None or row == column or row not in band:
             continue
         if min(elements((band[name],), extents) for name in (row, column)) < SIDE // 4:

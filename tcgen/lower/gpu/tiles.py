@@ -16,7 +16,7 @@ from ...ir.expr import Access, Prod, leaves
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.tensor import BYTES_OF
 from ...ir.thread_mapping import Strip, Term, Tiles
-from ..layout import elements, fastest, walked
+from ..layout import elements, memory_order, unit_stride
 
 SHARED_BYTES = 47 * 1024  # of the factors' tiles and all tables; sums of a block take the rest
 MULTIPROCESSORS = 132  # blocks of a full wave, at least
@@ -85,7 +85,7 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
     only_x = [v for v in kept if v.name in x.variables and v.name not in y.variables]
     only_y = [v for v in kept if v.name in y.variables and v.name not in x.variables]
     # The columns' factor is the one that holds the last of the target's own variables.
-    order = walked(out, held[0])
+    order = memory_order(out, held[0])
     last = max((order.index(v.name) for v in (*only_x, *only_y)), default=-1)
     swapped = any(order.index(v.name) == last for v in only_x)
     left, right = (y, x) if swapped else (x, y)
@@ -157,7 +157,7 @@ def _along(
     group: list[BandVar], access: Access, buffers: Mapping[str, Buffer]
 ) -> tuple[BandVar, ...]:
     """A group in the order of an operand's memory; what that lacks stands in front."""
-    order = walked(access, buffers[access.buffer])
+    order = memory_order(access, buffers[access.buffer])
     return tuple(sorted(group, key=lambda v: order.index(v.name) if v.name in order else -1))
 
 
@@ -204,7 +204,7 @@ def _column_strips(
     assert isinstance(stmt.expr, Prod)
     right = stmt.expr.args[0 if groups.swapped else 1]
     assert isinstance(right, Access)
-    inner = fastest(right, buffers[right.buffer])
+    inner = unit_stride(right, buffers[right.buffer])
     if inner == names[-1] or inner not in names:
         return (Strip(names, wide),)
     run = RUN
@@ -216,7 +216,7 @@ def _column_strips(
 
 def _term(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
     def deep(access: Access) -> bool:
-        inner = fastest(access, buffers[access.buffer])
+        inner = unit_stride(access, buffers[access.buffer])
         return any(v.name == inner for v in groups.depth)
 
     assert isinstance(stmt.expr, Prod)

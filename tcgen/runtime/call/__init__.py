@@ -1,4 +1,6 @@
-"""One call of a program.
+"""One call of a program, on any device.
 
-``layout``, ``buffers``, ``strided``, ``phase`` (with ``kept``) and ``results``.
+``layout`` resolves the memory of calls at some extents; ``strided`` tells which arrays kernels take
+in place; ``results`` prepares the arrays of the results; ``buffers`` gives each buffer its memory;
+``phase`` runs the kernels.
 """

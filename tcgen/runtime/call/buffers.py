@@ -1,70 +1,70 @@
-"""Memory of one phase of a call: the caller's arrays and the arenas, by buffer."""
+"""The memory of one phase of a call: the caller's arrays and the arenas, by buffer."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ...artifact.manifest import BufferEntry
 from ...artifact.sizes import stored_shape
-from ..memory.ledger import address
-from .layout import Phase, Setting
-
-Array = npt.NDArray[Any]
+from ..host_device import address
+from .layout import CallLayout, Phase
 
 
-class Store:
-    """Where each buffer is.
+class PhaseBuffers:
+    """Where each buffer of a phase is.
 
     Attributes:
-        setting: of the call.
+        layout: of the call.
         phase: one of its phases.
-        callers: arrays of the caller by tensor name, C-contiguous in stored order.
-        kept: memory of the arena that outlives the phases.
+        arrays: inputs and results by tensor name, which kernels read and write.
+        lasting: memory of the arena that outlives the phases.
         own: memory of the phase's arena.
     """
 
-    __slots__ = ("callers", "kept", "own", "phase", "setting")
+    __slots__ = ("arrays", "lasting", "layout", "own", "phase")
 
     def __init__(
-        self, setting: Setting, phase: Phase, callers: Mapping[str, Array], kept: Array, own: Array
+        self, layout: CallLayout, phase: Phase, arrays: Mapping[str, Any], lasting: Any, own: Any
     ) -> None:
-        self.setting = setting
+        self.layout = layout
         self.phase = phase
-        self.callers = callers
-        self.kept = kept
+        self.arrays = arrays
+        self.lasting = lasting
         self.own = own
 
-    def view(self, buffer: BufferEntry) -> Array | None:
-        """A buffer as an array in stored order; None if it does not live here now."""
+    def view(self, buffer: BufferEntry) -> Any:
+        """A buffer as an array in stored order; None if it has no memory in this phase."""
         if buffer.place == "caller":
-            return self.callers.get(buffer.tensor or buffer.name)
-        shape = stored_shape(buffer, self.setting.manifest, self.setting.extents)
-        for layout, memory in ((self.setting.use.kept, self.kept), (self.phase.arena, self.own)):
-            for name, offset in layout.offsets:
+            return self.arrays.get(buffer.tensor or buffer.name)
+        shape = stored_shape(buffer, self.layout.manifest, self.layout.extents)
+        arenas = ((self.layout.use.lasting, self.lasting), (self.phase.arena, self.own))
+        for arena, memory in arenas:
+            for name, offset in arena.offsets:
                 if name == buffer.name:
-                    return np.ndarray(shape, buffer.dtype, memory, offset)
+                    count = prod(shape) * np.dtype(buffer.dtype).itemsize
+                    return memory[offset : offset + count].view(buffer.dtype).reshape(shape)
         return None
 
-    def views(self) -> dict[str, Array]:
-        """All buffers that live here now, by name."""
-        buffers = (b for b in self.setting.manifest.buffers if b.place != "register")
-        found = ((b.name, self.view(b)) for b in buffers)
-        return {name: array for name, array in found if array is not None}
+    def views(self) -> dict[str, Any]:
+        """All buffers that have memory in this phase, by name."""
+        buffers = (b for b in self.layout.manifest.buffers if b.place != "register")
+        views = ((b.name, self.view(b)) for b in buffers)
+        return {name: array for name, array in views if array is not None}
 
     def table(self) -> ctypes.Array[ctypes.c_void_p]:
-        """Addresses as the generated code takes them; null for what is not here."""
+        """Addresses as generated C takes them; null for buffers without memory in this phase."""
         phase = self.phase
         table = phase.table()
         for place, name in phase.callers:
-            array = self.callers.get(name)
+            array = self.arrays.get(name)
             if array is not None:
                 table[place] = address(array)
-        for memory, entries in ((self.kept, phase.kept), (self.own, phase.own)):
+        for memory, entries in ((self.lasting, phase.lasting), (self.own, phase.own)):
             if entries:
                 start = address(memory)
                 for place, offset in entries:

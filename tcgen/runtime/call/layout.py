@@ -1,4 +1,4 @@
-"""What the extents and threads of a call settle: worked out once, for all calls that share them."""
+"""The memory layout of calls at some extents and threads, resolved once for all such calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Output:
         tensor: its entry in the manifest.
         shape: in stored order.
         dtype: of its elements.
-        bytes: that it takes.
+        bytes: of the array.
     """
 
     tensor: TensorEntry
@@ -37,17 +37,17 @@ class Output:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Phase:
-    """One phase of the host program, and where the entries of its table of addresses come from.
+    """One phase of the host program, and the sources of its table of addresses.
 
     Attributes:
         name: ``constant`` or ``volatile``.
-        host: what runs.
-        fetches: tiles of generated inputs are asked for.
+        host: its part of the host program.
+        fetches: it asks the caller for tiles of generated inputs.
         arena: layout of its arena.
-        table: type of the table; entries that none of the following names stay null.
+        table: type of the table; entries that none of the following fills stay null.
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
-        kept: entries in the arena that outlives the phases: place in the table, offset in bytes.
-        own: entries in the phase's arena, likewise.
+        lasting: entries in the arena that outlives the phases: place in the table, offset in bytes.
+        own: entries in the phase's arena: place in the table, offset in bytes.
     """
 
     name: str
@@ -56,23 +56,24 @@ class Phase:
     arena: Layout
     table: type[ctypes.Array[ctypes.c_void_p]]
     callers: tuple[tuple[int, str], ...]
-    kept: tuple[tuple[int, int], ...]
+    lasting: tuple[tuple[int, int], ...]
     own: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Setting:
-    """Everything about a call but its arrays.
+class CallLayout:
+    """Everything about a call except its arrays.
 
     Attributes:
         manifest: of the program.
         extents: of the base spaces, in their order.
-        threads: that the kernels use.
+        threads: of the CPU that the kernels use.
         use: layout of the arenas.
-        outputs: arrays that are returned.
+        outputs: arrays that the call returns.
         phases: the constant one, the volatile one.
-        extent_table: the extents as generated code takes them.
-        stride_table: from one thread's own arrays to the next thread's, likewise, by kernel.
+        extent_table: the extents, as generated C takes them.
+        stride_table: for each kernel the bytes from one thread's private arrays to the next
+            thread's, as generated C takes them.
     """
 
     manifest: Manifest
@@ -85,13 +86,13 @@ class Setting:
     stride_table: ctypes.Array[ctypes.c_int64]
 
 
-def settle(manifest: Manifest, values: tuple[int, ...], threads: int) -> Setting:
-    """What calls at these extents share.
+def resolve_layout(manifest: Manifest, values: tuple[int, ...], threads: int) -> CallLayout:
+    """The layout of calls at some extents.
 
     Args:
         manifest: of the program.
         values: extents of the base spaces, in their order.
-        threads: that the kernels use.
+        threads: of the CPU that the kernels use.
     """
     extents = MappingProxyType(dict(zip(manifest.bases, values, strict=True)))
     use = memory_use(manifest, extents, threads=threads)
@@ -105,15 +106,15 @@ def settle(manifest: Manifest, values: tuple[int, ...], threads: int) -> Setting
         )
         for name, shape in use.shapes
     )
-    return Setting(
+    return CallLayout(
         manifest,
         extents,
         threads,
         use,
         outputs,
         (
-            _phase(manifest, "constant", manifest.host_constant, use.kept, use.phases[0]),
-            _phase(manifest, "volatile", manifest.host_volatile, use.kept, use.phases[1]),
+            _phase(manifest, "constant", manifest.host_constant, use.lasting, use.phases[0]),
+            _phase(manifest, "volatile", manifest.host_volatile, use.lasting, use.phases[1]),
         ),
         (ctypes.c_int64 * len(values))(*values),
         (ctypes.c_int64 * len(use.strides))(*use.strides),
@@ -121,13 +122,13 @@ def settle(manifest: Manifest, values: tuple[int, ...], threads: int) -> Setting
 
 
 def _phase(
-    manifest: Manifest, name: str, host: tuple[HostEntry, ...], kept: Layout, arena: Layout
+    manifest: Manifest, name: str, host: tuple[HostEntry, ...], lasting: Layout, arena: Layout
 ) -> Phase:
-    """A phase whose table has the order of the generated code's: buffers, then packed blocks."""
+    """A phase; its table has the order of generated code: buffers, then packed blocks."""
     addressed = [b for b in manifest.buffers if b.place != "register"]
     names = [None if b.place == "caller" else b.name for b in addressed]
     names += [packs(k) for k in manifest.kernels if k.contractions]
-    lasting, own = dict(kept.offsets), dict(arena.offsets)
+    before, own = dict(lasting.offsets), dict(arena.offsets)
     callers = [(n, b.tensor or b.name) for n, b in enumerate(addressed) if b.place == "caller"]
     return Phase(
         name,
@@ -136,6 +137,6 @@ def _phase(
         arena,
         ctypes.c_void_p * len(names),
         tuple(callers),
-        tuple((n, lasting[b]) for n, b in enumerate(names) if b in lasting and b not in own),
+        tuple((n, before[b]) for n, b in enumerate(names) if b in before and b not in own),
         tuple((n, own[b]) for n, b in enumerate(names) if b in own),
     )

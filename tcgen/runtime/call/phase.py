@@ -1,79 +1,156 @@
-"""One phase of one call of a program, on the memory that it needs."""
+"""One phase of one call of a program, on any backend.
+
+The constant phase (0) computes what depends on constant inputs alone; the volatile phase (1)
+computes the rest. A bound program runs phase 0 once and keeps its :class:`ConstantState`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from ...artifact.manifest import FetchEntry
 from ...errors import ArgumentError
 from ..arguments import Source
+from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
 from ..memory.ledger import Ledger
-from .buffers import Store
-from .layout import Setting
+from .buffers import PhaseBuffers
+from .layout import CallLayout
 
 Array = npt.NDArray[Any]
 
 
 class Backend(Protocol):
-    """What runs the kernels of a program."""
+    """Compiles the kernels of a program when they are first needed, and runs them."""
+
+    @property
+    def device(self) -> Device:
+        """The memory in which kernels run.
+
+        Raises:
+            UnavailableError: it is a GPU's, and there is no GPU, no driver or no CuPy.
+        """
 
     @property
     def threads(self) -> int:
-        """Threads that a call uses."""
+        """Threads of the CPU that a call uses.
 
-    def run(self, store: Store, fetch: Callable[[FetchEntry, Values], None]) -> None:
-        """Run the phase of the host program whose memory is given."""
+        Raises:
+            BuildError: the compiler is missing or failed.
+        """
+
+    def build(self) -> None:
+        """Compile now all that calls would compile.
+
+        Raises:
+            BuildError: the compiler is missing or failed.
+            UnavailableError: as for ``device``.
+        """
+
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
+        """Run the phase of the host program whose memory is given.
+
+        Args:
+            buffers: arrays on the device.
+            fetch: fills the buffer of a generated input with one tile.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantState:
+    """The state that the constant phase of a bound program leaves for its calls, on the device.
+
+    Attributes:
+        extents: of the base spaces that it depends on.
+        memory: of the arena that outlives the phase.
+        outputs: results that depend on constants alone, by name.
+        copied_bytes: of the constants that had to be copied.
+    """
+
+    extents: tuple[tuple[str, int], ...]
+    memory: Any
+    outputs: Mapping[str, Any]
+    copied_bytes: int
+
+    @property
+    def bytes_beside_arena(self) -> int:
+        """Bytes of the results and of the copied constants."""
+        results: int = sum(a.nbytes for a in self.outputs.values())
+        return self.copied_bytes + results
 
 
 def run_phase(
     backend: Backend,
-    setting: Setting,
+    layout: CallLayout,
     number: int,
     sources: Mapping[str, Source],
-    callers: Mapping[str, Array],
-    kept: Array,
+    arrays: Mapping[str, Any],
+    lasting: Any,
     ledger: Ledger,
 ) -> None:
     """Run the constant phase (0) or the volatile one (1).
 
     Args:
         backend: runs the kernels.
-        setting: of the call.
+        layout: of the call.
         number: of the phase.
         sources: inputs by name, as the caller passed them.
-        callers: arrays that kernels read and write where they are.
-        kept: arena that outlives both phases.
+        arrays: arrays on the device that kernels read and write, by tensor name.
+        lasting: memory of the arena that outlives both phases.
         ledger: counts what is allocated.
     """
-    phase = setting.phases[number]
+    phase = layout.phases[number]
     if not phase.host:
         return
-    store = Store(setting, phase, callers, kept, ledger.arena(phase.arena))
+    buffers = PhaseBuffers(layout, phase, arrays, lasting, ledger.arena(phase.arena))
 
     def fetch(entry: FetchEntry, values: Values) -> None:
-        _fetch(store, sources, entry, values)
+        _fetch(backend.device, buffers, sources, entry, values)
 
-    backend.run(store, fetch)
+    backend.run(buffers, fetch)
     ledger.release(phase.arena)
 
 
-def _fetch(store: Store, sources: Mapping[str, Source], entry: FetchEntry, values: Values) -> None:
-    manifest, extents = store.setting.manifest, store.setting.extents
+def _fetch(
+    device: Device,
+    buffers: PhaseBuffers,
+    sources: Mapping[str, Source],
+    entry: FetchEntry,
+    values: Values,
+) -> None:
+    """Ask the caller for a tile; on the CPU it is written where kernels read it, else copied."""
+    manifest, extents = buffers.layout.manifest, buffers.layout.extents
     buffer = next(b for b in manifest.buffers if b.name == entry.buffer)
     tensor = next(t for t in manifest.tensors if t.name == (buffer.tensor or buffer.name))
-    view = store.view(buffer)
-    if view is None:
+    target = buffers.view(buffer)
+    if target is None:
         raise ArgumentError(f"buffer {buffer.name} has no memory in this phase")
     ranges = []
     for space, length, variable in zip(buffer.spaces, buffer.lengths, entry.ranges, strict=True):
         extent = manifest.extent(space, extents)
-        if variable is None:
-            ranges.append(slice(0, extent))
-        else:
-            low = values[variable]
-            ranges.append(slice(low, min(low + (length or 1), extent)))
-    fetch_tile(tensor, sources[tensor.name], tuple(ranges), view, buffer.order)
+        low = 0 if variable is None else values[variable]
+        high = extent if variable is None else min(low + (length or 1), extent)
+        ranges.append(slice(low, high))
+    source = sources[tensor.name]
+    if device.holds(source):
+        source = _Slices(device, source)
+    tile = target if device.on_cpu else np.zeros(target.shape, buffer.dtype)
+    fetch_tile(tensor, source, tuple(ranges), tile, buffer.order)
+    if tile is not target:
+        target[...] = device.put(tile)
+
+
+@dataclass(frozen=True, slots=True)
+class _Slices:
+    """An array of the device whose slices come to the CPU."""
+
+    device: Device
+    array: Any
+
+    def __getitem__(self, key: Any) -> Array:
+        return self.device.get(self.array[key])

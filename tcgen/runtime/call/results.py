@@ -1,152 +1,200 @@
-"""Arrays for the results: new ones, or those that the caller gives in ``out``."""
+"""Arrays for the results of a call: new ones, or those that the caller gives in ``out``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...artifact.manifest import TensorEntry
 from ...errors import ArgumentError, ReadOnlyError, ShapeError
-from ..arguments import check_dtype, describe, in_place
+from ..arguments import check_dtype, check_here, describe
+from ..device_protocol import Device
 from ..memory.ledger import Ledger
 from .layout import Output
 from .strided import gap_extents
 
-Array = npt.NDArray[Any]
-
 
 class Results:
-    """Results of one call: first what they need, then the arrays.
+    """Results of one call: first the bytes that they need, then the arrays.
+
+    Args:
+        device: kernels write in its memory.
+        outputs: of the program.
+        sources: inputs, as the caller passed them.
+        out: the caller's arrays for some or all results.
 
     Attributes:
         needed: bytes of the arrays that must be made.
-        copied: outputs whose array in ``out`` cannot be written directly.
-        gaps: extents of what lies between the elements of arrays in ``out`` that kernels write to.
+        copied: outputs whose array in ``out`` kernels cannot write to.
+        gaps: extents of the elements between those of arrays in ``out`` that kernels write to.
         working: array for each output that kernels write to, once allocated; C-contiguous where its
             tensor has no gaps.
+
+    Raises:
+        ArgumentError, DtypeError, ShapeError, ReadOnlyError: an array of ``out`` does not fit.
     """
 
-    __slots__ = ("_given", "_outputs", "copied", "gaps", "needed", "working")
+    __slots__ = ("_device", "_given", "_outputs", "copied", "gaps", "needed", "working")
 
     def __init__(
-        self, outputs: tuple[Output, ...], inputs: Iterable[Array], out: dict[str, Any] | None
+        self,
+        device: Device,
+        outputs: tuple[Output, ...],
+        sources: Iterable[Any],
+        out: dict[str, Any] | None,
     ) -> None:
+        self._device = device
         self._outputs = outputs
-        self._given = check_out([output.tensor for output in outputs], out)
-        self.working: dict[str, Array] = {}
+        self._given = _check_out(outputs, out)
+        self.working: dict[str, Any] = {}
         self.copied: list[str] = []
         self.needed = 0
         self.gaps: dict[str, int] = {}
+        if self._given:
+            sources = [source for source in sources if device.holds(source)]
         for output in outputs:
             name = output.tensor.name
             if name in self._given:
                 target = self._given[name]
-                _check_target(output, target)
-                # Kernels assume that nothing they write to is also an input.
-                gaps = gap_extents(output.tensor, target) if output.tensor.gaps else None
-                if (in_place(target) or gaps is not None) and _apart(target, inputs):
+                _check_target(device, output, target)
+                gaps = gap_extents(device, output.tensor, target) if output.tensor.gaps else None
+                # Kernels assume that no array they write to is also an input.
+                writable = gaps is not None or _is_direct(device, target)
+                if writable and not _is_read(device, target, sources):
                     self.gaps |= gaps or {}
-                    self.working[name] = target.view(np.ndarray)
+                    self.working[name] = target
                     continue
                 self.copied.append(name)
             self.needed += output.bytes
         if len(self._given) > 1:
-            check_overlap(self._given)
+            _check_overlap(device, self._given)
 
     def allocate(self, ledger: Ledger) -> None:
         """Make the arrays that the caller did not give, or that kernels cannot write to."""
+        device = self._device
         for output in self._outputs:
             name = output.tensor.name
             if name in self.working:
                 continue
             self.working[name] = made = ledger.array(output.shape, output.dtype)
             if output.tensor.accumulate:
-                made[...] = self._given[name]
+                start = self._given[name]
+                made[...] = start if device.holds(start) else device.put(start)
 
     @property
     def copied_bytes(self) -> int:
         """Bytes of the results that are copied to arrays in ``out``."""
         return sum(self._given[name].nbytes for name in self.copied)
 
-    def finish(self, out: dict[str, Any] | None) -> dict[str, Array]:
-        """Copy what could not be written directly, fill ``out``, and return the results."""
-        for name in self.copied:
-            self._given[name][...] = self.working[name]
-        names = (output.tensor.name for output in self._outputs)
-        returned = {name: self._given.get(name, self.working[name]) for name in names}
+    def finish(self, out: dict[str, Any] | None, *, on_device: bool) -> dict[str, Any]:
+        """Copy results to arrays that kernels could not write to, and fill and return ``out``.
+
+        Args:
+            out: as the caller passed it.
+            on_device: new results stay on the device; else they are copied to the CPU.
+        """
+        device = self._device
+        returned: dict[str, Any] = {}
+        for output in self._outputs:
+            name = output.tensor.name
+            working = self.working[name]
+            target = self._given.get(name)
+            if target is None:
+                target = working if on_device else device.get(working)
+            elif target is not working:
+                target[...] = working if device.holds(target) else device.get(working)
+            returned[name] = target
         if out is None:
             return returned
         out.update(returned)
         return out
 
 
-def check_out(outputs: list[TensorEntry], out: object) -> dict[str, Any]:
+def _is_direct(device: Device, array: Any) -> bool:
+    """True where kernels can write to an array of the caller."""
+    return device.holds(array) and device.direct(array)
+
+
+def _is_read(device: Device, target: Any, sources: Iterable[Any]) -> bool:
+    """True where a result would be written to the memory of an input on the device."""
+    overlap = device.overlap
+    for source in sources:  # noqa: SIM110  (a generator takes longer than the comparison)
+        if overlap(target, source):
+            return True
+    return False
+
+
+def _check_out(outputs: tuple[Output, ...], out: object) -> dict[str, Any]:
     """The arrays in ``out``, in the order of the outputs.
 
     Raises:
-        ArgumentError: it is no dict, names no output, or lacks the array an output starts from.
+        ArgumentError: ``out`` is not a dict, names an array that is not an output, or lacks the
+            array that an accumulating output starts from.
     """
     if out is not None and not isinstance(out, dict):
         raise ArgumentError(
             f"out must be a dict of arrays by output name, found {type(out).__name__}"
         )
     given = out or {}
-    names = [t.name for t in outputs]
+    names = [output.tensor.name for output in outputs]
     unknown = [str(n) for n in given if n not in names]
     if unknown:
         raise ArgumentError(
-            f"out has {', '.join(unknown)}, which is no output (outputs: {', '.join(names)})"
+            f"out has {', '.join(unknown)}, but the outputs are {', '.join(names)}: "
+            f"name arrays in out by output"
         )
-    for tensor in outputs:
-        if tensor.accumulate and tensor.name not in given:
+    for output in outputs:
+        name = output.tensor.name
+        if output.tensor.accumulate and name not in given:
             raise ArgumentError(
-                f"output {tensor.name} accumulates: pass the array it starts from as "
-                f'out={{"{tensor.name}": array}}'
+                f"output {name} accumulates: pass the array it starts from as "
+                f'out={{"{name}": array}}'
             )
     return {n: given[n] for n in names if n in given}
 
 
-def _apart(target: Array, inputs: Iterable[Array]) -> bool:
-    """No input is where a result is written."""
-    for array in inputs:  # noqa: SIM110  (a generator takes longer than the question)
-        if np.may_share_memory(target, array):
-            return False
-    return True
-
-
-def _check_target(output: Output, target: object) -> None:
+def _check_target(device: Device, output: Output, target: Any) -> None:
     tensor, shape = output.tensor, output.shape
-    if not isinstance(target, np.ndarray):
+    if not isinstance(target, np.ndarray) and not device.holds(target):
         raise ArgumentError(
-            f'out["{tensor.name}"] must be a NumPy array, found {type(target).__name__}'
+            f'out["{tensor.name}"] must be a {device.array_kind}, found {type(target).__name__}'
         )
     if isinstance(target, np.ma.MaskedArray):
         raise ArgumentError(f'out["{tensor.name}"] is a masked array: pass its .data')
-    check_dtype(tensor, target.dtype, target=True)
-    if target.shape != shape:
+    if not device.on_cpu and device.holds(target):
+        check_here(f'out["{tensor.name}"]', target, device)
+    check_dtype(tensor, np.dtype(target.dtype), target=True)
+    if tuple(target.shape) != shape:
         raise ShapeError(
             f'out["{tensor.name}"] for {describe(tensor)} must have shape {shape}, '
-            f"found {target.shape}"
+            f"found {tuple(target.shape)}"
         )
-    if not target.flags.writeable:
+    if isinstance(target, np.ndarray) and not target.flags.writeable:
         raise ReadOnlyError(f'out["{tensor.name}"] is read-only: pass an array to write to')
 
 
-def check_overlap(
-    arrays: Mapping[str, Any], overlap: Callable[[Any, Any], bool] = np.shares_memory
-) -> None:
+def _check_overlap(device: Device, given: Mapping[str, Any]) -> None:
     """No two results go to the same memory.
 
     Raises:
         ArgumentError: naming the two.
     """
-    items = list(arrays.items())
+    items = list(given.items())
     for n, (name, array) in enumerate(items):
         for other, second in items[:n]:
-            if overlap(array, second):
+            if _overlap(device, array, second):
                 raise ArgumentError(
                     f'out["{other}"] and out["{name}"] overlap in memory: pass separate arrays'
                 )
+
+
+def _overlap(device: Device, one: Any, other: Any) -> bool:
+    """True where arrays of ``out`` have an element in common.
+
+    A GPU compares the bounds of arrays, and an array with strides may be between the elements of
+    another one: such arrays are copied, so they may be one.
+    """
+    if device.on_cpu or not (device.holds(one) or device.holds(other)):
+        return np.shares_memory(one, other)
+    return _is_direct(device, one) and _is_direct(device, other) and device.overlap(one, other)

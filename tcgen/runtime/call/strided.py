@@ -1,4 +1,4 @@
-"""Arrays that are parts of larger ones, which kernels read and write where they are."""
+"""Arrays that are parts of larger ones, which kernels of the CPU read and write in place."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 import numpy.typing as npt
 
 from ...artifact.manifest import TensorEntry
+from ..device_protocol import Device
 
 Array = npt.NDArray[Any]
 
 
 def left_out(array: Array) -> tuple[int, ...] | None:
-    """How much longer each axis is in the array in C order of which this one is a part.
+    """Elements behind each axis in the larger array, in C order, of which this one is a part.
 
     Args:
         array: of any shape and strides.
 
     Returns:
-        Elements behind each axis, none behind the first one; None where there is no such array, or
-        where elements are not aligned.
+        For each axis the elements by which it is longer in the larger array, 0 for the first one;
+        None if there is no such larger array, or if elements are not aligned.
 
     Example:
         >>> import numpy as np
@@ -33,36 +34,39 @@ def left_out(array: Array) -> tuple[int, ...] | None:
     gaps = [0] * array.ndim
     if flags.c_contiguous:
         return tuple(gaps)
-    # The stride of an axis with one element says nothing; such an axis may still be a part.
-    behind, step = array.ndim, array.itemsize
+    # The stride of an axis with one element is arbitrary; such an axis may still be a part.
+    inner, step = array.ndim, array.itemsize  # the next axis within; bytes of its stride
     for axis in range(array.ndim - 1, -1, -1):
         if array.shape[axis] == 1:
             continue
-        length = array.shape[behind] if behind < array.ndim else 1
+        length = array.shape[inner] if inner < array.ndim else 1
         whole, rest = divmod(array.strides[axis], step)
         if rest or whole < length:
             return None
         if whole > length:
-            place = behind if behind < array.ndim else axis + 1
+            place = inner if inner < array.ndim else axis + 1
             if place == array.ndim:
                 return None  # elements of the last axis do not follow each other
             gaps[place] = whole - length
-        behind, step = axis, array.strides[axis]
+        inner, step = axis, array.strides[axis]
     return tuple(gaps)
 
 
-def gap_extents(tensor: TensorEntry, array: Array) -> dict[str, int] | None:
-    """Extents of what lies behind the axes of a tensor with gaps; None where kernels need a copy.
+def gap_extents(device: Device, tensor: TensorEntry, array: Any) -> dict[str, int] | None:
+    """Extents of the gaps behind the axes of an array; None where kernels cannot take it in place.
 
     Args:
+        device: kernels run there; those of a GPU take whole arrays alone.
         tensor: an argument or a result.
         array: the caller's, of the tensor's shape.
     """
-    found = left_out(array)
-    if found is None:
+    if not tensor.gaps or not device.on_cpu:
+        return None
+    gaps = left_out(array)
+    if gaps is None:
         return None
     extents = {}
-    for axis, elements in zip(tensor.order, found, strict=True):
+    for axis, elements in zip(tensor.order, gaps, strict=True):
         base = tensor.gaps[axis]
         if base is not None:
             extents[base] = elements

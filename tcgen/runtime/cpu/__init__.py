@@ -1,5 +1,6 @@
-"""CPU programs.
+"""Compiled programs on the CPU.
 
-``backend``, ``build`` with ``toolchain`` and ``object_cache``, ``lazy_link``, ``blas``,
-``threads``.
+``toolchain`` is the C compiler and ``object_cache`` the disk; ``build`` makes libraries with both;
+``blas`` finds the BLAS of SciPy; ``lazy_link`` compiles rare functions when a call needs them;
+``threads`` is the number of threads; ``backend`` links all of it and runs kernels.
 """

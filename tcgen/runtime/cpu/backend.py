@@ -1,7 +1,7 @@
-"""Running compiled kernels through ctypes; the interpreter lock is released meanwhile.
+"""Runs compiled kernels through ctypes, which releases the interpreter lock.
 
-A process that was forked after its parent ran threads stays on one thread: OpenMP's threads do not
-survive a fork, and waiting for them would hang.
+A process that was forked after its parent ran threads uses one thread: OpenMP's threads do not
+survive a fork, and waiting for them would never end.
 """
 
 from __future__ import annotations
@@ -16,17 +16,22 @@ from typing import Any
 
 from ...artifact.folder import Artifact
 from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, library
-from ...artifact.manifest import FetchEntry
-from ..call.buffers import Store
+from ...artifact.manifest import SOURCES, FetchEntry
+from ...dtypes import ALL as DTYPES
+from ...dtypes import BY_NAME
+from ..call.buffers import PhaseBuffers
+from ..fork_safe_lock import Once
+from ..host_device import HostDevice
 from ..host_program import Values, walk
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
-from .lazy_link import Later, standing_in
+from .lazy_link import standing_in
 from .threads import used_threads
+from .toolchain import probe_compiler
 
 
 class _Process:
-    """Whether this process has run threads, and whether it is a fork of one that had."""
+    """Whether this process has run threads, and whether it is a fork of a process that had."""
 
     threaded = False
     single = False
@@ -41,9 +46,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Process.forked)
 
 
-_KINDS = {"float32": "s", "float64": "d", "complex128": "z"}  # in the order of the table
-_NOTHING = nullcontext()
-_NONE = (None,) * (len(ROUTINES) + 1)  # without the BLAS, which takes a while to load
+_NO_CONTEXT = nullcontext()
+# For programs that do not call the BLAS: SciPy takes a while to load.
+_NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
 
 def _address(function: Any) -> int | None:
@@ -53,14 +58,14 @@ def _address(function: Any) -> int | None:
 def _linked(
     part: str, dtype: str, caller: ctypes.CDLL, made: Mapping[tuple[str, str], ctypes.CDLL]
 ) -> int:
-    """Address of the function of a part of the kernel, which is given the tiles that it calls."""
-    kind = _KINDS[dtype]
-    for way in TILES:
-        tiles = made.get((way, dtype))
+    """Address of a part of the kernel, linked to the micro-kernels that it calls."""
+    letter = BY_NAME[dtype].letter
+    for operands in TILES:
+        tiles = made.get((operands, dtype))
         if tiles is not None:
-            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{way}_{kind}")
-            table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{kind}"))
-    address = _address(getattr(caller, f"tc_{part}_{kind}"))
+            table = (ctypes.c_void_p * HEIGHTS).in_dll(caller, f"tc_{operands}_{letter}")
+            table[:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{letter}"))
+    address = _address(getattr(caller, f"tc_{part}_{letter}"))
     assert address is not None, "a function of a library has an address"
     return address
 
@@ -72,44 +77,54 @@ def _source(artifact: Artifact, part: str, dtype: str) -> Source:
 
 
 def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple[str, str]]:
-    """Those parts of the kernel that an artifact has for an element type."""
+    """The parts of the kernel that an artifact has for an element type."""
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
 def _fallback(artifact: Artifact, dtype: str) -> int:
-    """Address of the blocks that are called where the buffer of a stage is too small."""
+    """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
     built = build_libraries([_source(artifact, *part) for part in parts])
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
 
 
-class CpuBackend:
-    """The compiled library of a program."""
+class _Linked:
+    """The libraries of a program, compiled and linked to each other.
+
+    Attributes:
+        library: kernels and phases.
+        openmp: kernels can use several threads.
+        calls_blas: some kernel calls the BLAS.
+        table: functions that kernels call, by place; null for those that are not compiled yet.
+        later: functions of the table that are compiled when a call needs them, by place.
+    """
 
     def __init__(self, artifact: Artifact) -> None:
-        self.manifest = manifest = artifact.manifest
-        text = artifact.text("kernels.c")
+        manifest, text = artifact.manifest, artifact.text(SOURCES["cpu"])
         dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
         parts: list[tuple[str, str]] = []
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self._library, *built = build_libraries((Source(text), *sources))
+        self.openmp = probe_compiler().openmp
+        self.library, *built = build_libraries((Source(text), *sources))
         made = dict(zip(parts, built, strict=True))
-        self._calls_blas = "tc_gemm_" in text
-        # The place behind it tells the kernels that the BLAS runs on the calling thread.
-        blas = (*blas_pointers(), blas_threads().controlled or None) if self._calls_blas else _NONE
+        self.calls_blas = "tc_gemm_" in text
+        blas = _NO_BLAS
+        if self.calls_blas:  # the last entry tells kernels that the BLAS runs on the calling thread
+            blas = (*blas_pointers(), blas_threads().controlled or None)
         places = {
-            caller: len(blas) + n for n, caller in enumerate(itertools.product(CALLERS, _KINDS))
+            caller: len(blas) + n
+            for n, caller in enumerate(itertools.product(CALLERS, (dtype.name for dtype in DTYPES)))
         }
         entries = (
             _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
             for part, dtype in places
         )
         pointers = (*blas, *entries)
-        self._table = (ctypes.c_void_p * len(pointers))(*pointers)
-        self._later = {
-            places["blocks", dtype]: Later(partial(_fallback, artifact, dtype))
+        self.table = (ctypes.c_void_p * len(pointers))(*pointers)
+        self.later = {
+            places["blocks", dtype]: Once(partial(_fallback, artifact, dtype))
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
@@ -118,45 +133,72 @@ class CpuBackend:
             for dtype in dtypes
             for part, _ in _present(artifact, (FALLBACK, *TILES), dtype)
         )
-        self._kernels = {k.name: k for k in manifest.kernels}
 
     def complete(self) -> None:
-        """Compile what only some calls need."""
+        """Compile also the functions that only some calls need."""
         build_libraries(self._others)
-        for function in self._later.values():
-            function.made()
+        for function in self.later.values():
+            function.get()
 
-    @property
-    def threads(self) -> int:
-        """Threads that a call uses: as asked, else those OpenMP offers (OMP_NUM_THREADS)."""
-        return 1 if _Process.single else used_threads(self._library.tcgen_threads())
-
-    def _alone(self) -> AbstractContextManager[object]:
-        """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""
-        return blas_threads() if self._calls_blas else _NOTHING
-
-    def _function(self, symbol: str) -> Any:
-        function = getattr(self._library, symbol)  # which the library keeps
+    def function(self, symbol: str) -> Any:
+        """A function of the library, which keeps it."""
+        function = getattr(self.library, symbol)
         function.restype = None
         return function
 
-    def run(self, store: Store, fetch: Callable[[FetchEntry, Values], None]) -> None:
+    def blas_on_calling_thread(self) -> AbstractContextManager[object]:
+        """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""
+        return blas_threads() if self.calls_blas else _NO_CONTEXT
+
+
+class CpuBackend:
+    """The compiled libraries of a program."""
+
+    def __init__(self, artifact: Artifact) -> None:
+        self.manifest = artifact.manifest
+        self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
+        self._linked = Once(lambda: _Linked(artifact))
+        self._kernels = {k.name: k for k in artifact.manifest.kernels}
+
+    def build(self) -> None:
+        """Compile all functions, also those that only some calls need."""
+        self._linked.get().complete()
+
+    @property
+    def threads(self) -> int:
+        """Threads of a call: as :func:`set_threads` says, else as many as OpenMP offers.
+
+        One thread where the compiler has no OpenMP, and in a forked process.
+        """
+        linked = self._linked.get()
+        if _Process.single or not linked.openmp:
+            return 1
+        return used_threads(linked.library.tcgen_threads())
+
+    def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Run one phase of the host program."""
-        setting, phase, table = store.setting, store.phase, store.table()
-        if setting.threads > 1:
+        linked = self._linked.get()
+        layout, phase, table = buffers.layout, buffers.phase, buffers.table()
+        if layout.threads > 1:
             _Process.threaded = True
-        extents, strides, threads = setting.extent_table, setting.stride_table, setting.threads
+        extents, strides, threads = layout.extent_table, layout.stride_table, layout.threads
         if not phase.fetches:
-            function = self._function(f"tcgen_phase_{phase.name}")
-            with self._alone(), standing_in(self._table, self._later) as functions:
+            function = linked.function(f"tcgen_phase_{phase.name}")
+            with (
+                linked.blas_on_calling_thread(),
+                standing_in(linked.table, linked.later) as functions,
+            ):
                 function(table, extents, strides, threads, functions)
             return
 
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
-            function = self._function(kernel.symbol)
-            given = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
-            with self._alone(), standing_in(self._table, self._later) as functions:
-                function(table, extents, given, strides, threads, functions)
+            function = linked.function(kernel.symbol)
+            host = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
+            with (
+                linked.blas_on_calling_thread(),
+                standing_in(linked.table, linked.later) as functions,
+            ):
+                function(table, extents, host, strides, threads, functions)
 
-        walk(phase.host, self.manifest, setting.extents, launch, fetch)
+        walk(phase.host, self.manifest, layout.extents, launch, fetch)

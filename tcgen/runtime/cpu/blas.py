@@ -1,4 +1,4 @@
-"""Addresses of the products of the BLAS that SciPy carries."""
+"""The BLAS inside SciPy: addresses of its products, and its number of threads."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import threading
 from functools import cache
 from typing import Any
 
-# In the order of the generated code's table, with the number of integers that each takes.
+# In the order of the table of generated code, with the number of integer arguments of each.
 ROUTINES = {"sgemm": 6, "dgemm": 6, "zgemm": 6, "sgemv": 5, "dgemv": 5, "zgemv": 5}
 
 
 @cache
 def blas_pointers() -> tuple[int | None, ...]:
-    """Function pointers for ROUTINES; all None without SciPy, or if its integers are not 32 bits.
+    """Function pointers for ROUTINES; None without SciPy, or if its integers are not 32 bits wide.
 
     A program then uses its own plain products.
     """
@@ -27,7 +27,7 @@ def blas_pointers() -> tuple[int | None, ...]:
 
 
 def _pointer(capsule: object, integers: int) -> int | None:
-    """Address in a capsule whose signature has the 32-bit integers that generated code passes."""
+    """Address of a routine whose signature has the 32-bit integers that generated code passes."""
     if capsule is None:
         return None
     get_name = ctypes.pythonapi.PyCapsule_GetName
@@ -43,7 +43,7 @@ def _pointer(capsule: object, integers: int) -> int | None:
 
 
 class _Threads:
-    """The BLAS's own threads: switched off while programs run, which share the work themselves.
+    """Context in which the BLAS runs on the calling thread; programs divide the work themselves.
 
     Two sets of threads that wait for each other's processors are many times slower than one.
     """
@@ -56,7 +56,7 @@ class _Threads:
 
     @property
     def controlled(self) -> bool:
-        """True where the BLAS lets itself be told how many threads to use."""
+        """True if the number of threads of the BLAS can be set."""
         return self._set is not None
 
     def __enter__(self) -> None:
@@ -79,7 +79,7 @@ class _Threads:
 
 @cache
 def blas_threads() -> _Threads:
-    """A context in which the BLAS runs on the calling thread, entered by any number of threads."""
+    """The context of this process, which any number of threads may enter."""
     return _Threads()
 
 
@@ -89,12 +89,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _controls() -> tuple[Any, Any]:
-    """Functions of OpenBLAS or MKL that read and set the number of threads, or None."""
+    """Functions of OpenBLAS or MKL that get and set the number of threads, or None."""
     if not all(blas_pointers()):
         return None, None
     from scipy.linalg import cython_blas  # noqa: PLC0415  (present, as its pointers are)
 
-    library = ctypes.CDLL(cython_blas.__file__)  # symbols of what it is linked to are found too
+    library = ctypes.CDLL(cython_blas.__file__)  # finds symbols of its dependencies, too
     for prefix in ("scipy_openblas", "openblas", "MKL"):
         names = (
             ("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")
@@ -109,7 +109,7 @@ def _controls() -> tuple[Any, Any]:
 
 
 def blas_library() -> str | None:
-    """Name of the BLAS that programs call, or None where the plain product is used.
+    """Name of the BLAS that programs call; None if they use their own plain products.
 
     Example: ``SciPy 1.17.1: openblas 0.3.29``
     """
@@ -118,6 +118,6 @@ def blas_library() -> str | None:
     import scipy  # noqa: PLC0415  (present, as its pointers are)
 
     details: Any = scipy.show_config(mode="dicts")
-    found = details.get("Build Dependencies", {}).get("blas", {})
-    name = f"{found.get('name', 'BLAS')} {found.get('version', '')}".strip()
+    blas = details.get("Build Dependencies", {}).get("blas", {})
+    name = f"{blas.get('name', 'BLAS')} {blas.get('version', '')}".strip()
     return f"SciPy {scipy.__version__}: {name}"

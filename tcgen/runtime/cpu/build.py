@@ -1,4 +1,4 @@
-"""C sources to loaded libraries: compiled several at a time, each once, or taken from the disk."""
+"""Compiles C sources to libraries, several at a time, or loads them from the cache."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...artifact.rounding import rounds_each
+from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError
-from .object_cache import cache_folder, kept_object, key_of, load_object, store_object
+from .object_cache import cache_folder, cached_object, key_of, load_object, store_object
 from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What becomes one library.
+    """The source of one library.
 
     Attributes:
         text: C11.
-        level: of optimisation. What is written in vectors gains nothing beyond ``-O2``, nor from
-            SKIPPED.
+        level: of optimisation. Code that is written in vectors gains nothing from ``-O3`` and from
+            the passes that ``toolchain.SKIPPED`` switches off.
     """
 
     text: str
     level: str = "-O3"
 
     def flags(self, compiler: Compiler) -> tuple[str, ...]:
-        """Of optimisation and of the machine."""
+        """Flags of optimisation and of the machine."""
         skipped = () if self.level == "-O3" else compiler.skipped
-        apart = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *apart)
+        rounding = ("-ffp-contract=off",) if rounds_each(self.text) else ()
+        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *rounding)
 
 
 class _Job(threading.Thread):
-    """A library that is being compiled."""
+    """A thread that compiles a library."""
 
     def __init__(self, source: Source, compiler: Compiler) -> None:
         super().__init__(name="tcgen compiler")
@@ -47,11 +47,11 @@ class _Job(threading.Thread):
     def run(self) -> None:
         try:
             self._library = _built(*self._given)
-        except BaseException as error:  # raised again where the library is asked for
+        except BaseException as error:  # result() raises it
             self._error = error
 
     def result(self) -> ctypes.CDLL:
-        """The library, when it is there."""
+        """Wait for the library."""
         self.join()
         if self._library is None:
             raise self._error or BuildError("the compiler was stopped: try again")
@@ -60,27 +60,27 @@ class _Job(threading.Thread):
 
 _jobs: dict[tuple[Path, str], _Job] = {}
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_jobs.clear)  # threads stay with the parent
+    os.register_at_fork(after_in_child=_jobs.clear)  # a child has no other threads
 
 
 def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
-    """Compile C sources, all at once, or take the objects from the cache, and load them.
+    """Load the libraries of C sources from the cache, or compile all missing ones at once.
 
     Raises:
-        BuildError: no compiler, or it failed; the log is kept in a file.
+        BuildError: no compiler, or it failed; a file has its log.
         UnavailableError: the cache folder cannot be written.
     """
     compiler = probe_compiler()
-    found: dict[Source, ctypes.CDLL | _Job] = {}
+    begun: dict[Source, ctypes.CDLL | _Job] = {}
     for source in dict.fromkeys(sources):
         key = _key(source, compiler)
-        found[source] = kept_object(key) or _start(source, compiler, key)
-    made = {s: f.result() if isinstance(f, _Job) else f for s, f in found.items()}
+        begun[source] = cached_object(key) or _start(source, compiler, key)
+    made = {s: f.result() if isinstance(f, _Job) else f for s, f in begun.items()}
     return [made[source] for source in sources]
 
 
 def _start(source: Source, compiler: Compiler, key: str) -> _Job:
-    """The job that compiles a source: one that is under way, or a new one."""
+    """The job that compiles a source: a running one, or a new one."""
     place = (cache_folder(), key)
     job = _jobs.get(place)
     if job is None or not job.is_alive():
@@ -90,7 +90,7 @@ def _start(source: Source, compiler: Compiler, key: str) -> _Job:
 
 
 def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
-    """Compile, keep and load."""
+    """Compile, store in the cache and load."""
     key = _key(source, compiler)
     path = store_object(
         key, compile_source(compiler.command, source.flags(compiler), source.text, key)

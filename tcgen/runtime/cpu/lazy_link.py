@@ -1,19 +1,19 @@
-"""Functions of the generated kernel that few calls need: compiled when a call first does.
+"""Functions of the contraction kernel that few calls need: compiled when a call first needs them.
 
-Generated code calls through a table of functions. For what is not compiled yet, a call gets a table
-with a stand-in, which compiles the function, lets it do the work, and leaves its address for the
-calls that follow.
+Generated code calls through a table of functions. For a function that is not compiled yet, a call
+gets a table with a stand-in, which compiles the function and calls it. Later calls get the address
+of the function.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
-from ..fork_safe_lock import Lock
+from ..fork_safe_lock import Once
 
 # tc_contraction of templates/c/contract_call.c.
 _CONTRACTION = ctypes.CFUNCTYPE(
@@ -25,69 +25,42 @@ _CONTRACTION = ctypes.CFUNCTYPE(
 )
 
 
-class Later:
-    """A function of the kernel that is compiled at most once, when it is asked for.
+def standing_in(table: Any, later: Mapping[int, Once[int]]) -> AbstractContextManager[Any]:
+    """The table of functions for one call, with stand-ins for functions that are not compiled.
 
     Args:
-        make: compiles it and returns its address.
-
-    Attributes:
-        address: None as long as nobody has asked.
-    """
-
-    def __init__(self, make: Callable[[], int]) -> None:
-        self.address: int | None = None
-        self._make = make
-        self._lock = Lock()
-
-    def made(self) -> int:
-        """The address of the function.
-
-        Raises:
-            BuildError, UnavailableError: it cannot be compiled; the next one who asks tries again.
-        """
-        with self._lock:
-            if self.address is None:
-                self.address = self._make()
-            return self.address
-
-
-def standing_in(table: Any, later: Mapping[int, Later]) -> AbstractContextManager[Any]:
-    """The table of functions for one call, complete as far as the call needs it.
-
-    Args:
-        table: addresses, as an array of ctypes; that of each function that has been made is put in.
-        later: functions that may not be there yet, by their place in the table.
+        table: addresses, as an array of ctypes; receives those of functions that were compiled.
+        later: functions that may not be compiled yet, by their place in the table.
 
     Raises:
-        BuildError, UnavailableError: at the end, where the call needed what cannot be compiled; its
-            results are worth nothing then.
+        BuildError, UnavailableError: at the end of the context, if the call needed a function that
+            cannot be compiled; its results are wrong then.
     """
     missing = {}
     for place, function in later.items():
-        if function.address is None:
+        if function.value is None:
             missing[place] = function
         else:
-            table[place] = function.address
+            table[place] = function.value
     return _with_stand_ins(table, missing) if missing else nullcontext(table)
 
 
 @contextmanager
-def _with_stand_ins(table: Any, missing: Mapping[int, Later]) -> Iterator[Any]:
+def _with_stand_ins(table: Any, missing: Mapping[int, Once[int]]) -> Iterator[Any]:
     errors: list[BaseException] = []
     asking = threading.Lock()
 
-    def address_of(function: Later) -> int | None:
-        with asking:  # threads of a loop ask at once: what fails for one is not tried by the others
+    def address_of(function: Once[int]) -> int | None:
+        with asking:  # threads of a loop ask at once: after a failure the others do not try again
             if errors:
                 return None
             try:
-                return function.made()
+                return function.get()
             except BaseException as error:
                 errors.append(error)
                 return None
 
-    def stand_in(function: Later) -> Any:
+    def stand_in(function: Once[int]) -> Any:
         def call(*given: Any) -> int:
             try:
                 address = address_of(function)
@@ -99,7 +72,8 @@ def _with_stand_ins(table: Any, missing: Mapping[int, Later]) -> Iterator[Any]:
         return _CONTRACTION(call)
 
     own = type(table)(*table)
-    calls = {place: stand_in(function) for place, function in missing.items()}  # to be kept alive
+    # They must stay alive until the call ends.
+    calls = {place: stand_in(function) for place, function in missing.items()}
     for place, call in calls.items():
         own[place] = ctypes.cast(call, ctypes.c_void_p).value
     yield own

@@ -1,6 +1,6 @@
-"""Compiled objects on disk: kept under the hash of what they are made of, and of their own bytes.
+"""Compiled objects on disk, named by the hash of their source and flags and by that of their bytes.
 
-So two processes may make the same thing, and a damaged object is noticed and made again.
+Two processes may compile the same object, and a damaged object is noticed and compiled again.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import contextlib
 import ctypes
 import hashlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
+from ...atomic_file import put_file
 from ...environment import cache_dir
 from ...errors import UnavailableError
 
@@ -27,12 +27,12 @@ class CacheInfo(TypedDict):
 
 
 def key_of(parts: Sequence[str]) -> str:
-    """Name of what is made of these texts."""
+    """Name of an object: the hash of all texts on which it depends."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 
-def kept_object(key: str) -> ctypes.CDLL | None:
-    """The library of a key, if the cache has it; a damaged object is removed."""
+def cached_object(key: str) -> ctypes.CDLL | None:
+    """The library of a key if the cache has it; removes a damaged object."""
     for path in sorted(cache_folder().glob(f"{key}-*.so")):
         library = load_object(path)
         if library is not None:
@@ -55,17 +55,8 @@ def store_object(key: str, content: bytes) -> Path:
     return target
 
 
-def put_file(target: Path, content: bytes) -> None:
-    """Write a file of the cache in one step, whoever else does the same."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".new-") as folder:
-        fresh = Path(folder) / "object"
-        fresh.write_bytes(content)
-        fresh.replace(target)
-
-
 def load_object(path: Path) -> ctypes.CDLL | None:
-    """The library, or None where the file is damaged or gone."""
+    """The library; None if the file is damaged or missing."""
     try:
         if path.stem.rpartition("-")[2] != _digest(path.read_bytes()):
             return None
@@ -84,7 +75,7 @@ def cache_folder(name: str = "objects") -> Path:
 
 
 def cache_info() -> CacheInfo:
-    """Where the cache is and what it holds."""
+    """Folder and contents of the cache."""
     files = [p for p in cache_folder().glob("*.so") if p.is_file()]
     return {
         "folder": str(cache_dir()),

@@ -1,4 +1,4 @@
-"""How many threads programs on the CPU use."""
+"""The number of threads of programs on the CPU."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import SupportsIndex
 
 from ...errors import ArgumentError
 
-MOST = 4096  # OpenMP ends the process where the system cannot start as many threads
+MOST = 4096  # threads; OpenMP ends the process if the system cannot start all of them
 
 
-class _Wish:
-    """What this process asked for."""
+class _Chosen:
+    """The choice of this process."""
 
     count: int | None = None
 
 
 def set_threads(count: SupportsIndex | None) -> None:
-    """Threads of all CPU programs and of ``tcgen.einsum`` from now on.
+    """Set the number of threads of all CPU programs and of ``tcgen.einsum`` from now on.
 
-    While a program runs, the BLAS that it calls uses one thread for each of these, so that no
-    processor has to do the work of two.
+    While a program runs, the BLAS that it calls uses no threads of its own, so that no processor
+    has to do the work of two.
 
     Args:
-        count: 1 to 4096; None for what OpenMP offers (OMP_NUM_THREADS, else all processors).
+        count: 1 to 4096; None for as many as OpenMP offers (OMP_NUM_THREADS, else all processors).
 
     Raises:
-        ArgumentError: it is neither.
+        ArgumentError: ``count`` is none of these.
 
     Example:
         >>> set_threads(1)
@@ -35,22 +35,29 @@ def set_threads(count: SupportsIndex | None) -> None:
     whole = isinstance(count, SupportsIndex) and not isinstance(count, bool)
     if count is not None and (not whole or not 1 <= index(count) <= MOST):
         raise ArgumentError(f"set_threads({count!r}): give a whole number of 1 to {MOST}, or None")
-    _Wish.count = None if count is None else index(count)
+    _Chosen.count = None if count is None else index(count)
 
 
-def wanted_threads() -> int | None:
-    """What :func:`set_threads` asked for."""
-    return _Wish.count
+def get_threads() -> int | None:
+    """The number of threads that :func:`set_threads` set; None for as many as OpenMP offers.
+
+    Example:
+        >>> set_threads(2)
+        >>> get_threads()
+        2
+        >>> set_threads(None)
+    """
+    return _Chosen.count
 
 
 def used_threads(offered: int) -> int:
-    """What :func:`set_threads` asked for, else what OpenMP offers.
+    """The number that :func:`set_threads` set, else the number that OpenMP offers.
 
     Raises:
-        ArgumentError: OpenMP offers more threads than a system can be sure to start.
+        ArgumentError: OpenMP offers more threads than MOST.
     """
-    if _Wish.count is None and offered > MOST:
+    if _Chosen.count is None and offered > MOST:
         raise ArgumentError(
             f"OMP_NUM_THREADS asks for {offered} threads: give at most {MOST}, one for each core"
         )
-    return _Wish.count or offered
+    return _Chosen.count or offered

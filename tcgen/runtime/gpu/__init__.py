@@ -1,1 +1,1 @@
-"""GPU programs: ``backend`` on a ``cupy_device``."""
+"""Programs on a GPU: ``cupy_device`` is its memory and compiler, ``backend`` launches kernels."""

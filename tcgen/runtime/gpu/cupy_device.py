@@ -1,6 +1,6 @@
-"""A GPU as the runtime sees it: an array module, copies both ways, compiled kernels.
+"""A GPU through CuPy: its arrays, copies to and from them, and compiled kernels.
 
-CuPy is the only one that ships; tests put an emulator in its place.
+Tests put an emulator in its place.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from math import prod
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from ...artifact.rounding import rounds_each
+from ...artifact.arena import Layout
+from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError, MemoryLimitError, UnavailableError
-from ..device_protocol import Array, CompiledModule, Device
+from ..device_protocol import Array, CompiledModule, Gpu
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -25,15 +27,19 @@ _ADVICE = (
 class CupyDevice:
     """The current device of CuPy: its stream, its memory pool, its cache of compiled kernels."""
 
+    on_cpu = False
+    array_kind = "NumPy or CuPy array"
+    direct_kind = "as CuPy arrays in C order"
+
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
         number = self._cupy.cuda.runtime.getDevice()
-        found = self._cupy.cuda.runtime.getDeviceProperties(number)
-        name = found["name"].decode()
-        arch, memory = f"sm_{found['major']}{found['minor']}", found["totalGlobalMem"] / 2**30
+        facts = self._cupy.cuda.runtime.getDeviceProperties(number)
+        name = facts["name"].decode()
+        arch, memory = f"sm_{facts['major']}{facts['minor']}", facts["totalGlobalMem"] / 2**30
         nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
         return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}, NVRTC {nvrtc}"
 
@@ -44,8 +50,8 @@ class CupyDevice:
             BuildError: NVRTC refuses the source, with its log, or cannot be loaded.
         """
         try:
-            apart = ("--fmad=false",) if rounds_each(code) else ()
-            module = self._cupy.RawModule(code=code, options=("--std=c++17", *apart))
+            rounding = ("--fmad=false",) if rounds_each(code) else ()
+            module = self._cupy.RawModule(code=code, options=("--std=c++17", *rounding))
             module.compile()
         except self._cupy.cuda.compiler.CompileException as error:
             raise BuildError(f"NVRTC failed to compile the kernels: {error}") from error
@@ -75,10 +81,14 @@ class CupyDevice:
         with self._room(array.nbytes):
             return array if self.direct(array) else array.copy(order="C")
 
-    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
         """From CuPy's memory pool."""
         with self._room(prod(shape) * np.dtype(dtype).itemsize):
             return self._cupy.empty(shape, dtype)
+
+    def arena(self, layout: Layout) -> Any:
+        """From CuPy's memory pool, whose arrays start at multiples of 512 bytes."""
+        return self.empty((layout.total,), "uint8")
 
     def put(self, array: Array) -> Any:
         """Copy to the device."""
@@ -93,8 +103,8 @@ class CupyDevice:
     def overlap(self, one: Any, other: Any) -> bool:
         """Compares the bounds of their memory.
 
-        ``cupy.may_share_memory`` takes arrays of two allocations for apart, and for that any two
-        that came from another library, also as slices of one array there.
+        ``cupy.may_share_memory`` is False for arrays of two allocations, and so also for two slices
+        of one array that came from another library.
         """
         (low, high), (other_low, other_high) = _bounds(one), _bounds(other)
         return low < other_high and other_low < high
@@ -105,7 +115,7 @@ class CupyDevice:
 
     @contextmanager
     def _room(self, count: int) -> Iterator[None]:
-        """What CuPy says of too little memory, in the words of the house."""
+        """Raise CuPy's error of too little memory as a MemoryLimitError."""
         try:
             yield
         except self._cupy.cuda.memory.OutOfMemoryError as error:
@@ -117,7 +127,7 @@ class CupyDevice:
 
 
 def _bounds(array: Any) -> tuple[int, int]:
-    """First byte of an array, and the one behind its last; 0 and 0 where it has no elements."""
+    """First byte of an array, and the byte after its last; 0 and 0 if it has no elements."""
     if 0 in array.shape:
         return 0, 0
     start = int(array.data.ptr)
@@ -126,7 +136,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     return low, start + sum(s for s in steps if s > 0) + array.dtype.itemsize
 
 
-def open_device() -> Device:
+def open_device() -> Gpu:
     """The GPU of this process.
 
     Raises:
@@ -139,12 +149,12 @@ def open_device() -> Device:
             f"target cuda cannot run here, CuPy cannot be imported ({error}): {_ADVICE}"
         ) from error
     try:
-        found = int(cupy.cuda.runtime.getDeviceCount())
+        count = int(cupy.cuda.runtime.getDeviceCount())
     except cupy.cuda.runtime.CUDARuntimeError as error:
         raise UnavailableError(
             f"target cuda cannot run here, CuPy finds no driver ({error}): {_ADVICE}"
         ) from error
-    if found == 0:
+    if count == 0:
         raise UnavailableError(f"target cuda cannot run here, CuPy finds no GPU: {_ADVICE}")
     try:
         cupy.cuda.nvrtc.getVersion()
@@ -154,9 +164,3 @@ def open_device() -> Device:
             f"target cuda cannot run here, CuPy finds no NVRTC to compile with ({why}): {_ADVICE}"
         ) from error
     return CupyDevice(cupy)
-
-
-def view(memory: Any, offset: int, shape: tuple[int, ...], dtype: str) -> Any:
-    """A part of a byte array as an array."""
-    count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    return memory[offset : offset + count].view(dtype).reshape(shape)

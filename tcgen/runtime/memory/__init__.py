@@ -1,4 +1,5 @@
 """Memory of a program.
 
-``usage`` and ``gpu_usage`` with ``footprint`` count it, ``ledger`` and ``pool`` allocate it.
+``usage``, and for a GPU ``gpu_usage``, count the bytes of a call as a ``footprint``; ``ledger``
+allocates them and counts again; ``pool`` retains memory between calls.
 """

@@ -1,4 +1,4 @@
-"""Bytes of arrays at given extents, and what the memory of a call is made of."""
+"""The parts of the memory of a call."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ class MemoryUse:
     """Bytes of one call.
 
     Attributes:
-        kept: arena of what the constant phase leaves for the volatile one.
+        lasting: arena of the buffers that the constant phase leaves for the volatile one.
         phases: arena of each phase: intermediates, tiles of generated inputs, scratch.
-        strides: of each kernel, bytes from one thread's own arrays to the next thread's.
-        shapes: of the arrays that are returned, by output name, in stored order.
+        strides: for each kernel the bytes from one thread's private arrays to the next thread's.
+        shapes: of the arrays that the call returns, by output name, in stored order.
         outputs: bytes of these arrays.
     """
 
-    kept: Layout
+    lasting: Layout
     phases: tuple[Layout, Layout]
     strides: tuple[int, ...]
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
@@ -28,9 +28,9 @@ class MemoryUse:
     @property
     def arenas(self) -> int:
         """Most bytes of the arenas at one time."""
-        return self.kept.total + max(layout.total for layout in self.phases)
+        return self.lasting.total + max(layout.total for layout in self.phases)
 
     @property
     def peak(self) -> int:
-        """Most bytes that are allocated at one time, beyond the inputs."""
+        """Most bytes that a call allocates at one time, beyond the inputs."""
         return self.arenas + self.outputs

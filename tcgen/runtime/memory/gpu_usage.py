@@ -1,4 +1,4 @@
-"""What a program allocates on a GPU: arenas with the scratch of each kernel in them."""
+"""Bytes that a call allocates on a GPU: arenas, which contain the scratch of each kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .footprint import MemoryUse
 def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
     """Bytes of a call on a GPU at extents of the base spaces.
 
-    The scratch of a kernel is a block ``@name`` of the arena, alive while the kernel runs.
+    The scratch of a kernel is a block ``@name`` of the arena, live while the kernel runs.
     """
     arena = [b for b in manifest.buffers if b.place == "arena"]
 
@@ -38,7 +38,7 @@ def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
 
     outputs = [t for t in manifest.tensors if t.role == "output"]
     return MemoryUse(
-        kept=place(tuple(block(b, together=True) for b in arena if b.keep)),
+        lasting=place(tuple(block(b, together=True) for b in arena if b.keep)),
         phases=(place(phase(constant=True)), place(phase(constant=False))),
         strides=tuple(0 for _ in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
@@ -47,7 +47,7 @@ def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
 
 
 def scratch_name(kernel: KernelEntry) -> str:
-    """Name of a kernel's scratch among the blocks of the arena."""
+    """Name of the block of the arena that is the scratch of a kernel."""
     return f"@{kernel.name}"
 
 
@@ -58,8 +58,8 @@ def block_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, i
 
 
 def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
-    """Bytes of scratch of a kernel: parts of sums, or private buffers that do not fit a block."""
-    assert kernel.grid is not None, f"kernel {kernel.name} is for no GPU"
+    """Bytes of scratch of a kernel: partial sums, and private buffers that exceed shared memory."""
+    assert kernel.grid is not None, f"kernel {kernel.name} has no grid: it is not for a GPU"
     blocks = kernel.grid.blocks(lambda space: manifest.extent(space, extents))
     own = block_bytes(kernel, manifest, extents)
     spilled = min(blocks, SPILLED_BLOCKS) * own if own > SHARED_BYTES else 0

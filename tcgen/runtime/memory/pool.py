@@ -1,9 +1,9 @@
-"""Memory that large arrays have left, kept for the next arrays of as many bytes.
+"""A pool of the memory of released arrays, for new arrays of the same size.
 
-Fresh memory comes from the system page by page at the first write, which takes about as long as
-writing it twice. A program that is called again asks for the same arrays again, so what the last
-call's arrays leave is kept. An array's memory returns here when neither it nor any view of it is
-left: they all hold its lease. ``TCGEN_POOL`` says how many bytes are kept at most.
+The system maps fresh memory page by page at the first write, which takes about as long as two
+writes. A program that is called again asks for arrays of the same sizes, so the pool retains the
+memory of the last call's arrays. The memory of an array returns when the array and all its views
+are released: they all hold its lease. ``TCGEN_POOL`` limits the bytes that the pool retains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 
 
 class _Lease:
-    """Owner of an array's memory as NumPy sees it: the base of the array and of all its views."""
+    """The base of an array and of all its views; the last of them to go returns the memory."""
 
     __slots__ = ("__array_interface__", "_memory", "_pool")
 
@@ -42,18 +42,18 @@ class _Lease:
 
 
 class Pool:
-    """Arrays that start on cache lines, in memory that earlier ones have left.
+    """Arrays that start on cache lines, in the memory of released arrays of the same size.
 
     Args:
         new: makes an array of bytes.
-        most: bytes that may wait for their next use; asked each time.
+        most: most bytes that may wait for their next use; it is asked each time.
     """
 
     def __init__(self, new: Callable[[int], Array], most: Callable[[], int]) -> None:
         self._new, self._most = new, most
         self._lock = Lock()
         self._returned: deque[Array] = deque()
-        self._kept: list[Array] = []  # what was left last stands last
+        self._waiting: list[Array] = []  # in the order in which they were released
 
     def array(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         """An array with arbitrary elements."""
@@ -62,9 +62,9 @@ class Pool:
         memory = None
         with self._lock:
             self._sort()
-            for n in reversed(range(len(self._kept))):
-                if self._kept[n].nbytes == count:
-                    memory = self._kept.pop(n)
+            for n in reversed(range(len(self._waiting))):
+                if self._waiting[n].nbytes == count:
+                    memory = self._waiting.pop(n)
                     break
         if memory is None:
             memory = self._new(count)
@@ -73,8 +73,8 @@ class Pool:
     def give(self, memory: Array) -> None:
         """Take memory back.
 
-        The last view of an array may go at any moment, even while this thread holds the lock: what
-        cannot be sorted now is left to the next one that holds it.
+        The last view of an array may go at any moment, even while this thread holds the lock. Then
+        the next holder of the lock sorts the memory in.
         """
         self._returned.append(memory)
         if self._lock.acquire(blocking=False):
@@ -84,14 +84,14 @@ class Pool:
                 self._lock.release()
 
     @property
-    def kept_bytes(self) -> int:
+    def waiting_bytes(self) -> int:
         """Bytes that wait for their next use."""
-        return sum(m.nbytes for m in self._kept)
+        return sum(m.nbytes for m in self._waiting)
 
     def _sort(self) -> None:
-        """Keep what has come back, within the bound; what was left longest ago goes first."""
+        """Sort returned memory in, and drop the memory that was released first beyond the limit."""
         while self._returned:
-            self._kept.append(self._returned.popleft())
+            self._waiting.append(self._returned.popleft())
         most = self._most()
-        while self._kept and self.kept_bytes > most:
-            del self._kept[0]
+        while self._waiting and self.waiting_bytes > most:
+            del self._waiting[0]

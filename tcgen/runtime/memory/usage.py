@@ -1,4 +1,4 @@
-"""What a program allocates at given extents, and its memory limit. Units: bytes."""
+"""Bytes that a call allocates at given extents, and the memory limit."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .gpu_usage import gpu_memory_use
 def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
     """Bytes of a call at extents of the base spaces.
 
-    With several threads, what each of them has for itself is one block of the arena, alive while
-    its kernel runs.
+    The private arrays of a thread are one block, if there are several threads; the blocks of all
+    threads are live while their kernel runs.
     """
     if manifest.target == "cuda":
         return gpu_memory_use(manifest, extents)
@@ -64,7 +64,7 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
 
     outputs = [t for t in manifest.tensors if t.role == "output"]
     return MemoryUse(
-        kept=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
+        lasting=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
         phases=(phase(constant=True), phase(constant=False)),
         strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
@@ -73,21 +73,21 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
 
 
 def packs(kernel: KernelEntry) -> str:
-    """Name of the block of an arena in which a kernel's threads pack."""
+    """Name of the block of the arena in which the threads of a kernel pack."""
     return f"@packs {kernel.name}"
 
 
 def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]) -> int:
-    """Bytes in which one thread of a kernel packs."""
+    """Bytes in which one thread of a kernel packs: those of its largest contraction."""
 
     def length(space: str, tile: int | None) -> int:
         extent = manifest.extent(space, extents)
         return extent if tile is None else min(tile, extent)
 
     def count(entry: ContractionEntry) -> int:
-        dtype, groups, staged_rows = entry
+        dtype, groups, staged_a = entry
         m, n, k = (prod(length(space, tile) for space, tile in group) for group in groups)
-        return packing_bytes(dtype, m, n, k, staged_rows)
+        return packing_bytes(dtype, m, n, k, staged_a)
 
     return max(count(c) for c in kernel.contractions)
 
@@ -95,7 +95,7 @@ def _packing(manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int]
 def _frame(
     manifest: Manifest, kernel: KernelEntry, extents: Mapping[str, int], alignment: int
 ) -> Layout:
-    """What one thread of a kernel has for itself."""
+    """The layout of the private arrays of one thread of a kernel."""
     buffers = {b.name: b for b in manifest.buffers}
     own = [buffers[name] for name in kernel.private]
     blocks = (Block(b.name, array_bytes(b, manifest, extents), *b.live, b.rank) for b in own)
@@ -103,18 +103,23 @@ def _frame(
 
 
 def check_limit(
-    manifest: Manifest, extents: Mapping[str, int], needed: int, copies: tuple[str, ...] = ()
+    manifest: Manifest,
+    extents: Mapping[str, int],
+    needed: int,
+    copies: tuple[str, ...] = (),
+    direct_kind: str = "in C order",
 ) -> None:
-    """Refuse a call that needs more than the program's limit.
+    """Refuse a call that needs more than the memory limit of the program.
 
     Args:
         manifest: of the program.
         extents: of all base spaces.
         needed: bytes of everything that the call allocates.
-        copies: inputs and results that must be copied, as their arrays are not in C order.
+        copies: inputs and results whose arrays kernels cannot take as they are.
+        direct_kind: the arrays that they can take, in words.
 
     Raises:
-        MemoryLimitError: with the bytes, the largest arrays, and what to do.
+        MemoryLimitError: with the bytes, the largest arrays, and advice.
     """
     limit = manifest.memory_limit
     if limit is None or needed <= limit:
@@ -132,7 +137,7 @@ def check_limit(
     here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
     advice = "raise memory_limit, or compile with another objective for these extents"
     if copies:
-        advice = f"pass {', '.join(copies)} in C order, so that no copy is needed, or {advice}"
+        advice = f"pass {', '.join(copies)} {direct_kind}, so that no copy is needed, or {advice}"
     raise MemoryLimitError(
         f"{manifest.name} needs {needed:,} bytes at {here}, but the memory limit is {limit:,} "
         f"bytes; its largest arrays are {shown}: {advice}"

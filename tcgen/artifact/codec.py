@@ -1,0 +1,276 @@
+"""Frozen dataclasses as JSON values and back, exactly. Knows no class; needs no library.
+
+There are two forms. A *tree* nests one object inside another, with the names of the fields: people
+read it, such as ``manifest.json``. A *table* writes equal objects once, as rows ``[class, field,
+...]`` to which other rows refer: plans hold the same tensors in every step.
+
+Both are read along the annotations of the fields, and whatever does not fit them is refused.
+Fractions are written as text, members of an enumeration as their values. Where a field may be one
+of several classes, a tree tells them apart by their fields of type ``Literal``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from fractions import Fraction
+from functools import cache
+from types import UnionType
+from typing import (
+    Any,
+    Literal,
+    NamedTuple,
+    TypeAlias,
+    TypeVar,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+T = TypeVar("T")
+
+
+class _Place(NamedTuple):
+    """Where a value stands: its name, what holds it, and the table's rows (None in a tree)."""
+
+    name: str
+    holder: _Place | None = None
+    nodes: Sequence[object] | None = None
+
+    def part(self, name: str) -> _Place:
+        return _Place(name, self, self.nodes)
+
+    def error(self, text: str) -> TypeError:
+        return TypeError(f"{self.path}: {text}")
+
+    @property
+    def path(self) -> str:
+        return ("" if self.holder is None else self.holder.path) + self.name
+
+
+Reader: TypeAlias = Callable[[Any, _Place], Any]
+
+
+def to_tree(value: Any) -> Any:
+    """A dataclass as nested objects.
+
+    Example:
+        >>> from tcgen.errors import Span
+        >>> to_tree((Span("a.spec", 1, 2), Fraction(1, 3)))
+        [{'file': 'a.spec', 'line': 1, 'column': 2, 'length': 1}, '1/3']
+    """
+    if is_dataclass(value):
+        return {f.name: to_tree(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, tuple):
+        return [to_tree(v) for v in value]
+    return _scalar(value)
+
+
+def from_tree(kind: Any, data: Any, where: str) -> Any:
+    """The value of type ``kind`` that :func:`to_tree` wrote.
+
+    Args:
+        kind: annotated type, such as a dataclass or ``tuple[int, ...]``.
+        data: the JSON value.
+        where: how messages name it.
+
+    Raises:
+        TypeError: a part is missing, unknown or of another type; the message names its place.
+    """
+    return _read(kind, data, _Place(where))
+
+
+def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) -> dict[str, Any]:
+    """A dataclass as a table: ``nodes``, parts before what holds them, and ``root``.
+
+    Args:
+        value: the dataclass.
+        change: applied to every dataclass inside it before it is written.
+
+    Example:
+        >>> from tcgen.errors import Span
+        >>> to_table(Span("a.spec", 1, 2))
+        {'root': {'n': 0}, 'nodes': [['Span', 'a.spec', 1, 2, 1]]}
+    """
+    nodes: list[list[Any]] = []
+    # The key holds the class: dataclasses of different classes never compare equal, numbers might.
+    positions: dict[tuple[type, object], int] = {}
+
+    def write(part: Any) -> Any:
+        if isinstance(part, tuple):
+            return [write(v) for v in part]
+        if not is_dataclass(part):
+            return _scalar(part)
+        part = change(part)
+        key = (type(part), part)
+        if key not in positions:
+            row = [type(part).__name__, *(write(getattr(part, f.name)) for f in fields(part))]
+            positions[key] = len(nodes)
+            nodes.append(row)
+        return {"n": positions[key]}
+
+    return {"root": write(value), "nodes": nodes}
+
+
+def from_table(kind: type[T], data: Mapping[str, Any]) -> T:
+    """The dataclass of class ``kind`` that :func:`to_table` wrote.
+
+    Raises:
+        TypeError: a row does not fit its class; the message names its place.
+        KeyError, IndexError: the table has no nodes, or a row refers to none.
+    """
+    root_class: type = kind
+    classes = _classes_of(root_class)
+    nodes: list[object] = []
+    for n, (name, *values) in enumerate(data["nodes"]):
+        if name not in classes:
+            raise TypeError(f"nodes[{n}]: a {kind.__name__} holds no {name}")
+        made = classes[name]
+        row = _Place(f"nodes[{n}].{name}", None, nodes)
+        types = _field_types(made)
+        if len(types) != len(values):
+            raise row.error(f"{len(types)} fields are expected")
+        parts = zip(types.items(), values, strict=True)
+        nodes.append(made(*(_read(t, v, row.part(f".{f}")) for (f, t), v in parts)))
+    root: T = _read(kind, data["root"], _Place("root", None, nodes))
+    return root
+
+
+def _scalar(value: Any) -> Any:
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _read(kind: Any, value: Any, place: _Place) -> Any:
+    return _reader(kind)(value, place)
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    """The function that reads values of an annotated type."""
+    origin = get_origin(kind)
+    if origin is UnionType:
+        return _union_reader(kind)
+    if origin is tuple:
+        return _tuple_reader(get_args(kind))
+    if origin is Literal:
+        return _literal_reader(get_args(kind))
+    return _dataclass_reader(kind) if is_dataclass(kind) else _scalar_reader(kind)
+
+
+def _scalar_reader(kind: Any) -> Reader:
+    written = _written_as(kind)
+
+    def read(value: Any, place: _Place) -> Any:
+        if type(value) is not written:
+            raise place.error(f"{kind.__name__} is expected")
+        if written is kind:
+            return value
+        try:
+            return kind(value)
+        except ValueError:
+            raise place.error(f"{value!r} is not a {kind.__name__}") from None
+
+    return read
+
+
+def _literal_reader(values: tuple[Any, ...]) -> Reader:
+    def read(value: Any, place: _Place) -> Any:
+        if value not in values:
+            raise place.error(f"one of {', '.join(map(repr, values))} is expected")
+        return value
+
+    return read
+
+
+def _tuple_reader(types: tuple[Any, ...]) -> Reader:
+    alike = _reader(types[0]) if types[1:] == (...,) else None
+
+    def read(value: Any, place: _Place) -> Any:
+        if not isinstance(value, list):
+            raise place.error("a list is expected")
+        if alike is not None:
+            return tuple([alike(v, place.part(f"[{i}]")) for i, v in enumerate(value)])
+        if len(types) != len(value):
+            raise place.error(f"{len(types)} items are expected")
+        parts = enumerate(zip(types, value, strict=True))
+        return tuple([_read(t, v, place.part(f"[{i}]")) for i, (t, v) in parts])
+
+    return read
+
+
+def _dataclass_reader(kind: Any) -> Reader:
+    def read(value: Any, place: _Place) -> Any:
+        if place.nodes is not None:
+            node = place.nodes[value["n"]]
+            if not isinstance(node, kind):
+                raise place.error(f"{kind.__name__} is expected, not {type(node).__name__}")
+            return node
+        types = _field_types(kind)
+        if not isinstance(value, dict) or set(value) != set(types):
+            raise place.error(f"the fields {', '.join(types)} are expected")
+        return kind(**{f: _read(t, value[f], place.part(f".{f}")) for f, t in types.items()})
+
+    return read
+
+
+def _union_reader(union: Any) -> Reader:
+    members = [(_written_as(m), m, _reader(m)) for m in get_args(union)]
+
+    def read(value: Any, place: _Place) -> Any:
+        for written, member, reader in members:
+            if type(value) is written and (written is not dict or _belongs(value, member, place)):
+                return reader(value, place)
+        names = ", ".join(getattr(m, "__name__", str(m)) for _, m, _ in members)
+        raise place.error(f"one of {names} is expected, not {value!r:.60}")
+
+    return read
+
+
+def _belongs(value: Any, member: type, place: _Place) -> bool:
+    """Whether an object is of this dataclass, one of several that it may be of."""
+    if place.nodes is not None:
+        return isinstance(place.nodes[value["n"]], member)
+    literals = {f: t for f, t in _field_types(member).items() if get_origin(t) is Literal}
+    return all(value.get(f) in get_args(t) for f, t in literals.items())
+
+
+@cache
+def _field_types(kind: type) -> Mapping[str, Any]:
+    """Fields of a dataclass in order, each with its annotated type."""
+    hints = get_type_hints(kind)
+    return {f.name: hints[f.name] for f in fields(kind)}
+
+
+@cache
+def _written_as(kind: Any) -> type:
+    """The class of the JSON value that a value of an annotated type becomes."""
+    if get_origin(kind) is tuple:
+        return list
+    if is_dataclass(kind):
+        return dict
+    if isinstance(kind, type) and issubclass(kind, Enum | Fraction):
+        return str
+    written: type = kind
+    return written
+
+
+@cache
+def _classes_of(root: type) -> Mapping[str, Callable[..., Any]]:
+    """All dataclasses that a dataclass may hold, itself included, by name."""
+    classes: dict[str, Callable[..., Any]] = {}
+
+    def collect(kind: Any) -> None:
+        if isinstance(kind, type) and is_dataclass(kind):
+            if kind.__name__ not in classes:
+                classes[kind.__name__] = kind
+                for part in _field_types(kind).values():
+                    collect(part)
+        else:
+            for part in get_args(kind):
+                collect(part)
+
+    collect(root)
+    return classes

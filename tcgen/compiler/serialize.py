@@ -1,0 +1,58 @@
+"""Levels 1 to 3 as JSON text and back, exactly: the files of an artifact and of the plan cache.
+
+A source span is written with the name of its file alone, so that the text does not depend on the
+folder from which the file was read.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import PurePath
+from typing import Any, TypeVar
+
+from ..artifact.codec import from_table, to_table
+from ..errors import ArtifactError, Span
+
+SCHEMA = 2
+
+T = TypeVar("T")
+
+
+def encode(level: object) -> str:
+    """JSON text of a system, program or plan, or of a part of one.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> decode(encode(Space("o", 10)), Space)
+        Space(name='o', extent=10, parts=(), kind=None)
+    """
+    table = to_table(level, _without_folder)
+    rows = ",\n".join(json.dumps(n, separators=(",", ":")) for n in table["nodes"])
+    return f'{{"schema":{SCHEMA},"root":{json.dumps(table["root"])},"nodes":[\n{rows}\n]}}\n'
+
+
+def decode(text: str, kind: type[T]) -> T:
+    """The object that :func:`encode` wrote.
+
+    Raises:
+        ArtifactError: the text is damaged, was written by another version of tcgen, or holds an
+            object of another class.
+    """
+    try:
+        data = json.loads(text)
+        schema = data["schema"]
+        if schema == SCHEMA:
+            return from_table(kind, data)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ArtifactError(
+            f"the text of a {kind.__name__} is damaged ({error!r}): compile again"
+        ) from error
+    raise ArtifactError(
+        f"the text of a {kind.__name__} has schema {schema}, this tcgen reads {SCHEMA}: "
+        f"compile again"
+    )
+
+
+def _without_folder(part: Any) -> Any:
+    return replace(part, file=PurePath(part.file).name) if isinstance(part, Span) else part

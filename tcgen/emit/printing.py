@@ -1,0 +1,98 @@
+"""Text that the printers of all targets share: numbers, lengths, precedences, indentation.
+
+C, CUDA and Python write these in the same way. Reads level 4. It decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import assert_never
+
+from ..errors import VerifyError
+from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from ..ir.loops import Buffer, Kernel
+from ..ir.tensor import Ref, Space
+from .scope import Scope, stored_axes
+
+SUM, PROD, ATOM = 1, 2, 3  # precedences of expressions, the loosest first
+INDENT = "    "
+
+
+def indented(lines: Sequence[str]) -> list[str]:
+    """Lines one level deeper; pragmas too, so that the text reads as a tree."""
+    return [f"{INDENT}{line}" if line else line for line in lines]
+
+
+def symbol(kernel: Kernel) -> str:
+    """Name of the function of a kernel."""
+    return f"tcgen_{kernel.name}"
+
+
+def literal(value: Fraction, dtype: str) -> str:
+    """The nearest floating-point number, exactly as it will be read back.
+
+    Example:
+        >>> literal(Fraction(1, 3), "float64"), literal(Fraction(2), "float32")
+        ('0.3333333333333333', '2.0f')
+    """
+    try:
+        text = repr(float(value))
+    except OverflowError as error:
+        raise VerifyError(f"the coefficient {value} does not fit a {dtype}") from error
+    return f"{text}f" if dtype == "float32" else text
+
+
+def extent(space: Space) -> str:
+    """Extent of a space: ``N_o``, or ``(N_o + N_v)`` of a joined one."""
+    names = [f"N_{base.name}" for base in space.bases]
+    return names[0] if len(names) == 1 else f"({' + '.join(names)})"
+
+
+def axis_length(buffer: Buffer, axis: int) -> str:
+    """Length of one logical axis."""
+    length = buffer.axes[axis].length
+    return extent(buffer.axes[axis].space) if length is None else str(length)
+
+
+def stored_lengths(buffer: Buffer) -> list[str]:
+    """Lengths of the physical axes, slowest first."""
+    lengths = []
+    for axis, pair in stored_axes(buffer):
+        n = axis_length(buffer, axis)
+        if pair is None:
+            lengths.append(n)
+        else:
+            lengths.append(f"({n}*({n} {'-' if pair.antisymmetric else '+'} 1)/2)")
+    return lengths
+
+
+def elements(buffer: Buffer) -> str:
+    """Number of elements of a buffer."""
+    return product(stored_lengths(buffer))
+
+
+def product(factors: list[str]) -> str:
+    """``a*b*c`` without factors of 1."""
+    return "*".join(f for f in factors if f != "1") or "1"
+
+
+def is_complex(expr: Expr, scope: Scope) -> bool:
+    """True where the value of an expression is a complex number in C."""
+    match expr:
+        case Access(buffer):
+            return scope.buffers[buffer].dtype == "complex128"
+        case Const() | Equal():
+            return False
+        case Sum(args) | Prod(args):
+            return any(is_complex(a, scope) for a in args)
+        case Quot(num, den):
+            return is_complex(num, scope) or is_complex(den, scope)
+        case Pow(base, _):
+            return is_complex(base, scope)
+        case Call(function, arg):
+            return function not in ("abs", "real", "imag") and is_complex(arg, scope)
+        case Ref() | Delta():
+            raise VerifyError(f"{expr} is a leaf of an earlier level")
+        case _:
+            assert_never(expr)

@@ -1,0 +1,37 @@
+"""The base class of the four levels: every level can be verified and printed.
+
+Checkers and printers read the levels, so the levels cannot import them. They register themselves
+here instead, and the package ``tcgen.ir`` imports both: whoever has a level can check and print it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+
+class Level:
+    """A level: :class:`~tcgen.ir.system.System`, ``Program``, ``FusionPlan`` or ``Module``.
+
+    Attributes:
+        checker: checks a level (:func:`tcgen.ir.verify.verify`).
+        printer: prints a level (:func:`tcgen.ir.pretty.pretty`).
+    """
+
+    __slots__ = ()
+
+    checker: ClassVar[Callable[[Any], None]]
+    printer: ClassVar[Callable[[Any], str]]
+
+    def verify(self) -> None:
+        """Check the rules of this level.
+
+        Raises:
+            VerifyError: naming the place, such as the equation, step, visit or statement, and the
+                rule that it breaks.
+        """
+        type(self).checker(self)
+
+    def pretty(self) -> str:
+        """This level as text: equations, steps, a loop nest, or pseudo-code."""
+        return type(self).printer(self)

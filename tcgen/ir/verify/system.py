@@ -1,0 +1,80 @@
+"""The rules of level 1: names, indices, permutations, and the order of definitions."""
+
+from __future__ import annotations
+
+from ...errors import VerifyError
+from ..expr import Delta, leaves
+from ..pretty.system import pretty_equation
+from ..system import Apply, Equation, System, fits_axis
+from ..tensor import Ref, Tensor
+
+
+def check_system(system: System) -> None:
+    """Check every rule of level 1.
+
+    Raises:
+        VerifyError: naming the equation and the rule that it breaks.
+    """
+    names = [t.name for t in system.tensors]
+    if len(set(names)) != len(names):
+        raise VerifyError(f"system {system.name}: two tensors share a name: {sorted(names)}")
+    known, defined = set(system.tensors), {t for t in system.tensors if t.is_input}
+    for equation in system.equations:
+        try:
+            _check_equation(equation, known, defined)
+        except VerifyError as error:
+            raise VerifyError(
+                f"system {system.name}: {error}\nwhile checking: {pretty_equation(equation)}"
+            ) from None
+        defined.add(equation.lhs.tensor)
+    missing = [t.name for t in system.tensors if t not in defined]
+    if missing:
+        raise VerifyError(f"system {system.name}: no equation defines {', '.join(missing)}")
+
+
+def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]) -> None:
+    lhs = equation.lhs
+    check_ref(lhs, known)
+    if lhs.tensor.is_input or lhs.tensor in defined:
+        raise VerifyError(f"{lhs.tensor.name} is an input or is defined twice")
+    if len(set(lhs.indices)) != len(lhs.indices):
+        raise VerifyError("the left indices are not distinct")
+    for term in equation.terms:
+        allowed = set(lhs.indices) | set(term.sums)
+        if len(allowed) != len(lhs.indices) + len(term.sums):
+            raise VerifyError("a summed index repeats or stands on the left")
+        for ref in term.refs:
+            check_ref(ref, known)
+            if ref.tensor not in defined:
+                raise VerifyError(f"{ref.tensor.name} is read before it is defined")
+        free = set(term.indices)
+        if not free <= allowed:
+            raise VerifyError(f"unbound {sorted(i.name for i in free - allowed)}")
+        if not set(term.sums) <= free:
+            raise VerifyError("a summed index occurs in no factor")
+        for factor in term.factors:
+            if isinstance(factor, Apply) and any(
+                not isinstance(leaf, Ref | Delta) for leaf in leaves(factor.expr)
+            ):
+                raise VerifyError("a leaf of level 4 in an expression of level 1")
+        for perm in term.perms:
+            if sorted(perm.images) != list(range(len(lhs.indices))) or perm.sign not in (1, -1):
+                raise VerifyError(f"{perm} is no signed permutation of the left indices")
+            for k, image in enumerate(perm.images):
+                if lhs.indices[k].space != lhs.indices[image].space:
+                    raise VerifyError("a permutation exchanges indices of different spaces")
+
+
+def check_ref(ref: Ref, known: set[Tensor]) -> None:
+    """A known tensor, with an index of its own space on each axis.
+
+    Raises:
+        VerifyError: naming the tensor, the reference or the index.
+    """
+    if ref.tensor not in known:
+        raise VerifyError(f"{ref.tensor.name} is not one of the tensors")
+    if len(ref.indices) != ref.tensor.rank:
+        raise VerifyError(f"{ref} needs {ref.tensor.rank} indices")
+    for index, space in zip(ref.indices, ref.tensor.spaces, strict=True):
+        if not fits_axis(index, space):
+            raise VerifyError(f"index {index} of {index.space.name} on an axis of {space.name}")

@@ -1,0 +1,138 @@
+"""The memory of the CPU as a device: NumPy arrays, new or in the memory of released ones."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact.arena import Layout
+from ..environment import pool_bytes
+from ..errors import MemoryLimitError
+from .memory.pool import Pool
+
+Array = npt.NDArray[Any]
+_BYTE = np.dtype(np.uint8)
+# Bytes of the smallest array whose memory the pool retains. The system maps fresh memory page by
+# page, which takes about as long as two writes; for smaller arrays that is little.
+MIN_POOLED_BYTES = 2**20
+
+
+def new_array(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """An array with arbitrary elements; only this function of the runtime asks for memory.
+
+    Raises:
+        MemoryLimitError: the system refuses as many bytes.
+    """
+    try:
+        return np.empty(shape, dtype)
+    except (MemoryError, ValueError):  # NumPy raises ValueError for more than 2^63 bytes
+        count = prod(shape) * np.dtype(dtype).itemsize
+        raise MemoryLimitError(
+            f"this machine has no memory for {count:,} bytes at once: run with smaller extents, or "
+            f"compile with a memory limit and the objective time"
+        ) from None
+
+
+_pool = Pool(lambda count: new_array((count,), np.uint8), pool_bytes)
+
+
+class HostDevice:
+    """The memory of the CPU.
+
+    Args:
+        reuse: arrays of MIN_POOLED_BYTES or more start on cache lines and may take memory that
+            earlier ones have released. A program with a memory limit does without it, since memory
+            that waits in the pool would count.
+    """
+
+    on_cpu = True
+    array_kind = "NumPy array"
+    direct_kind = "in C order"
+
+    def __init__(self, *, reuse: bool = False) -> None:
+        self._reuse = reuse
+
+    def holds(self, array: object) -> bool:
+        """True for a NumPy array."""
+        return isinstance(array, np.ndarray)
+
+    def elsewhere(self, array: Any) -> str | None:  # noqa: ARG002  (of the protocol)
+        """None: there is one CPU."""
+        return None
+
+    def direct(self, array: Array) -> bool:
+        """In C order and aligned."""
+        flags = array.flags
+        return flags.c_contiguous and flags.aligned
+
+    def contiguous(self, array: Array) -> Array:
+        """The array, or an aligned copy in C order."""
+        if self.direct(array):
+            return array
+        made = self.empty(array.shape, array.dtype)
+        made[...] = array
+        return made
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+        """From the pool if it is large, else from NumPy."""
+        if self._reuse and prod(shape) * np.dtype(dtype).itemsize >= MIN_POOLED_BYTES:
+            return _pool.array(shape, dtype)
+        return new_array(shape, dtype)
+
+    def arena(self, layout: Layout) -> Array:
+        """From the first address that has the alignment of the layout."""
+        raw = self.empty((layout.total,), _BYTE)
+        if layout.total == 0:
+            return raw
+        start = -address(raw) % layout.alignment
+        return raw[start:] if start + layout.extent <= layout.total else raw
+
+    def put(self, array: Array) -> Array:
+        """The array itself."""
+        return array
+
+    def get(self, array: Array) -> Array:
+        """The array itself."""
+        return array
+
+    def overlap(self, one: Array, other: Array) -> bool:
+        """Compares the bounds of their memory."""
+        return np.may_share_memory(one, other)
+
+    def wait(self) -> None:
+        """Kernels of the CPU have ended when they return."""
+
+
+class _ArrayInterface(ctypes.Structure):
+    """Start of NumPy's ``PyArrayInterface``, through which an array describes itself to C."""
+
+    _fields_ = (
+        ("two", ctypes.c_int),
+        ("rank", ctypes.c_int),
+        ("kind", ctypes.c_char),
+        ("itemsize", ctypes.c_int),
+        ("flags", ctypes.c_int),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("data", ctypes.c_void_p),
+    )
+
+
+_interface_of = ctypes.PYFUNCTYPE(
+    ctypes.POINTER(_ArrayInterface), ctypes.py_object, ctypes.c_char_p
+)(("PyCapsule_GetPointer", ctypes.pythonapi))
+
+
+def address(array: Array) -> int:
+    """Address of the first element.
+
+    NumPy's interface for C is asked: its interface for Python, a dictionary, takes four times as
+    long, and a call asks for each of its arrays.
+    """
+    capsule = array.__array_struct__  # it owns the structure that is read
+    data: int | None = _interface_of(capsule, None).contents.data
+    return data or 0  # ctypes gives None for null, where foreign memory of no bytes may be

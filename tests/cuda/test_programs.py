@@ -1,0 +1,389 @@
+"""Programs for a GPU under the emulator: hand-written modules and plans give what they mean."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support import cuda_compile
+from support import hand_modules as hand
+from support.cuda_device import DEVICES, Compiling, device_named
+from support.golden import check_golden, head_and_kernels, not_of_templates
+from support.gpu_programs import compare, on_gpu
+from support.messages import mentions
+from tcgen.emit import emit_artifact
+from tcgen.errors import (
+    VerifyError,
+)
+from tcgen.interp import evaluate_program
+from tcgen.ir.expr import Prod
+from tcgen.ir.loops import Assign, BandVar, Loop, LoopVar, Module, Zero
+from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
+from tcgen.lower import lower_plan
+from tcgen.lower.gpu.bind import bind_gpu
+from tcgen.options import Options
+from tcgen.runtime.program import Program
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+)
+LARGE = {"o": 40, "v": 200}  # planning extents at which tiles and splits are chosen
+PLANS = (
+    "shared_producer",
+    "accumulation",
+    "tile_of_three",
+    "recomputation",
+    "host_loop",
+    "triangular_pair",
+    "generated_tile",
+    "nested_fusion",
+)
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    found = device_named(request.param)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
+    return found
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("name", hand.ALL)
+def test_hand_modules(name: str, dtype: str) -> None:
+    if dtype != "float64" and name in ("transpose", "generated", "phases", "joined"):
+        pytest.skip("the types are in the other modules")
+    module = hand.ALL[name](dtype)
+    bound, program = on_gpu(module, dict(hand.EXTENTS))
+    compare(module, bound, program, dict(hand.EXTENTS))
+    if name != "joined":  # no array shows its extents
+        for extents in ({"o": 1, "v": 1}, {"o": 0, "v": 7}, {"o": 5, "v": 0}):
+            compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_products_by_tiles(dtype: str) -> None:
+    """Planned large, so that tiles and splits are there, and run at small and odd extents."""
+    module = hand.gemm(dtype)
+    kernels = tuple(k for k in module.kernels if dtype == "float64" or k.name[-1] in "026")
+    kept = {k.name for k in kernels}
+    host = tuple(x for x in module.host_volatile if x.kernel in kept)
+    module = replace(module, kernels=kernels, host_volatile=host)
+    outs = {s.out.buffer for k in kernels for s in k.body}
+    module = replace(
+        module,
+        tensors=tuple(t for t in module.tensors if t.is_input or t.name in outs),
+        buffers=tuple(
+            b for b in module.buffers if b.tensor is None or b.tensor.is_input or b.name in outs
+        ),
+    )
+    bound, program = on_gpu(module, LARGE)
+    shares = [k.share for k in bound.kernels]
+    assert any(isinstance(s, Tiles) and s.splits > 1 for s in shares)
+    assert any(isinstance(s, Tiles) and len(s.terms) > 1 for s in shares)
+    for extents in (
+        {"o": 5, "v": 7},
+        {"o": 1, "v": 1},
+        {"o": 0, "v": 7},
+        {"o": 5, "v": 0},
+        {"o": 23, "v": 19},
+        {"o": 17, "v": 67},
+    ):
+        compare(module, bound, program, extents)
+
+
+def permuted(dtype: str = "float64") -> Module:
+    """r[a,i,b,j] = t[c,j,k,a]*u[i,k,b,c]: no group lies together, all stride-1 variables differ."""
+    i, j, k = (BandVar(n, hand.O) for n in "ijk")
+    a, b, c = (BandVar(n, hand.V) for n in "abc")
+    t, u = (
+        hand.tensor("t", hand.V, hand.O, hand.O, hand.V),
+        hand.tensor("u", hand.O, hand.O, hand.V, hand.V),
+    )
+    s = hand.tensor("s", hand.O, hand.V, hand.V)
+    out = hand.output("r", hand.V, hand.O, hand.V, hand.O)
+    first = Assign(
+        hand.at("r", "a", "i", "b", "j"),
+        Prod((hand.at("t", "c", "j", "k", "a"), hand.at("u", "i", "k", "b", "c"))),
+        coeff=hand.Fraction(-3, 2),
+        band=(a, i, b, j, k, c),
+    )
+    x, y = BandVar("x", hand.V), BandVar("y", hand.O)
+    second = Assign(
+        hand.at("r", "x", "y", "b", "j"),
+        Prod((hand.at("t", "a", "j", "k", "x"), hand.at("u", "y", "k", "b", "a"))),
+        accumulate=True,
+        band=(x, y, b, j, a, k),
+    )
+    third = Assign(
+        hand.at("r", "a", "i", "b", "j"),
+        Prod((hand.at("s", "j", "a", "c"), hand.at("u", "i", "i", "b", "c"))),
+        accumulate=True,
+        band=(a, i, b, j, c),
+    )
+    return hand.module("permuted", (t, u, s, out), (first,), (second,), (third,), dtype=dtype)
+
+
+def test_permuted_products_share_a_tile() -> None:
+    module = permuted()
+    bound, program = on_gpu(module, {"o": 10, "v": 30})
+    (kernel,) = bound.kernels
+    assert isinstance(kernel.share, Tiles)
+    assert len(kernel.share.terms) == 3
+    for extents in ({"o": 3, "v": 5}, {"o": 7, "v": 2}, {"o": 1, "v": 11}):
+        compare(module, bound, program, extents)
+
+
+@pytest.mark.parametrize("tile", [None, 3])
+@pytest.mark.parametrize("name", PLANS)
+def test_hand_plans(hand_plans: ModuleType, name: str, tile: int | None) -> None:
+    plan = hand_plans.retiled(getattr(hand_plans, name)(), tile)
+    module = lower_plan(plan, Options(target="cuda"))
+    module.verify()
+    program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
+    spaces = [s.name for s in plan.program.spaces]
+    cases = [dict.fromkeys(spaces, n) for n in (0, 1, 3, 4, 9)]
+    cases += [{**dict.fromkeys(spaces, 3), space: 7} for space in spaces]
+    random = np.random.default_rng(7)
+    for extents in cases:
+        arrays = {
+            t.name: random.random([extents[s.name] for s in t.spaces]) for t in plan.program.inputs
+        }
+        wanted = evaluate_program(plan.program, arrays, extents)
+        found = program(**arrays)
+        for out, value in wanted.items():
+            np.testing.assert_allclose(
+                found[out], value, rtol=1e-12, atol=1e-12, err_msg=str(extents)
+            )
+
+
+def test_private_buffers_that_do_not_fit_shared_memory(
+    hand_plans: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At run time a nest's private buffers go to scratch, some blocks at a time."""
+    plan = hand_plans.tile_of_three()
+    module = lower_plan(plan, Options(target="cuda"))
+    assert any(isinstance(k.share, Nest) for k in module.kernels)
+    assert any(b.place == "private" for b in module.buffers)
+    for name in ("memory.gpu_usage", "gpu.backend"):
+        monkeypatch.setattr(f"tcgen.runtime.{name}.SHARED_BYTES", 64)
+        monkeypatch.setattr(f"tcgen.runtime.{name}.SPILLED_BLOCKS", 2)
+    program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
+    random = np.random.default_rng(1)
+    extents = {"i": 11, "j": 5, "k": 3, "l": 4}
+    arrays = {
+        t.name: random.random([extents[s.name] for s in t.spaces]) for t in plan.program.inputs
+    }
+    np.testing.assert_allclose(program(**arrays)["X"], arrays["A"] @ arrays["B"] @ arrays["C"])
+
+
+@pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING)
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_sums_of_a_nest_share_what_they_add_up_in(dtype: str) -> None:
+    """Private buffers may take all shared memory but 2 KiB, however many sums a nest has."""
+    a, i = LoopVar("a", hand.V), BandVar("i", hand.O)
+    square = Prod((hand.at("x", "i", "a"), hand.at("x", "i", "a")))
+    total = Assign(hand.at("n"), square, accumulate=True, band=(i,))
+    body = (Zero("n"), *(total for _ in range(40)), Assign(hand.at("y", "a"), hand.at("n")))
+    module = hand.module(
+        "sums",
+        (hand.tensor("x", hand.O, hand.V), hand.output("y", hand.V)),
+        (Loop(a, body, parallel=True),),
+        buffers=(hand.local("n", place="register"),),
+        dtype=dtype,
+    )
+    bound, program = on_gpu(module, {"o": 40, "v": 400})
+    assert isinstance(bound.kernels[0].share, Nest)
+    for arch in Compiling.architectures:
+        (use,) = cuda_compile.compile_cuda(program.source, arch)
+        assert 0 < use.shared <= 2048
+    compare(module, bound, program, {"o": 40, "v": 3})
+
+
+def test_small_results_of_long_sums() -> None:
+    """Elements that many blocks add up, in an order that does not depend on who is first."""
+    i, a, b = BandVar("i", hand.O), BandVar("a", hand.V), BandVar("b", hand.V)
+    module = hand.module(
+        "sums",
+        (hand.tensor("x", hand.O, hand.V, hand.V), hand.output("e"), hand.output("d", hand.O)),
+        (Assign(hand.at("e"), hand.at("x", "i", "a", "b"), band=(i, a, b)),),
+        (
+            Assign(
+                hand.at("d", "i"),
+                Prod((hand.at("x", "i", "a", "b"), hand.at("x", "i", "b", "a"))),
+                band=(i, a, b),
+            ),
+        ),
+    )
+    bound, program = on_gpu(module, {"o": 40, "v": 300})
+    shares = [k.share for k in bound.kernels]
+    assert all(isinstance(s, Sums) and s.splits > 1 for s in shares)
+    for extents in ({"o": 3, "v": 40}, {"o": 5, "v": 1}, {"o": 2, "v": 0}):
+        inputs = compare(module, bound, program, extents)
+        assert program(**inputs)["e"].tobytes() == program(**inputs)["e"].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("subscripts", "planned"),
+    [("ij->i", {"i": 20000, "j": 100}), ("ij->", {"i": 2, "j": 50})],  # a thread's sum, a block's
+)
+def test_single_precision_is_added_up_in_double(subscripts: str, planned: dict[str, int]) -> None:
+    """Of many equal elements every other way loses some of each; C does the same."""
+    program = tcgen.compile(subscripts, extents=planned, target="cuda", dtype="float32")
+    x = np.full((2, 100_000), 0.1, np.float32)
+    wanted = np.einsum(subscripts, x.astype("float64"))
+    np.testing.assert_allclose(program(x0=x)["y"], wanted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [3, 7])
+@pytest.mark.parametrize("product", ["g[x,m,n]*h[m,m]", "g[x,m,n]*h[m,n]"])
+def test_sums_over_the_last_tile_of_a_generated_input(product: str, rows: int) -> None:
+    """It has fewer elements than the other tiles, but as long sums, which blocks may share."""
+    text = f"""
+space r
+space o
+index x : r
+index m n : o
+input g[r,o,o] generated
+input h[o,o]
+output y
+y[x] = sum(m,n) {product}
+"""
+    planned = {"r": rows, "o": 200}
+    program = tcgen.compile(text, extents=planned, target="cuda", objective="none")
+    tiles = [entry.tile or 1 for entry in _loops(program.manifest.host_volatile)]
+    assert any(rows % tile for tile in tiles), tiles
+    random = np.random.default_rng(5)
+    g, h = random.standard_normal((rows, 150, 150)), random.standard_normal((150, 150))
+
+    def tile_of_g(out: Any, ranges: tuple[slice, ...]) -> None:
+        out[...] = g[ranges]
+
+    expected = np.einsum("xmn,mm->x" if "h[m,m]" in product else "xmn,mn->x", g, h)
+    np.testing.assert_allclose(program(g=tile_of_g, h=h)["y"], expected, rtol=1e-11)
+
+
+def _loops(host: tuple[Any, ...]) -> list[Any]:
+    loops = [entry for entry in host if entry.kind == "loop"]
+    return [*loops, *(inner for entry in loops for inner in _loops(entry.body))]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+def test_turned_tiles(dtype: str) -> None:
+    """Permutations with a factor and a slice; tiles that are partial on either side."""
+    i, j, a, b = (
+        BandVar(n, s) for n, s in zip("ijab", (hand.O, hand.O, hand.V, hand.V), strict=True)
+    )
+    p = hand.Subscript("a", offset=(hand.O,))
+    module = hand.module(
+        "turned",
+        (
+            hand.tensor("x", hand.O, hand.P, hand.V, hand.O),
+            hand.tensor("d", hand.V),
+            hand.output("y", hand.V, hand.O, hand.O, hand.V),
+            hand.output("z", hand.O, hand.V, accumulate=True),
+        ),
+        (
+            Assign(
+                hand.at("y", "a", "j", "i", "b"),
+                Prod((hand.at("x", "i", p, "b", "j"), hand.at("d", "b"))),
+                coeff=hand.Fraction(-3, 2),
+                band=(a, j, i, b),
+            ),
+        ),
+        (
+            Assign(
+                hand.at("z", "i", "a"),
+                hand.at("y", "a", "i", "i", "a"),
+                accumulate=True,
+                band=(i, a),
+            ),
+        ),
+        dtype=dtype,
+    )
+    bound, program = on_gpu(module, {"o": 30, "v": 50})
+    assert isinstance(bound.kernels[0].share, Turned)
+    for extents in ({"o": 3, "v": 5}, {"o": 33, "v": 2}, {"o": 2, "v": 40}, {"o": 1, "v": 1}):
+        compare(module, bound, program, extents)
+    share = bound.kernels[0].share
+
+    def refused(match: str, **changes: Any) -> None:
+        wrong = replace(bound.kernels[0], share=replace(share, **changes))
+        with pytest.raises(VerifyError, match=mentions(match)):
+            replace(bound, kernels=(wrong, *bound.kernels[1:])).verify()
+
+    refused("operand", source=hand.at("d", "a"))
+    refused("variables", row="b")
+    refused("divide", threads=64 + 32, tile=64)
+
+
+def test_of_several_operands_that_lie_across_the_largest_is_turned() -> None:
+    """What does not hold the column is read once by all threads, whatever it runs along."""
+    i, j, a = (BandVar(n, s) for n, s in zip("ija", (hand.O, hand.O, hand.V), strict=True))
+    small, large = hand.at("w", "a", "i"), hand.at("x", "a", "j", "i")
+    module = hand.module(
+        "across",
+        (
+            hand.tensor("d", hand.O),
+            hand.tensor("w", hand.V, hand.O),
+            hand.tensor("x", hand.V, hand.O, hand.O),
+            hand.output("y", hand.O, hand.O, hand.V),
+            hand.output("z", hand.O, hand.O, hand.V),
+        ),
+        (
+            Assign(
+                hand.at("y", "i", "j", "a"),
+                Prod((hand.at("d", "i"), small, large)),
+                band=(i, j, a),
+            ),
+        ),
+        (Assign(hand.at("z", "i", "j", "a"), hand.at("d", "i"), band=(i, j, a)),),
+    )
+    bound, program = on_gpu(module, {"o": 30, "v": 50})
+    share = bound.kernels[0].share
+    assert isinstance(share, Turned)
+    assert share.source == large
+    assert isinstance(bound.kernels[1].share, Points)
+    compare(module, bound, program, {"o": 9, "v": 5})
+
+
+def test_shares_are_checked() -> None:
+    bound = bind_gpu(permuted(), {"o": 10, "v": 30})
+    (kernel,) = bound.kernels
+    share = kernel.share
+    assert isinstance(share, Tiles)
+
+    def refused(match: str, **changes: Any) -> None:
+        wrong = replace(kernel, share=replace(share, **changes))
+        with pytest.raises(VerifyError, match=mentions(match)):
+            replace(bound, kernels=(wrong,)).verify()
+
+    refused("warps", high=5)
+    refused("divide", rows=(replace(share.rows[0], tile=12),))
+    refused("stages", stages=1)
+    refused("variables target", batch=("i",))
+    refused("factor", rows=share.columns, columns=share.rows)
+    refused("term product", terms=())
+    refused("epilogue elements", terms=share.terms[:1])
+    refused(
+        "statement sums",
+        terms=(replace(share.terms[0], depth=("k",)), *share.terms[1:]),
+    )
+    with pytest.raises(VerifyError, match=mentions("one statement loops")):
+        replace(bound, kernels=(replace(kernel, share=Points(128)),)).verify()
+    with pytest.raises(VerifyError, match=mentions("GPU")):
+        emit_artifact(permuted(), target="cuda")
+
+
+@pytest.mark.parametrize("name", ["energy", "tiles", "triangle", "permuted"])
+def test_golden_text(name: str) -> None:
+    module = permuted() if name == "permuted" else hand.ALL[name]()
+    bound = bind_gpu(module, {"o": 10, "v": 30})
+    head, kernels = head_and_kernels(emit_artifact(bound, target="cuda").text("kernels.cu"))
+    assert not_of_templates(head, "cuda") == []
+    check_golden(f"emit/{name}.cu", kernels)

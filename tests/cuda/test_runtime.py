@@ -1,0 +1,368 @@
+"""Programs for a GPU as their callers see them: whose arrays go where, and what is refused.
+
+They run under the emulator; what is CuPy's own is asked of a stand-in for CuPy.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import shutil
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.cuda_device import DEVICES, device_named
+from support.messages import mentions
+from tcgen.cli.doctor import examine
+from tcgen.errors import (
+    ArgumentError,
+    BuildError,
+    DtypeError,
+    ExtentError,
+    MemoryLimitError,
+    ShapeError,
+    UnavailableError,
+)
+from tcgen.runtime.gpu.cupy_device import CupyDevice, open_device
+from tcgen.runtime.program import Program
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+)
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    found = device_named(request.param)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
+    return found
+
+
+SPEC = """
+space o
+space v
+index i j : o
+index a b : v
+input k[o,v,v] constant
+input t[o,v]
+input g[o,o,v] generated
+output r, e
+r[i,a] = k[i,a,b]*t[i,b] + g[i,j,a]*t[j,a]
+e = r[i,a]*t[i,a]
+"""
+
+
+def arrays_of(extents: dict[str, int]) -> dict[str, Any]:
+    random = np.random.default_rng(3)
+    o, v = extents["o"], extents["v"]
+    return {
+        "k": random.random((o, v, v)),
+        "t": random.random((o, v)),
+        "g": random.random((o, o, v)),
+    }
+
+
+def compiled(**options: Any) -> Program:
+    return tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="cuda", **options)
+
+
+def test_numpy_in_numpy_out_and_device_in_device_out(device: Any) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    wanted = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")(**arrays)
+    found = program(**arrays)
+    assert all(type(a) is np.ndarray for a in found.values())
+    there = {n: device.put(a) for n, a in arrays.items()}
+    device.put_bytes = device.got_bytes = 0
+    result = program(**{**there, "g": lambda out, ranges: np.copyto(out, arrays["g"][ranges])})
+    tiles = device.put_bytes
+    assert tiles == arrays["g"].nbytes  # of the generated input, nothing else is copied
+    assert device.got_bytes == 0
+    again = program(**there)
+    out = {"r": device.empty((3, 4), "float64"), "e": np.empty(())}
+    given = program(**there, out=out)
+    assert given["r"] is out["r"]
+    for name, value in wanted.items():
+        for some in (found, result, again, given):
+            array = device.get(some[name]) if device.holds(some[name]) else some[name]
+            np.testing.assert_allclose(array, value, rtol=1e-12)
+    assert all(device.holds(a) for a in result.values())
+    # What a kernel writes may not be what it reads.
+    over = program(**there, out={"r": there["t"]})
+    for name, value in wanted.items():
+        np.testing.assert_allclose(device.get(over[name]), value, rtol=1e-12)
+
+
+def test_constants_stay_on_the_device(device: Any) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    bound = program.bind(k=arrays["k"])
+    assert device.put_bytes == arrays["k"].nbytes
+    device.put_bytes = 0
+    found = bound(t=arrays["t"], g=arrays["g"])
+    assert device.put_bytes == arrays["t"].nbytes + arrays["g"].nbytes
+    np.testing.assert_allclose(found["r"], program(**arrays)["r"], rtol=1e-13)
+    assert program.allocated_bytes > 0
+    copied = pickle.loads(pickle.dumps(program))
+    np.testing.assert_array_equal(copied(**arrays)["e"], program(**arrays)["e"])
+
+
+def test_wrong_arrays_are_refused(device: Any) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    with pytest.raises(DtypeError, match=mentions('t float64 t.astype("float64")')):
+        program(**{**arrays, "t": device.put(arrays["t"].astype("float32"))})
+    with pytest.raises(ShapeError, match=mentions("1 axes")):
+        program(**{**arrays, "t": device.put(np.ones(3))})
+    with pytest.raises(ShapeError, match=mentions('out["r"] shape (3, 4)')):
+        program(**arrays, out={"r": device.put(np.ones((4, 4)))})
+    with pytest.raises(ArgumentError, match=mentions("NumPy CuPy list")):
+        program(**arrays, out={"r": [1.0]})
+    with pytest.raises(MemoryLimitError, match=mentions("memory limit 2,000")):
+        compiled(memory_limit=2000)(**arrays_of({"o": 3, "v": 30}))
+
+
+def test_results_that_share_memory_are_refused(device: Any) -> None:
+    """One of them would be lost; what lies between the other's elements is right."""
+    program = tcgen.compile(
+        "space o\nindex i j : o\ninput x[o,o]\noutput r, s\nr[i,j] = 2*x[i,j]\ns[i,j] = x[j,i]",
+        extents={"o": 3},
+        target="cuda",
+    )
+    x = np.random.default_rng(1).random((3, 3))
+    for put in (device.put, np.array):
+        memory = put(np.zeros(12))
+        out = {"r": memory[:9].reshape(3, 3), "s": memory[3:].reshape(3, 3)}
+        with pytest.raises(ArgumentError, match=mentions('out["r"] out["s"] overlap')):
+            program(x=x, out=out)
+        memory = put(np.zeros((3, 6)))
+        program(x=x, out={"r": memory[:, ::2], "s": memory[:, 1::2]})
+        found = device.get(memory) if device.holds(memory) else memory
+        np.testing.assert_array_equal(found[:, ::2], 2 * x)
+        np.testing.assert_array_equal(found[:, 1::2], x.T)
+
+
+class CudaArray:
+    """Looks like an array of CuPy."""
+
+    def __init__(self) -> None:
+        self.__cuda_array_interface__: dict[str, Any] = {}
+        self.shape, self.dtype = (3, 4), np.dtype("float64")
+
+
+CudaArray.__module__ = "cupy"
+
+
+def test_a_program_for_the_cpu_refuses_arrays_of_a_gpu() -> None:
+    program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")
+    with pytest.raises(ArgumentError, match=mentions("t cupy cupy.asnumpy(t)")):
+        program(**{**arrays_of({"o": 3, "v": 4}), "t": CudaArray()})
+
+
+@pytest.mark.parametrize(("library", "advice"), [("torch", "t.detach()"), ("numba", "t")])
+def test_arrays_of_other_libraries_need_not_leave_the_gpu(library: str, advice: str) -> None:
+    other = type("Tensor", (CudaArray,), {"__module__": library})
+    with pytest.raises(ArgumentError) as found:
+        compiled()(**{**arrays_of({"o": 3, "v": 4}), "t": other()})
+    assert str(found.value).endswith(f"takes arrays of NumPy and CuPy: pass cupy.asarray({advice})")
+
+
+def test_without_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source can be looked at; running says what to install."""
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", open_device)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    program = compiled()
+    assert 'extern "C" __global__' in program.source
+    assert program.peak_bytes() > 0
+    with pytest.raises(UnavailableError, match=mentions("CuPy pip tcgen-chem")):
+        program(**arrays_of({"o": 3, "v": 4}))
+    assert copy.copy(UnavailableError("x")).exit_code == 3
+
+
+def test_bound_constants_are_there_for_every_stream(device: Any) -> None:
+    """Calls may be on another stream than the one on which the program was bound."""
+    if not hasattr(device, "waits"):
+        pytest.skip("counts what a real device does not say")
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    bound = program.bind(k=arrays["k"])
+    assert device.waits > 0
+    device.waits = 0
+    bound(t=arrays["t"], g=arrays["g"])
+    assert device.waits == 0  # calls queue their work and wait for results alone
+
+
+def test_copies_of_bound_constants_count(device: Any) -> None:
+    """They stay on the device as long as the bound program does."""
+    arrays = arrays_of({"o": 3, "v": 4})
+    copied = compiled().bind(k=arrays["k"])
+    there = compiled().bind(k=device.put(arrays["k"]))
+    assert copied.kept_bytes - there.kept_bytes == arrays["k"].nbytes
+    needed = compiled().peak_bytes() + arrays["t"].nbytes + arrays["g"].nbytes
+    limited = compiled(memory_limit=needed).bind(k=device.put(arrays["k"]))
+    limited(t=arrays["t"], g=arrays["g"])
+    with pytest.raises(MemoryLimitError, match=mentions("memory limit")):
+        compiled(memory_limit=needed).bind(k=arrays["k"])(t=arrays["t"], g=arrays["g"])
+
+
+def test_only_copies_and_new_results_count_against_the_limit(device: Any) -> None:
+    arrays = arrays_of({"o": 3, "v": 4})
+    there = {n: device.put(a) for n, a in arrays.items()}
+    peak = compiled().peak_bytes()
+    program = compiled(memory_limit=peak)
+    wanted = program(**there)
+    assert program.allocated_bytes == peak
+    with pytest.raises(MemoryLimitError, match="pass k, t as CuPy arrays in C order, so that no"):
+        program(**arrays)
+    out = {"r": device.empty((3, 4), "float64"), "e": device.empty((), "float64")}
+    given = program(**there, out=out)
+    assert program.allocated_bytes == peak - 8 * 13
+    np.testing.assert_array_equal(device.get(given["r"]), device.get(wanted["r"]))
+
+
+def test_arrays_of_another_gpu_are_refused(device: Any) -> None:
+    if not hasattr(device, "waits"):
+        pytest.skip("needs two devices")
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    t, r = device.put(arrays["t"]), device.empty((3, 4), "float64")
+    t.place = r.place = "GPU 1, but the current one is GPU 0"
+    with pytest.raises(ArgumentError, match=mentions("t GPU 1 0")):
+        program(**{**arrays, "t": t})
+    with pytest.raises(ArgumentError, match=mentions('out["r"] GPU 1 0')):
+        program(**arrays, out={"r": r})
+
+
+def test_more_blocks_than_a_gpu_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A share that was chosen for small extents may ask for too many at large ones."""
+    program = compiled()
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.LARGEST_GRID", 0)
+    with pytest.raises(ExtentError, match=mentions("blocks o=3 v=4 GPU 0")):
+        program(**arrays_of({"o": 3, "v": 4}))
+
+
+class OutOfMemoryError(MemoryError):
+    """CuPy's is a MemoryError, too."""
+
+
+class NvrtcError(Exception):
+    """What NVRTC says of the text."""
+
+
+def stand_in(fault: Exception | None = None) -> CupyDevice:
+    """A device whose CuPy fails with one fault at whatever it is asked for."""
+
+    def asked(*_: object, **__: object) -> Any:
+        if fault is not None:
+            raise fault
+        return "made"
+
+    module = SimpleNamespace(compile=asked)
+    return CupyDevice(
+        SimpleNamespace(
+            empty=asked,
+            asarray=asked,
+            RawModule=lambda **_: module,
+            cuda=SimpleNamespace(
+                memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+                compiler=SimpleNamespace(CompileException=NvrtcError),
+                runtime=SimpleNamespace(getDevice=lambda: 0),
+            ),
+        )
+    )
+
+
+def on_device(start: int, dtype: str, *, contiguous: bool = True, number: int = 0) -> Any:
+    """What CuPy says of an array that begins at an address."""
+    return SimpleNamespace(
+        data=SimpleNamespace(ptr=start),
+        dtype=np.dtype(dtype),
+        nbytes=64,
+        flags=SimpleNamespace(c_contiguous=contiguous),
+        device=SimpleNamespace(id=number),
+        copy=lambda order: f"copy in {order}",
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+def test_arrays_that_begin_between_elements_are_copied(dtype: str) -> None:
+    """A kernel's loads of 16 bytes fault there, and with them all that CuPy does after."""
+    cupy = stand_in()
+    whole = np.dtype(dtype).itemsize
+    for start in (512, 512 + whole):
+        array = on_device(start, dtype)
+        assert cupy.direct(array)
+        assert cupy.contiguous(array) is array
+    for array in (on_device(512 + whole // 2, dtype), on_device(512, dtype, contiguous=False)):
+        assert not cupy.direct(array)
+        assert cupy.contiguous(array) == "copy in C"
+
+
+def test_where_an_array_of_cupy_is() -> None:
+    cupy = stand_in()
+    assert cupy.elsewhere(on_device(512, "float64")) is None
+    where = cupy.elsewhere(on_device(512, "float64", number=3))
+    assert where == "GPU 3, but the current one is GPU 0"
+
+
+def test_slices_of_one_array_of_another_library_overlap() -> None:
+    """CuPy says of each that it is an allocation of its own, and so that they do not."""
+
+    def slice_of(start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Any:
+        data, dtype = SimpleNamespace(ptr=start), np.dtype("float64")
+        return SimpleNamespace(data=data, dtype=dtype, shape=shape, strides=strides)
+
+    whole = slice_of(1024, (4, 4), (32, 8))
+    for other, meets in (
+        (slice_of(1056, (3, 4), (32, 8)), True),
+        (slice_of(1144, (), ()), True),
+        (slice_of(1152, (4,), (8,)), False),
+        (slice_of(1176, (4,), (-8,)), False),
+        (slice_of(1168, (4,), (-8,)), True),
+        (slice_of(1016, (), ()), False),
+        (slice_of(1056, (0, 4), (32, 8)), False),
+    ):
+        assert stand_in().overlap(whole, other) is meets
+        assert stand_in().overlap(other, whole) is meets
+
+
+def test_too_little_memory_on_the_gpu() -> None:
+    cupy = stand_in(OutOfMemoryError("limit of 80 GiB"))
+    with pytest.raises(MemoryLimitError, match=mentions("memory 8,000,000 bytes limit")):
+        cupy.empty((1000, 1000), "float64")
+    with pytest.raises(MemoryLimitError, match=mentions("memory 80 bytes")):
+        cupy.put(np.zeros(10))
+
+
+def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CuPy's wheels come without it: said before anything is copied to the GPU."""
+
+    def version() -> tuple[int, int]:
+        raise RuntimeError("No such file: libnvrtc.so.13,\n  libnvrtc.so.12")
+
+    class CUDARuntimeError(RuntimeError):
+        pass
+
+    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
+    cuda = SimpleNamespace(runtime=runtime, nvrtc=SimpleNamespace(getVersion=version))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    with pytest.raises(UnavailableError, match=mentions("NVRTC libnvrtc install")):
+        open_device()
+    (found,) = [f for f in examine() if f["what"] == "GPU (optional)"]
+    assert found["details"].endswith("(No such file: libnvrtc.so.13, libnvrtc.so.12)")
+    assert found["advice"].startswith("for target cuda: install a driver and CuPy")
+    cuda.nvrtc = SimpleNamespace(getVersion=lambda: (13, 5))
+    assert isinstance(open_device(), CupyDevice)
+
+
+def test_kernels_that_cannot_be_compiled() -> None:
+    with pytest.raises(BuildError, match=mentions("NVRTC line 3")):
+        stand_in(NvrtcError("line 3")).module("")
+    for missing in (RuntimeError("no libnvrtc.so"), ImportError("no libnvrtc.so")):
+        with pytest.raises(BuildError, match=mentions("libnvrtc.so tcgen-chem[cuda13]")):
+            stand_in(missing).module("")

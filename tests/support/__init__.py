@@ -1,0 +1,1 @@
+"""What several tests share: hand-written and random programs, oracles, devices, paths."""

@@ -1,0 +1,51 @@
+"""Programs of one contraction, for tests of the generated kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcgen.compiler.driver import compile_system
+from tcgen.emit.scope import statements
+from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.ir.loops import Gemm, Module
+from tcgen.options import Options
+from tcgen.runtime.program import Program
+from tcgen.thresholds import Thresholds
+from tcgen.thresholds.cpu import CpuThresholds
+
+
+def contraction_of(module: Module) -> Gemm:
+    """The only contraction of a module, inside loops over slices or not."""
+    (product,) = (s for s, _ in statements(module.kernels[0].body) if isinstance(s, Gemm))
+    return product
+
+
+def program_for(
+    labels: str, extents: dict[str, int], dtype: str, thresholds: CpuThresholds = CpuThresholds()
+) -> tuple[Program, Module]:
+    """A contraction of two operands as the driver compiles it; one space for each letter."""
+    inputs, output = labels.split("->")
+    letters = sorted(set(inputs) - {","})
+    numbers = {c: n for n, c in enumerate(letters)}
+    kernel = Kernel(
+        tuple(tuple(numbers[c] for c in text) for text in inputs.split(",")),
+        tuple(numbers[c] for c in output),
+    )
+    system = einsum_system(kernel, None)
+    bases = [s.name for s in system.spaces]
+    planning = tuple(sorted((base, extents[c]) for base, c in zip(bases, letters, strict=True)))
+    options = Options(extents=planning, dtype=dtype, thresholds=Thresholds(cpu=thresholds))
+    made = compile_system(system, options)
+    return Program(made.artifact), made.module
+
+
+def compiled_with(
+    text: str, thresholds: CpuThresholds, extents: dict[str, int] | None = None, **options: Any
+) -> Program:
+    """The program of a spec for the CPU with some thresholds, in the given factoring."""
+    planning = tuple(sorted((extents or {}).items()))
+    record = Thresholds(cpu=thresholds)
+    options = {"optimize": False, **options}
+    made = compile_system(read_spec(text), Options(extents=planning, thresholds=record, **options))
+    return Program(made.artifact)

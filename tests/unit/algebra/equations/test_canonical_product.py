@@ -1,0 +1,174 @@
+"""Canonical form of products, merging of like terms, deltas and symmetries of tensors."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import permutations
+
+import pytest
+
+from support.messages import mentions
+from tcgen.algebra.equations.atoms import atom_of
+from tcgen.algebra.equations.canonical_equation import vector_of
+from tcgen.algebra.equations.canonical_product import FREE, canonical_product, free_group
+from tcgen.algebra.equations.like_terms import clean_equation
+from tcgen.errors import TcgenError
+from tcgen.frontend import read_spec
+from tcgen.ir.expr import Call, Const, Delta, Prod, Quot, Sum
+from tcgen.ir.system import Apply, Equation, Term
+from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor
+from tcgen.ir.term_rewriting import resolve_deltas
+
+O, V = Space("o", kind="occupied"), Space("v", kind="virtual")
+P = Space("p", parts=(O, V))
+ANTI = (Symmetry((1, 0, 2, 3), -1), Symmetry((0, 1, 3, 2), -1))
+T2 = Tensor("t2", (O, O, V, V), Role.INPUT, symmetry=ANTI)
+W = Tensor("w", (O, O, V, V), Role.INPUT, symmetry=ANTI)
+T4 = Tensor(
+    "t4",
+    (O,) * 4 + (V,) * 4,
+    Role.INPUT,
+    symmetry=tuple(
+        Symmetry(tuple(swap.get(k, k) for k in range(8)), -1)
+        for swap in ({p: p + 1, p + 1: p} for p in (0, 1, 2, 4, 5, 6))
+    ),
+)
+SPACE_OF = dict.fromkeys("ijklmn", O) | dict.fromkeys("abcdef", V) | dict.fromkeys("pq", P)
+
+
+def idx(letters: str) -> tuple[Index, ...]:
+    return tuple(Index(x, SPACE_OF[x]) for x in letters)
+
+
+def form(*factors: object, left: str = "", complex_values: bool = False):
+    atoms = tuple(atom_of(f, complex_values) for f in factors)
+    return canonical_product(atoms, {i: ("left", k) for k, i in enumerate(idx(left))})
+
+
+def test_names_and_order_of_factors_do_not_matter() -> None:
+    one = form(Ref(T2, idx("ikac")), Ref(W, idx("klcd")), left="ilad")
+    two = form(Ref(W, idx("mled")), Ref(T2, idx("imae")), left="ilad")
+    assert one.key == two.key
+    assert one.sign == two.sign
+
+
+def test_every_image_under_symmetry_has_one_form() -> None:
+    one = form(Ref(T2, idx("ikac")), Ref(W, idx("klcd")), left="ilad")
+    for first, second in ((s, t) for s in permutations("ik") for t in permutations("kl")):
+        other = form(
+            Ref(T2, idx("".join(first) + "ac")), Ref(W, idx("".join(second) + "cd")), left="ilad"
+        )
+        sign = (-1) ** ((first != ("i", "k")) + (second != ("k", "l")))
+        assert other.key == one.key
+        assert other.sign == sign * one.sign
+
+
+def test_left_indices_keep_their_places() -> None:
+    assert (
+        form(Ref(T2, idx("ijab")), left="ijab").key
+        != form(Ref(Tensor("s", T2.spaces, Role.INPUT), idx("ijab")), left="ijab").key
+    )
+    plain = Tensor("s", (O, O), Role.INPUT)
+    assert form(Ref(plain, idx("ij")), left="ij").key != form(Ref(plain, idx("ji")), left="ij").key
+
+
+def test_antisymmetric_tensor_with_a_repeated_index_vanishes() -> None:
+    assert form(Ref(T2, idx("iiab")), left="ab").sign == 0
+    symmetric = Tensor("s", (O, O), Role.INPUT, symmetry=(Symmetry((1, 0)),))
+    assert form(Ref(T2, idx("ijab")), Ref(symmetric, idx("ij")), left="ab").sign == 0
+
+
+def test_quadruples_with_a_large_group() -> None:
+    one = form(Ref(T4, idx("ijklabcd")), Ref(W, idx("klcd")), left="ijab")
+    two = form(Ref(W, idx("lkdc")), Ref(T4, idx("kjildcba")), left="ijab")
+    assert one.key == two.key
+    # t4[k,j,i,l,d,c,b,a] with w[l,k,d,c]: rename k<->l is even in w and t4 alike
+    assert one.sign * two.sign in (1, -1)
+
+
+def test_symmetries_of_a_product_are_found() -> None:
+    colours = dict.fromkeys(idx("ijab"), FREE)
+    atoms = (
+        atom_of(Ref(T2, idx("ijcd")), False),
+        atom_of(Ref(Tensor("v", (V,) * 4, Role.INPUT, symmetry=ANTI), idx("abcd")), False),
+    )
+    found = free_group(canonical_product(atoms, colours), colours)
+    assert sorted(sign for _, sign in found) == [-1, -1, 1, 1]
+
+
+def test_hermitian_counts_only_in_real_programs() -> None:
+    h = Tensor("h", (O, O), Role.INPUT, symmetry=(Symmetry((1, 0), 1, conj=True),))
+    keys = [form(Ref(h, idx(x)), left="ij").key for x in ("ij", "ji")]
+    assert keys[0] == keys[1]
+    keys = [form(Ref(h, idx(x)), left="ij", complex_values=True).key for x in ("ij", "ji")]
+    assert keys[0] != keys[1]
+
+
+def test_contradicting_symmetry_is_refused_by_name() -> None:
+    h = Tensor(
+        "h", (O, O), Role.INPUT, symmetry=(Symmetry((1, 0), 1, conj=True), Symmetry((1, 0), -1))
+    )
+    assert form(Ref(h, idx("ij")), left="ij", complex_values=True).sign
+    with pytest.raises(TcgenError, match=mentions("h zero real")):
+        form(Ref(h, idx("ij")), left="ij")
+
+
+def test_denominator_symmetry_is_seen() -> None:
+    e = Tensor("e", (O,), Role.INPUT)
+
+    def denominator(letters: str) -> Apply:
+        i, j = (Ref(e, idx(x)) for x in letters)
+        return Apply(Quot(Const(Fraction(1)), Sum((i, j))))
+
+    assert form(denominator("ij"), left="ij").key == form(denominator("ji"), left="ij").key
+    assert len(atom_of(denominator("ij"), False).group) == 2
+    root = Apply(Call("sqrt", Prod((Ref(e, idx("i")), Const(Fraction(2))))))
+    assert (
+        form(root, left="i").key
+        == form(Apply(Call("sqrt", Prod((Const(Fraction(2)), Ref(e, idx("i")))))), left="i").key
+    )
+
+
+def test_like_terms_merge_exactly_and_zeros_go() -> None:
+    y = Tensor("y", (O, O, V, V), Role.OUTPUT)
+    third = Fraction(1, 3)
+    terms = (
+        Term(third, (Ref(T2, idx("ijab")),)),
+        Term(third, (Ref(T2, idx("jiab")),)),
+        Term(Fraction(1, 7), (Ref(W, idx("ijab")),)),
+        Term(third, (Ref(W, idx("jiba")),)),
+    )
+    (only,) = clean_equation(Equation(Ref(y, idx("ijab")), terms), False, frozenset()).terms
+    assert only.coeff == Fraction(10, 21)
+
+
+def test_delta_is_carried_out() -> None:
+    x = Tensor("x", (O, V), Role.INPUT)
+    term = Term(Fraction(1), (Delta(*idx("ij")), Ref(x, idx("ja"))), idx("j"))
+    done = resolve_deltas(term)
+    assert done is not None
+    assert [str(f) for f in done.factors] == ["x[i,a]"]
+    assert done.sums == ()
+    assert resolve_deltas(Term(Fraction(1), (Delta(*idx("ia")),), ())) is None
+    part = resolve_deltas(
+        Term(
+            Fraction(1),
+            (Delta(*idx("pi")), Ref(Tensor("z", (P,), Role.INPUT), idx("p"))),
+            idx("p"),
+        )
+    )
+    assert part is not None
+    assert [str(f) for f in part.factors] == ["z[i]"]
+    left = Term(Fraction(1), (Delta(*idx("ij")),))
+    assert resolve_deltas(left) == left
+
+
+def test_equations_written_differently_have_one_value() -> None:
+    head = "space o\nspace v\nindex i j k l : o\nindex a b c d : v\n"
+    head += (
+        "input t[o,o,v,v] antisymmetric (0,1) (2,3)\ninput g[o,o,v,v] antisymmetric (0,1) (2,3)\n"
+    )
+    one = read_spec(head + "output e\ne = g[i,j,a,b]*t[i,j,a,b]\n", "a.spec")
+    two = read_spec(head + "output e\ne = -g[k,l,c,d]*t[l,k,c,d]\n", "b.spec")
+    values = [vector_of(s.equations[0], False).value() for s in (one, two)]
+    assert values[0] == values[1] != {}

@@ -1,0 +1,133 @@
+"""Factoring across terms and targets: values, counts, any way of writing the terms."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tcgen
+from support.campaigns import cases
+from support.paths import DATA
+from tcgen.algebra import form_sequence
+from tcgen.algebra.equations.inline import keep_needed
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
+from tcgen.algebra.factoring.factor import factored
+from tcgen.algebra.factoring.symmetriser import stages_of
+from tcgen.compiler.driver import read_system
+from tcgen.frontend import read_spec
+from tcgen.interp import evaluate_program, evaluate_system
+from tcgen.ir.program import Contract, Program
+from tcgen.ir.system import System
+from tcgen.options import Options
+from tcgen.testing import assert_same_values, random_arrays, split_starts
+from tcgen.testing.strategies import extents_for, systems
+from tcgen.thresholds import AlgebraThresholds
+
+EQS = DATA / "eqs"
+HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d : v\n"
+LARGE = {"o": 20, "v": 100}
+
+
+@cache
+def sequence(system: System, effort: int = 1) -> Program:
+    program = form_sequence(system, Options(extents=tuple(LARGE.items()), effort=effort))
+    program.verify()
+    return program
+
+
+def multiply_adds(program: Program) -> int:
+    total = 0
+    for step in program.steps:
+        if isinstance(step.op, Contract):
+            total += step.flops.value(LARGE) // 2
+    return total
+
+
+def same_values(system: System, other: System | Program, extents: dict[str, int]) -> None:
+    inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=3))
+    expected = evaluate_system(system, inputs, extents, out=starts)
+    evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
+    actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
+    assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_search_ends_where_nothing_new_is_found() -> None:
+    system = read_system(tcgen.spec_path("mp2_closed_shell"))
+    found = []
+    for effort in (100, 1000):
+        said: list[str] = []
+        options = Options(extents=tuple(LARGE.items()), effort=effort)
+        found.append((form_sequence(system, options, said.append), len(said)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [("ccd_so", 6.0165e10), ("ccsd_so", 6.3817e10), ("rccd_sa", 7.6165e10), ("rccsd_sa", 8.046e10)],
+)
+def test_counts_of_coupled_cluster(name: str, most: float) -> None:
+    system = read_system(EQS / f"{name}.sym.json")
+    program = sequence(system)
+    assert multiply_adds(program) <= most
+    same_values(system, program, {"o": 3, "v": 4})
+
+
+@pytest.mark.slow
+def test_counts_of_triples() -> None:
+    system = read_system(EQS / "ccsdt_so.sym.json")
+    program = sequence(system)
+    assert multiply_adds(program) <= 1.05e14
+    same_values(system, program, {"o": 5, "v": 6})
+
+
+@cases(40, 400)
+@given(system=systems(), data=st.data())
+def test_factored_systems_have_the_same_values(system: System, data: st.DataObject) -> None:
+    extents = data.draw(extents_for(system))
+    found = factored(derive_symmetries(keep_needed(system)), extents, False, 1, AlgebraThresholds())
+    found.verify()
+    same_values(system, found, extents)
+
+
+def test_common_factor_of_two_terms() -> None:
+    system = read_spec(
+        HEAD + "input v[v,v,v,v], t[v,v,o,o], u[v,o]\noutput r\n"
+        "r[a,b,i,j] = v[a,b,c,d]*t[c,d,i,j] + v[a,b,c,d]*u[c,i]*u[d,j]\n"
+    )
+    contractions = [s for s in sequence(system).steps if isinstance(s.op, Contract)]
+    assert len(contractions) == 2
+    same_values(system, factored(system, LARGE, False, 1, AlgebraThresholds()), {"o": 3, "v": 4})
+
+
+def test_product_of_two_sums() -> None:
+    system = read_spec(
+        HEAD + "input p[o,v], q[o,v], x[v,o], y[v,o]\noutput r\n"
+        "r[i,j] = p[i,a]*x[a,j] + p[i,a]*y[a,j] + q[i,a]*x[a,j] + q[i,a]*y[a,j]\n"
+    )
+    assert sum(isinstance(s.op, Contract) for s in sequence(system).steps) == 1
+
+
+def test_the_program_says_which_terms_are_too_long_to_factor() -> None:
+    nine = "*".join(["p[i,j]"] * 9)
+    system = read_spec(
+        HEAD + f"input p[o,o], q[o,o]\noutput r\nr[i,j] = p[i,k]*p[k,j] + p[i,k]*q[k,j] + {nine}\n"
+    )
+    program = sequence(system)
+    assert program.notes == ("r: 1 of 3 terms, which have more than 8 factors",)
+    same_values(system, program, {"o": 3, "v": 1})
+    assert sequence(read_spec(HEAD + "input p[o,o]\noutput r\nr[i,j] = p[j,i]\n")).notes == ()
+
+
+def test_stages_add_up_to_the_group() -> None:
+    cyclic = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+    odd = ((1, 0, 2), (0, 2, 1), (2, 1, 0))
+    group = tuple(sorted([(p, 1) for p in cyclic] + [(p, -1) for p in odd]))
+    stages = stages_of(group)
+    assert [len(s) for s in stages] == [2, 3]
+    made = {
+        tuple(outer[n] for n in inner): s * t for outer, s in stages[1] for inner, t in stages[0]
+    }
+    assert made == dict(group)

@@ -1,0 +1,273 @@
+"""The command line: what it prints and what it writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.command_line import FIGURE_1, LADDER, MP2, invoke
+from support.messages import says
+from tcgen.cli import run as trial
+from tcgen.compiler.driver import read_system
+
+
+def test_compile_writes_an_artifact_and_prints_tables(tmp_path: Path) -> None:
+    result = invoke("compile", MP2, "-e", "o=3", "-e", "v=4", "-o", tmp_path / "mp2")
+    assert result.exit_code == 0, result.output
+    assert "naive" in result.stdout
+    assert "peak" in result.stdout
+    for name in ("manifest.json", "plan.json", "report.json", "system.json", "__init__.py"):
+        assert (tmp_path / "mp2" / name).is_file()
+
+
+def test_compile_json_keeps_the_contract(tmp_path: Path) -> None:
+    result = invoke("compile", MP2, "-e", "o=3", "-e", "v=4", "-o", tmp_path / "x", "--json")
+    report = json.loads(result.stdout)
+    assert report["schema"] == 1
+    assert report["extents"] == {"o": 3, "v": 4}
+    assert set(report["operations"]) >= {
+        "naive",
+        "contractions",
+        "additions",
+        "maps",
+        "sequence",
+        "polynomial",
+    }
+    assert set(report["memory"]) >= {
+        "inputs_bytes",
+        "outputs_bytes",
+        "intermediates_unfused_bytes",
+        "intermediates_static_bytes",
+        "peak_bytes",
+        "limit_bytes",
+    }
+    assert set(report["fusion"]) >= {
+        "objective",
+        "model",
+        "status",
+        "value",
+        "bound",
+        "unit",
+        "seconds",
+    }
+    assert {
+        "name",
+        "kind",
+        "indices",
+        "fused",
+        "tile",
+        "elements_unfused",
+        "elements",
+        "bytes",
+        "consumers",
+    } <= set(report["arrays"][0])
+    assert set(report["steps"][0]) >= {"id", "text", "flops"}
+    assert set(report["kernels"][0]) >= {"name", "steps", "loops"}
+    operations = report["operations"]
+    assert operations["naive"] == 2 * 3 * (3 * 4) ** 2  # two terms of three factors
+    assert operations["sequence"] == sum(
+        operations[k] for k in ("contractions", "additions", "maps")
+    )
+    assert report["memory"]["inputs_bytes"] == 8 * (144 + 3 + 4)
+
+
+def test_figure_1_of_allam_et_al(tmp_path: Path) -> None:
+    result = invoke("compile", FIGURE_1, "--objective", "linear", "--json", "-o", tmp_path / "f")
+    report = json.loads(result.stdout)
+    assert report["fusion"]["value"] == 3768
+    assert report["fusion"]["unit"] == "saved_elements"
+    assert report["fusion"]["model"] == "tree"
+    assert report["memory"]["intermediates_static_bytes"] == 23 * 8
+
+
+def test_default_folder_is_named_after_the_spec(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert invoke("-q", "compile", MP2, "-e", "o=2", "-e", "v=2").exit_code == 0
+    assert (tmp_path / "mp2_closed_shell_tcgen" / "manifest.json").is_file()
+
+
+def test_nothing_is_said_of_a_search_where_none_was_made(tmp_path: Path) -> None:
+    folder = tmp_path / "ladder"
+    result = invoke("compile", LADDER, "-e", "o=3", "-e", "v=4", "-e", "x=5", "-o", folder)
+    last = result.stdout.split("fusion: ")[1]
+    assert " ".join(last.split()).startswith("objective none: nothing is fused; ")
+    assert "OPTIMAL" not in repr(tcgen.load(folder).report)
+    assert ">Objective none: nothing is fused.</p>" in (folder / "report.html").read_text()
+    fusion = json.loads(invoke("report", folder, "--json").stdout)["fusion"]
+    assert fusion["objective"] == "none"
+    assert fusion["value"] == fusion["bound"] > 0
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """The report counts what one thread holds."""
+    tcgen.set_threads(1)
+    yield
+    tcgen.set_threads(None)
+
+
+@pytest.mark.usefixtures("one_thread")
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_run_checks_against_the_interpreter(target: str) -> None:
+    result = invoke(
+        "run",
+        LADDER,
+        "-e",
+        "o=3",
+        "-e",
+        "v=5",
+        "-e",
+        "x=7",
+        "--random",
+        1,
+        "--check",
+        "--repeat",
+        2,
+        "--json",
+        "--target",
+        target,
+    )
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    assert report["max_rel_error"] < 1e-10
+    assert report["time_seconds"] > 0
+    assert report["peak_bytes_measured"] == report["memory"]["peak_bytes"] > 0
+
+
+def test_run_prints_scalars_to_12_decimals_and_norms(tmp_path: Path) -> None:
+    result = invoke("run", MP2, "-e", "o=2", "-e", "v=3")
+    value = next(line for line in result.stdout.splitlines() if line.startswith("e = "))
+    assert len(value.rpartition(".")[2]) == 12
+    result = invoke("run", LADDER, "-e", "o=2", "-e", "v=3", "-e", "x=4")
+    assert "r2  2 x 2 x 3 x 3  norm " in result.stdout
+
+
+def test_run_round_trips_inputs_and_outputs(tmp_path: Path) -> None:
+    folder, inputs, output = tmp_path / "mp2", tmp_path / "in.npz", tmp_path / "out.npz"
+    assert invoke("-q", "compile", MP2, "-e", "o=2", "-e", "v=3", "-o", folder).exit_code == 0
+    first = invoke("run", folder, "--random", 5, "--save-inputs", inputs, "--output", output)
+    assert first.exit_code == 0, first.output
+    again = invoke("run", folder, "--inputs", inputs, "--check")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.splitlines()[0] == first.stdout.splitlines()[0]
+    assert np.load(output)["e"].shape == ()
+
+
+def test_a_compiled_folder_is_not_compiled_again(tmp_path: Path) -> None:
+    folder = tmp_path / "mp2"
+    assert invoke("compile", MP2, "-e", "o=2", "-e", "v=3", "-o", folder).exit_code == 0
+    again = invoke("compile", folder)
+    assert again.exit_code == 2
+    assert says(again.stderr, "compiled spec")
+    report = json.loads(invoke("report", folder, "--json").stdout)
+    assert report["fusion"]["seconds"] is None  # no search was made for it
+    assert report["seconds"] == {}
+
+
+def test_report_at_other_extents_and_on_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "ladder"
+    extents = ("-e", "o=2", "-e", "v=3", "-e", "x=4")
+    assert invoke("-q", "compile", LADDER, *extents, "-o", folder).exit_code == 0
+    small = json.loads(invoke("report", folder, "--json").stdout)
+    large = json.loads(invoke("report", folder, "-e", "v=30", "--json").stdout)
+    assert large["extents"]["v"] == 30
+    assert large["operations"]["sequence"] > 100 * small["operations"]["sequence"]
+    assert invoke("report", folder).exit_code == 0
+
+
+def test_explain_lists_every_step_and_writes_the_sequence(tmp_path: Path) -> None:
+    sequence = tmp_path / "seq.json"
+    result = invoke(
+        "explain", LADDER, "-e", "o=2", "-e", "v=3", "-e", "x=4", "--sequence", sequence
+    )
+    assert result.exit_code == 0, result.output
+    assert "s0:" in result.stdout
+    statements = json.loads(sequence.read_text())["statements"]
+    assert all(len(t["factors"]) <= 2 for s in statements for t in s["terms"])
+
+
+def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
+    """(T) of one electron pair is zero: rounding is no error, and everything else is one."""
+    path = tcgen.spec_path("t_closed_shell")
+    done = invoke("run", path, "-e", "o=1", "-e", "v=9", "--target", "numpy", "--check", "--json")
+    numbers = json.loads(done.stdout)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert numbers["max_abs_error"] < 1e-12
+    assert numbers["max_rel_error"] < 1e-12
+
+    system = read_system(path)
+    case = trial.random_inputs(system, {"o": 1, "v": 9}, "float64", 0)
+    wrong = trial._check(system, case, {"e_t": np.array(1e-3)}, {}, "float64")
+    assert says(wrong, "e_t interpreter")
+
+
+def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
+    assert tcgen.__version__ in invoke("--version").stdout
+    for command in ("compile", "report", "explain", "run", "doctor", "cache"):
+        assert command in invoke("--help").stdout
+        assert invoke(command, "--help").exit_code == 0
+    findings = json.loads(invoke("doctor", "--json").stdout)["findings"]
+    assert any(f["what"] == "C compiler" for f in findings)
+    printed = invoke("doctor")
+    assert printed.exit_code == 0
+    for finding in findings:  # every word of them: no [extra] is taken for a style of the table
+        for word in (finding["details"] + " " + finding["advice"]).split():
+            assert word in printed.stdout
+    assert "0 objects" in invoke("cache", "info").stdout
+    assert invoke("cache", "clear").exit_code == 0
+
+
+def test_json_output_is_the_only_output_in_a_pipe(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tcgen.cli.commands",
+            "compile",
+            str(MP2),
+            "-e",
+            "o=2",
+            "-e",
+            "v=2",
+            "-o",
+            str(tmp_path / "m"),
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    json.loads(done.stdout)
+    assert done.stderr == ""
+
+
+def test_dump_and_verify_switches(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TCGEN_DUMP", "program,plan")
+    monkeypatch.setenv("TCGEN_DUMP_DIR", str(tmp_path / "dump"))
+    monkeypatch.setenv("TCGEN_VERIFY", "2")
+    args = ("-e", "o=2", "-e", "v=3", "-e", "x=4", "-o", tmp_path / "l")
+    assert invoke("-q", "compile", LADDER, *args).exit_code == 0
+    names = sorted(p.name for p in (tmp_path / "dump").iterdir())
+    assert [n.partition("-")[2] for n in names] == ["program.txt", "plan.txt"]
+    monkeypatch.setenv("TCGEN_VERIFY", "7")
+    result = invoke("compile", LADDER, *args)
+    assert result.exit_code == 2
+    assert "TCGEN_VERIFY" in result.stderr
+
+
+def test_run_counts_and_times_at_the_extents_of_the_run(tmp_path: Path) -> None:
+    invoke("compile", MP2, "-e", "o=3", "-e", "v=4", "--target", "numpy", "-o", tmp_path / "x")
+    small, large = (
+        json.loads(invoke("run", tmp_path / "x", "-e", f"o={o}", "--json").stdout) for o in (3, 6)
+    )
+    assert large["extents"] == {"o": 6, "v": 4}
+    assert large["operations"]["naive"] == 4 * small["operations"]["naive"]
+    assert large["gflops"] > 0

@@ -1,0 +1,84 @@
+"""Numbers that no program can hold are refused where they stand, however they are written."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from support.messages import mentions
+from tcgen.errors import SpecError
+from tcgen.frontend.importers.pdaggerq import from_pdaggerq
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.frontend.terms.reader import read_terms
+from tcgen.interp import evaluate_system
+
+HEAD = "space o = 2\nindex i : o\ninput x[o]\n"
+RANGE = "outside range"
+
+
+@pytest.mark.parametrize(
+    ("number", "message"),
+    [
+        ("9" * 5000, "1000 digits"),
+        ("0." + "1" * 5000, "1000 digits"),
+        ("1e999999999", RANGE),
+        ("1e-999999999", RANGE),
+        ("1e309", RANGE),
+        ("1e300*1e300", RANGE),
+        ("1e-300*1e-300", RANGE),
+        ("1e300/1e-300", RANGE),
+        ("10**1000", RANGE),
+        ("(1e-300)**1000", RANGE),
+        ("((1 + 1e-9)**1000)**1000", "ratio 1000 digits"),
+        ("(((9**1000)**1000)**1000)", RANGE),
+        ("cos(1e300*1e300)", RANGE),
+    ],
+)
+def test_in_an_equation(number: str, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(message)) as caught:
+        read_spec(f"{HEAD}output e\ne = {number}*x[i]*x[i]\n", "n.spec")
+    assert str(caught.value).startswith("n.spec:5:")
+
+
+@pytest.mark.parametrize("number", ["1e999999999", "9" * 5000, "1e300/1e-300", "-1e400"])
+def test_as_a_default(number: str) -> None:
+    with pytest.raises(SpecError, match=f"{mentions(RANGE)}|1000 digits"):
+        read_spec(f"{HEAD}input s = {number}\noutput e\ne = s*x[i]*x[i]\n")
+
+
+@pytest.mark.parametrize("extent", ["1e999999999", "9" * 5000, "9223372036854775808", "0", "1.5"])
+def test_as_an_extent(extent: str) -> None:
+    with pytest.raises(SpecError, match=mentions("whole number 1 2^63 - 1")):
+        read_spec(f"space o = {extent}\nindex i : o\ninput x[o]\noutput e\ne = x[i]*x[i]\n")
+
+
+def test_as_an_exponent() -> None:
+    with pytest.raises(SpecError, match=mentions("1000 digits")):
+        read_spec(f"{HEAD}output e\ne = x[i]**{'9' * 5000}*x[i]\n")
+
+
+@pytest.mark.parametrize("coef", ['"1e999999999"', "1e999", '"1/' + "9" * 5000 + '"', "9" * 5000])
+def test_in_a_term_list(coef: str) -> None:
+    text = '{"targets": [{"out": "e", "terms": [{"coef": %s, "factors": ["x[i]", "x[i]"]}]}]}'
+    with pytest.raises(SpecError, match=r"number|JSON"):
+        read_terms(text % coef, "e.json")
+
+
+def test_in_printed_equations() -> None:
+    with pytest.raises(SpecError, match=mentions("number")):
+        from_pdaggerq({"e": [["1e999999999", "f(i,a)", "t1(a,i)"]]})
+    line = {
+        "target": {"name": "e", "indices": [], "classes": [], "is_intermediate": False},
+        "is_assignment": True,
+        "coeff": 1.0,
+        "coeff_rational": "1e999999999",
+        "operands": [{"name": "t1", "indices": ["a", "i"], "classes": ["v", "o"]}],
+    }
+    with pytest.raises(SpecError, match=mentions(RANGE)):
+        from_pdaggerq(json.dumps(line))
+
+
+def test_numbers_near_the_ends_of_the_range() -> None:
+    system = read_spec(f"{HEAD}output e\ne = 1.7e308*x[i]*x[i] + 5e-324*x[i]*x[i]\n")
+    assert float(evaluate_system(system, {"x": [0.0, 0.5]}, {"o": 2})["e"]) == 1.7e308 / 4

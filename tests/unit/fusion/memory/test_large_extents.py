@@ -1,0 +1,132 @@
+"""Exact optima at extents up to 3000, where sums pass 2^31 and 2^53, and the code of these plans.
+
+Trees are compared with a dynamic program and with every loop program, DAGs with every loop program.
+The plans are made for the large extents; their code runs at small ones.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import count, islice
+
+import numpy as np
+import pytest
+
+from support import brute_force as brute
+from support import random_programs as programs
+from support.campaigns import numbers
+from support.tree_prefixes import least_by_prefixes
+from tcgen.emit import emit_artifact
+from tcgen.fusion import plan_fusion
+from tcgen.fusion.placement.memory import unfused_bytes
+from tcgen.fusion.sharing.graph import fusion_graph
+from tcgen.interp import evaluate_program
+from tcgen.ir.program import Program
+from tcgen.ir.tensor import Index, Space
+from tcgen.lower import lower_plan
+from tcgen.options import Options
+from tcgen.runtime.program import Program as Compiled
+
+# A space for each letter: arrays of five axes pass 2^53 elements.
+WIDE = tuple(Index(name, Space(f"n{name}")) for name in "ijklm")
+PROGRAMS = 6000  # at most so many loop programs are tried
+
+
+def large(program: Program, seed: int) -> tuple[tuple[str, int], ...]:
+    rng = random.Random(seed)
+    # a third of all cases near the upper end
+    low = (2, 300, 2500)[seed % 3]
+    return tuple(sorted((s.name, rng.randint(low, 3000)) for s in program.spaces))
+
+
+def small_trees() -> Iterator[tuple[int, Program]]:
+    for seed in count():
+        program = programs.random_tree(seed, 2 + seed % 3, 0.0, loops=WIDE, rank=5)
+        if len(program.steps) > 1 and brute.count(program, PROGRAMS) < PROGRAMS:
+            yield seed, program
+
+
+def small_dags(kind: str) -> Iterator[tuple[int, Program]]:
+    shared, added = (0.0, 0.9) if kind == "accumulation" else (0.95, 0.0)
+    for seed in count():
+        program = brute.small_dag(seed, 3 + seed % 2, shared, added, letters=WIDE, rank=5)
+        arrays = program.intermediates
+        if kind == "accumulation":
+            fits = any(len(program.producers(t)) > 1 for t in arrays)
+        else:
+            fits = any(len(program.consumers(t)) > 1 for t in arrays)
+        if fits and brute.count(program, PROGRAMS) < PROGRAMS:
+            yield seed, program
+
+
+def check(seed: int, program: Program, target: str) -> int:
+    """Both optima are those of all loop programs, and the code of both plans is right.
+
+    Returns:
+        Bytes of all intermediates, unfused: the sums that the solver has to hold.
+    """
+    extents = large(program, seed)
+    best = dict(zip(("memory", "peak"), brute.least(program, extents), strict=True))
+    rng = np.random.default_rng(seed)
+    sizes = {s.name: 2 + n % 3 for n, s in enumerate(program.spaces)}
+    given = {t.name: rng.random([sizes[s.name] for s in t.spaces]) for t in program.inputs}
+    wanted = evaluate_program(program, given, sizes)
+    for objective, least in best.items():
+        options = Options(extents=extents, objective=objective)
+        plan = plan_fusion(program, options)
+        plan.verify()
+        assert plan.solve.status == "OPTIMAL", (seed, objective)
+        assert plan.solve.value == plan.solve.bound == least, (seed, objective)
+        module = lower_plan(plan, options)
+        module.verify()
+        compiled = Compiled(emit_artifact(module, target=target, planning_extents=extents))
+        found = compiled(**given)
+        for name, value in wanted.items():
+            np.testing.assert_allclose(found[name], value, rtol=1e-9, err_msg=f"{seed} {objective}")
+    return unfused_bytes(program, dict(extents), "float64")
+
+
+def check_many(drawn: Iterator[tuple[int, Program]], wanted: list[int]) -> list[int]:
+    """C for every tenth case, NumPy for the others; returns the unfused sums."""
+    return [
+        check(seed, program, "numpy" if n % 10 else "cpu")
+        for n, (seed, program) in enumerate(islice(drawn, wanted[-1] + 1))
+        if n in wanted
+    ]
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("kind", ["accumulation", "shared"])
+def test_dags(kind: str) -> None:
+    sums = check_many(small_dags(kind), numbers(6, 150))
+    assert any(n > 2**31 for n in sums)
+
+
+@pytest.mark.campaign
+def test_trees() -> None:
+    sums = check_many(small_trees(), numbers(8, 300))
+    assert sum(n > 2**31 for n in sums) > len(sums) // 2
+
+
+def check_tree_memory(seed: int) -> int:
+    """The static sum of a larger tree, generated inputs counted, is the dynamic program's.
+
+    Returns:
+        Bytes of all counted arrays, unfused.
+    """
+    program = programs.random_tree(seed, 3 + seed % 6, 0.7, loops=WIDE, rank=5)
+    graph, extents = fusion_graph(program), large(program, seed)
+    plan = plan_fusion(program, Options(extents=extents, objective="memory"))
+    assert plan.solve.status == "OPTIMAL"
+    if not graph.restricted:
+        scalars = sum(t.rank == 0 for t in program.intermediates)
+        least = sum(least_by_prefixes(graph, p, dict(extents)) for p in graph.parts)
+        assert plan.solve.value == least + scalars, seed
+    return unfused_bytes(program, dict(extents), "float64")
+
+
+@pytest.mark.campaign
+def test_trees_against_the_dynamic_program() -> None:
+    sums = [check_tree_memory(seed) for seed in numbers(10, 300)]
+    assert any(n > 2**31 for n in sums)

@@ -1,0 +1,393 @@
+"""Delayed arrays: NumPy's values, shapes and types; nothing twice, nothing too late."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tcgen
+from support.campaigns import cases
+from support.messages import mentions
+from tcgen.errors import ArgumentError, TcgenError
+from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.lazy_arrays.equations import delayed_system
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def kernels_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays go to kernels too, on the target that needs no compiler."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+
+
+def drawn(*shape: int, dtype: str = "float64", seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    values = rng.random(shape) + 0.5
+    if dtype == "complex128":
+        values = values + 1j * rng.random(shape)
+    return values.astype(dtype)
+
+
+def arc_distance(t1: Any, t2: Any, p1: Any, p2: Any) -> Any:
+    near = np.sin((t2 - t1) / 2) ** 2 + np.cos(t1) * np.cos(t2) * np.sin((p2 - p1) / 2) ** 2
+    return 2 * np.arctan2(np.sqrt(near), np.sqrt(1 - near))
+
+
+def harris(image: Any) -> Any:
+    dx, dy = image[1:, :-1] - image[:-1, :-1], image[:-1, 1:] - image[:-1, :-1]
+    a, b, c = dx * dx, dy * dy, dx * dy
+    return a * b - c * c - 0.05 * (a + b) ** 2
+
+
+def laplacian(x: Any) -> Any:
+    out = abs(4 * x[1:-1, 1:-1] - x[:-2, 1:-1] - x[2:, 1:-1] - x[1:-1, :-2] - x[1:-1, 2:])
+    out /= max(1, out.max()) + 1e-9
+    return out
+
+
+def grayscott(u: Any, v: Any) -> Any:
+    for _ in range(3):
+        middle = u[1:-1, 1:-1]
+        other = v[1:-1, 1:-1]
+        reaction = middle * other * other
+        lu = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:] - 4 * middle
+        lv = v[:-2, 1:-1] + v[2:, 1:-1] + v[1:-1, :-2] + v[1:-1, 2:] - 4 * other
+        u[1:-1, 1:-1] = middle + 0.16 * lu - reaction + 0.06 * (1 - middle)
+        v[1:-1, 1:-1] = other + 0.08 * lv + reaction - 0.12 * other
+    return u + v
+
+
+def create_grid(x: Any, z: Any) -> Any:
+    z[:, :, 0] = x.reshape(-1, 1)
+    z[:, :, 1] = x
+    return z.reshape(-1, 3)
+
+
+def hasting(y: Any, t: Any) -> Any:
+    first = y[0] * (1 - y[0]) - 5 * y[0] * y[1] / (1 + 3 * y[0])
+    eaten = 0.1 * y[1] * y[2] / (1 + 2 * y[1])
+    t[0], t[1], t[2] = first, first - eaten - 0.4 * y[1], eaten - 0.01 * y[2]
+    return t
+
+
+def network(x: Any, y: Any, w1: Any, w2: Any) -> Any:
+    for _ in range(3):
+        hidden = 1 / (1 + np.exp(-(x @ w1)))
+        out = 1 / (1 + np.exp(-np.dot(hidden, w2)))
+        last = (y - out) * out * (1 - out)
+        first = np.dot(last, w2.T) * hidden * (1 - hidden)
+        w2 += np.dot(hidden.T, last)
+        w1 += np.dot(x.T, first)
+    return x @ w1 @ w2
+
+
+def repeating(x: Any, y: Any) -> Any:
+    y[:4] = x
+    y[4:] = np.repeat(x + 1, 3)
+    return y
+
+
+def specialconvolve(a: Any) -> Any:
+    rows = a[1:-1] + a[:-2] + a[2:]
+    return rows[:, 1:-1] + rows[:, :-2] + rows[:, 2:] - 9 * a[1:-1, 1:-1]
+
+
+def slope(x: Any, y: Any) -> Any:
+    dx, dy = x - x.mean(), y - y.mean()
+    return y.mean() - np.sum(dx * dy) / np.sum(dx**2) * x.mean()
+
+
+# The 21 array programs of Morton et al., Table 1, up to "vibr_energy"; then forms of the T2 paper.
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "arc_distance": (arc_distance, ((9,), (9,), (9,), (9,))),
+    "create_grid": (create_grid, ((4,), (4, 4, 3))),
+    "cronbach": (
+        lambda x: 5 / 4 * (1 - x.var(1, ddof=1).sum() / x.sum(0).var(ddof=1)),
+        ((5, 7),),
+    ),
+    "distance": (
+        lambda a, b: -2 * np.dot(a, b.T) + np.sum(np.square(a), 1)[:, None] + np.sum(b * b, 1),
+        ((4, 3), (5, 3)),
+    ),
+    "evolve": (
+        lambda g: g + 0.1 * (sum(np.roll(g, n, a) for n in (1, -1) for a in (0, 1)) - 4 * g),
+        ((5, 6),),
+    ),
+    "grayscott": (grayscott, ((7, 6), (7, 6))),
+    "harris": (harris, ((6, 7),)),
+    "hasting": (hasting, ((3,), (3,))),
+    "l1norm": (lambda x, y: np.sum(abs(x[:, None, :] - y), -1), ((4, 3), (5, 3))),
+    "l2norm": (lambda x: np.sqrt(np.sum(abs(x) ** 2, 1)), ((4, 5),)),
+    "laplacian": (laplacian, ((6, 7),)),
+    "log_likelihood": (
+        lambda d: np.log(np.exp(-((d - 0.3) ** 2) / 0.5) / (np.sqrt(2 * np.pi) * 0.5)).sum(),
+        ((11,),),
+    ),
+    "lstsqr": (slope, ((8,), (8,))),
+    "nn": (network, ((6, 3), (6, 2), (3, 4), (4, 2))),
+    "pairwise": (lambda p: np.sum((p[None, :] - p[:, None]) ** 2, -1) ** 0.5, ((5, 3),)),
+    "pythagorean": (lambda x: np.sin(x) ** 2 + np.cos(x) ** 2, ((3, 4),)),
+    "repeating": (repeating, ((4,), (16,))),
+    "reverse_cumsum": (lambda x: np.cumsum((x * 2)[::-1])[::-1], ((6,),)),
+    "rosen": (lambda x: (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum(), ((9,),)),
+    "specialconvolve": (specialconvolve, ((5, 6),)),
+    "vibr_energy": (lambda h, a: np.exp(-h * 0.5 - a * 0.25), ((7,), (7,))),
+    "softmax": (lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True), ((4, 5),)),
+    "centred": (lambda x: (x - x.mean(axis=0)) / np.sqrt((x**2).sum(0)), ((5, 3),)),
+    "outer": (lambda x, y: np.sin(x**2) + np.cos(y**2), ((1, 6), (5, 1))),
+    "transposed": (lambda x: (x + 1).T + np.transpose(x * 2), ((4, 4),)),
+    "new axes": (lambda x: (x * 2)[None, :, None] - x[..., None], ((4,),)),
+    "matrix chain": (lambda a, b: a @ (b + 1) @ b.T, ((3, 4), (4, 5))),
+    "batch": (lambda a, b: a @ b, ((2, 3, 4), (4, 5))),
+    "einsum": (lambda a, b: np.einsum("ijk,kl->lj", a * 2, b) / 3, ((2, 3, 4), (4, 5))),
+    "diagonal": (lambda a: np.einsum("ii->i", a + 1) - a.sum(1), ((4, 4),)),
+    "powers": (lambda x: x**0 + x**-1 + x**-2 + x**3.0 + x**0.5 + x**2.5 + x**x, ((5,),)),
+    "ufunc methods": (lambda x: np.add.reduce(x) + np.maximum.reduce(x * 2), ((5, 3),)),
+    "scalars": (lambda x: 2 * x - np.float64(3) + True - np.ones(3), ((3,),)),
+    "extents of 1": (lambda x, y: (x + y) * x.sum(axis=1, keepdims=True), ((1, 4), (3, 1))),
+    "numbers": (lambda x: x.sum() / x.mean() + abs(-x).sum(), ((1, 1),)),
+}
+
+
+@pytest.mark.parametrize("least", ["0", "1000000"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs_give_what_numpy_gives(name: str, least: str, monkeypatch) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", least)
+    program, shapes = PROGRAMS[name]
+    given_arrays = [drawn(*shape, seed=n) for n, shape in enumerate(shapes)]
+    wanted = program(*(a.copy() for a in given_arrays))
+    found = program(*(tcgen.lazy(a) for a in given_arrays))
+    assert np.shape(found) == np.shape(wanted)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_other_element_types(dtype: str) -> None:
+    x, y = drawn(3, 4, dtype=dtype), drawn(4, 2, dtype=dtype, seed=1)
+    found = np.exp(tcgen.lazy(x)) @ y * 0.5 + 1
+    assert found.dtype == np.dtype(dtype)
+    np.testing.assert_allclose(found, np.exp(x) @ y * 0.5 + 1, rtol=1e-5)
+
+
+def test_generated_c_gives_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_TARGET")
+    for name in ("softmax", "pairwise", "matrix chain"):
+        program, shapes = PROGRAMS[name]
+        arrays = [drawn(*shape, seed=n) for n, shape in enumerate(shapes)]
+        found = program(*map(tcgen.lazy, arrays))
+        np.testing.assert_allclose(found, program(*arrays), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0,), ()])
+def test_empty_arrays_and_those_without_axes(shape: tuple[int, ...]) -> None:
+    values = np.ones(shape)
+    found = (tcgen.lazy(values) * 2 + 1).sum(axis=0) if shape else tcgen.lazy(values) * 2
+    np.testing.assert_array_equal(found, (values * 2 + 1).sum(axis=0) if shape else values * 2)
+
+
+def test_a_sum_of_products_is_a_contraction() -> None:
+    """Fig. 15 of the T2 paper: no array of three axes is made."""
+    a, b = tcgen.lazy(drawn(3, 4)), tcgen.lazy(drawn(4, 5))
+    text = (a[:, :, None] * b[None, :, :]).sum(1).explain()
+    assert "y0[i,j] = sum(k) x0[i,k] * x1[k,j]" in text
+    assert "product_0 (library)" in text
+
+
+def test_several_readers_share_one_value() -> None:
+    """Cases 4 and 6: computed once, and kept in a register where the readers are one loop nest."""
+    e = np.exp(tcgen.lazy(drawn(30, 40)))
+    text = (e * e + e).explain()
+    assert text.count("exp(") == 2  # in the sequence and in the loop nest: one step
+    assert "t1[1,1] register" in text
+
+
+def test_what_has_fewer_elements_is_not_computed_for_each_element_of_its_reader() -> None:
+    """Case 3: a producer that is folded into a larger loop would be computed again and again."""
+    x, y = tcgen.lazy(drawn(1, 6)), tcgen.lazy(drawn(5, 1))
+    system = delayed_system([(np.sin(x**2) + np.cos(y**2))._node]).system
+    assert system.pretty() == (
+        "t1[i] = (sin(x0[i]**2))\nt3[i] = (cos(x1[i]**2))\ny0[i,j] = (t1[j] + t3[i])\n"
+    )
+
+
+def test_results_asked_for_together_are_one_program() -> None:
+    x = tcgen.lazy(drawn(4, 5))
+    shared = np.exp(x)
+    a, b = shared.sum(0), shared - 1
+    tcgen.evaluate(a, b, a)
+    assert (a.waiting, b.waiting, shared.waiting) == (0, 0, 1)
+    np.testing.assert_allclose(a, np.exp(drawn(4, 5)).sum(0))
+    np.testing.assert_allclose(b, np.exp(drawn(4, 5)) - 1)
+    with pytest.raises(ArgumentError, match=mentions("int lazy array")):
+        tcgen.evaluate(1)  # type: ignore[arg-type]  # a user's mistake
+
+
+def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = np.exp(tcgen.lazy(drawn(5)))
+    first = np.asarray(y)
+    monkeypatch.setattr(delayed_run, "delayed_system", None)
+    assert np.asarray(y)[0] == first[0]
+    assert not first.flags.writeable
+
+
+def test_equal_work_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = []
+    original = delayed_run.compile_system
+    monkeypatch.setattr(
+        delayed_run, "compile_system", lambda *args: compiled.append(args) or original(*args)
+    )
+    for n in range(5):  # other numbers and extents: the same kernel
+        np.asarray(tcgen.lazy(drawn(3 + n, 7)) * float(n) + np.tanh(drawn(3 + n, 7)))
+    assert len(compiled) <= 1
+
+
+def test_operations_read_what_was_there_when_they_were_noted() -> None:
+    """Case 1, and the fault of DelayRepay: an update does not reach what was noted before it."""
+    values, other = drawn(4, 3), drawn(4, 3, seed=1)
+    x = tcgen.lazy(values)
+    before, twice = x + 1, x * other
+    x[0] = 7
+    x += 1
+    np.add(x, 1, out=x)
+    kept = other.copy()
+    other[:] = 0
+    wanted = values.copy()
+    wanted[0] = 7
+    np.testing.assert_allclose(before, values + 1)
+    np.testing.assert_allclose(twice, values * kept)
+    np.testing.assert_allclose(x, wanted + 2)
+    assert values[0, 0] != 7  # the caller's array is never written to
+
+
+def test_results_go_where_out_says() -> None:
+    x = tcgen.lazy(drawn(3))
+    out = np.zeros(3)
+    assert np.add(x, 1, out=out) is out
+    np.testing.assert_allclose(out, drawn(3) + 1)
+    single = tcgen.lazy(np.ones(3, "float32"))
+    single += np.float64(0.5)
+    assert single.dtype == np.float32
+    np.testing.assert_allclose(single, 1.5)
+    whole = tcgen.lazy(np.arange(3))
+    with pytest.raises(TcgenError, match=mentions("int64 out")):
+        whole += 0.5
+
+
+def test_element_types_follow_numpy() -> None:
+    x = tcgen.lazy(drawn(3, dtype="float32"))
+    for found, wanted in (
+        (x * 2.0, "float32"),
+        (x * np.float64(2), "float64"),
+        (x + drawn(3), "float64"),
+        (x * 1j, "complex64"),
+        (abs(tcgen.lazy(drawn(3, dtype="complex128"))), "float64"),
+        (tcgen.lazy(np.arange(3)) / 2, "float64"),
+        (x > 0, "bool"),
+    ):
+        assert found.dtype == np.dtype(wanted)
+
+
+def test_long_chains_are_run_in_parts() -> None:
+    x, wanted = tcgen.lazy(drawn(6)), drawn(6)
+    for _ in range(500):
+        x, wanted = x * 0.99 + x * 0.01 + 0.001, wanted * 0.99 + wanted * 0.01 + 0.001
+        assert x.waiting <= 200
+    np.testing.assert_allclose(x, wanted, rtol=1e-10)
+
+
+def test_what_it_is_in_python() -> None:
+    x = tcgen.lazy([1.0, 2.0, 3.0]) * 2
+    assert repr(x) == "<lazy array of shape (3,), float64, 1 operations wait>"
+    assert (len(x), x.ndim, x.size, list(x)) == (3, 1, 3, [2, 4, 6])
+    assert str(x) == "[2. 4. 6.]"
+    assert (float(x.sum()), int(x[0]), x.max(), x[1]) == (12.0, 2, 6.0, 4.0)
+    assert bool(x.sum() > 11)
+    assert complex(x.sum()) == 12
+    assert tcgen.lazy(x) is x
+    assert np.linalg.norm(x) == pytest.approx(np.sqrt(56))
+    assert tcgen.lazy(1.0).explain() == "nothing waits: the values are there\n"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "message"),
+    [
+        (lambda x: x + tcgen.lazy(np.ones(4)), "shapes (2, 3) (4,) broadcast"),
+        (lambda x: x.sum(axis=2), "axis 2 axes"),
+        (lambda x: x.sum(axis=(0, 0)), "names axis twice"),
+        (lambda x: x.transpose(0), "transpose axes 0 2"),
+        (lambda x: x @ x, "@ axes 3 2"),
+        (lambda x: x @ np.ones((1, 4)), "@ axes 3 1"),
+        (lambda x: np.dot(np.ones(1), x), "@ axes 1 2"),
+        (lambda x: np.einsum("ij,jk", x, x), "label 'j' extent 2"),
+        (lambda x: x @ 2.0, "@ operands axes"),
+        (lambda x: len(x.sum()), "length"),
+    ],
+)
+def test_mistakes_are_named_at_once(mistake: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ValueError, match=mentions(message)) as caught:
+        mistake(tcgen.lazy(drawn(2, 3)))
+    assert isinstance(caught.value, TcgenError)
+
+
+@st.composite
+def random_work(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    steps: list[tuple[Any, ...]] = []
+    for k in range(draw(st.integers(1, 6))):
+        one, two = draw(st.integers(0, k + 2)), draw(st.integers(0, k + 2))
+        kind = draw(st.sampled_from(["+", "-", "*", "/", "tanh", "sum", "keep", "T", "number"]))
+        steps.append((kind, one, two))
+    return steps
+
+
+def run_work(steps: list[tuple[Any, ...]], arrays: list[Any]) -> Any:
+    values = list(arrays)
+    for kind, one, two in steps:
+        a, b = values[one], values[two]
+        match kind:
+            case "+":
+                made = a + b
+            case "-":
+                made = a - b
+            case "*":
+                made = a * b
+            case "/":
+                made = a / (b * b + 1)
+            case "tanh":
+                made = np.tanh(a)
+            case "sum":
+                made = a.sum(axis=0, keepdims=True)
+            case "keep":
+                made = a - a.mean(axis=1, keepdims=True)
+            case "T":
+                made = (a.T * b if a.shape == b.shape else a).T
+            case _:
+                made = 2 * a - 0.5
+        values.append(made)
+    return values[-1]
+
+
+@cases(40, 400)
+@given(random_work(), st.sampled_from([1, 3]))
+def test_random_work_gives_what_numpy_gives(steps: list[tuple[Any, ...]], n: int) -> None:
+    arrays = [drawn(n, n), drawn(n, 1, seed=1), drawn(1, n, seed=2)]
+    wanted = run_work(steps, arrays)
+    found = run_work(steps, [tcgen.lazy(a) for a in arrays])
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+def test_a_number_has_an_axis_to_sum_over_as_in_numpy(axis: int) -> None:
+    number = tcgen.lazy(np.array(3.0)) * 2
+    assert float(np.sum(number, axis=axis)) == np.sum(np.array(6.0), axis=axis)
+    with pytest.raises(ValueError, match=mentions("0 axes")):
+        np.mean(number, axis=axis)

@@ -1,0 +1,408 @@
+"""Delayed arrays where NumPy is particular: ``out=``, memory that changes, threads, errors."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import tcgen
+from support.messages import mentions
+from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
+from tcgen.lazy_arrays import evaluate as delayed_run
+
+Array = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True, params=["0", "1000000"], ids=["kernels", "numpy"])
+def least_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything goes to kernels, on the target that needs no compiler, or everything to NumPy."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", request.param)
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+
+
+def grid(*shape: int) -> Array:
+    return np.arange(float(np.prod(shape))).reshape(shape) + 1
+
+
+# ---- where results go
+
+
+@pytest.mark.parametrize("lazy_out", [True, False])
+@pytest.mark.parametrize("lazy_mask", [True, False])
+@pytest.mark.parametrize("lazy_operand", [True, False])
+def test_elements_that_a_mask_leaves_out_stay(
+    lazy_out: bool, lazy_mask: bool, lazy_operand: bool
+) -> None:
+    mask = np.array([[True, False, True], [False, False, True]])
+    for ufunc, arguments in ((np.add, (1,)), (np.exp, ())):
+        wanted, held = np.full((2, 3), -7.0), np.full((2, 3), -7.0)
+        ufunc(grid(2, 3), *arguments, out=wanted, where=mask)
+        out: Any = tcgen.lazy(held) if lazy_out else held
+        operand: Any = tcgen.lazy(grid(2, 3)) if lazy_operand else grid(2, 3)
+        chosen: Any = tcgen.lazy(mask) if lazy_mask else mask
+        assert ufunc(operand, *arguments, out=out, where=chosen) is out
+        np.testing.assert_allclose(out, wanted)
+        assert not lazy_out or (held == -7).all()  # the caller's array is never written to
+
+
+def test_a_masked_sum_goes_into_out() -> None:
+    mask = np.array([[True, False, True], [False, False, True]])
+    out = tcgen.lazy(np.zeros(2))
+    np.sum(tcgen.lazy(grid(2, 3)), axis=1, where=mask, out=out)
+    np.testing.assert_allclose(out, np.sum(grid(2, 3), axis=1, where=mask))
+
+
+def test_several_results_go_where_out_says() -> None:
+    whole = tcgen.lazy(np.zeros(3))
+    part, found = np.modf(tcgen.lazy(grid(3) / 2), out=(None, whole))
+    assert found is whole
+    np.testing.assert_allclose(part, [0.5, 0, 0.5])
+    np.testing.assert_allclose(whole, [0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda a, out: np.add(a, a, out=out),
+        lambda a, out: np.exp(a, out=out),
+        lambda a, out: np.square(a, out=out),
+        lambda a, out: np.matmul(a, a, out=out),
+        lambda a, out: np.dot(a, a, out=out),
+        lambda a, out: np.einsum("ij->ij", a, out=out),
+        lambda a, out: np.einsum(a, [0, 1], [1, 0], out=out),
+        lambda a, out: np.cumsum(a, axis=0, out=out),
+        lambda a, out: np.clip(a, 2, 5, out=out),
+    ],
+)
+@pytest.mark.parametrize("lazy_operand", [True, False])
+def test_only_the_place_of_the_result_is_lazy(
+    call: Callable[[Any, Any], Any], lazy_operand: bool
+) -> None:
+    out, wanted, a = tcgen.lazy(np.ones((3, 3))), np.ones((3, 3)), grid(3, 3)
+    call(a.copy(), wanted)
+    assert call(tcgen.lazy(a.copy()) if lazy_operand else a, out) is out
+    a[:] = 99  # the result is no alias of the operand
+    np.testing.assert_allclose(out, wanted)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, out: np.sum(x, 0, None, out),
+        lambda x, out: np.sum(x, 0, None, out, False),
+        lambda x, out: np.mean(x, 0, None, out),
+        lambda x, out: np.max(x, 0, out),
+        lambda x, out: np.clip(x[0], 1.0, 2.0, out),
+        lambda x, out: np.round(x[1] / 3, 1, out),
+        lambda x, out: np.dot(x[:1, 0], x[:1], out),
+        lambda x, out: np.concatenate([x[0, :1], x[1, 1:]], 0, out),
+    ],
+)
+@pytest.mark.parametrize("lazy_operand", [True, False])
+def test_out_may_come_by_position(call: Callable[[Any, Any], Any], lazy_operand: bool) -> None:
+    given = np.arange(6.0).reshape(2, 3)
+    wanted, out = np.zeros(3), tcgen.lazy(np.zeros(3))
+    before = out + 0
+    call(given, wanted)
+    assert call(tcgen.lazy(given) if lazy_operand else given, out) is out
+    np.testing.assert_array_equal(out, wanted)
+    np.testing.assert_array_equal(before, np.zeros(3))
+
+
+def test_casts_into_out_are_those_asked_for() -> None:
+    for out in (np.zeros(3, "int64"), tcgen.lazy(np.zeros(3, "int64"))):
+        with pytest.raises(ArgumentError, match=mentions("int64 out")):
+            np.add(tcgen.lazy(grid(3)), 0.5, out=out)
+        np.add(tcgen.lazy(grid(3)), 0.5, out=out, casting="unsafe")
+        np.testing.assert_array_equal(out, [1, 2, 3])
+        assert out.dtype == np.int64
+
+
+def test_a_sum_is_not_broadcast_into_out() -> None:
+    for out in (np.zeros((2, 3)), tcgen.lazy(np.zeros((2, 3)))):
+        with pytest.raises(ShapeError, match=mentions("shape (2, 3) out")):
+            np.sum(tcgen.lazy(grid(2, 3)), axis=0, out=out)
+        np.add(tcgen.lazy(grid(3)), 1, out=out)  # operations on elements are
+        np.testing.assert_allclose(out, [grid(3) + 1] * 2)
+
+
+# ---- memory that changes
+
+
+def read_only(array: Array) -> Array:
+    view = array[:]
+    view.flags.writeable = False
+    return view
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda b: b,
+        read_only,
+        lambda b: np.broadcast_to(b, (2, 6)),
+        lambda b: np.broadcast_to(b[:, None], (6, 6)),
+        lambda b: read_only(read_only(b)[::2])[:, None].repeat(6, 1),
+        lambda b: np.lib.stride_tricks.sliding_window_view(b, 6),
+        lambda b: np.frombuffer(memoryview(b)),
+    ],
+)
+def test_views_of_memory_that_can_change_are_copied(view: Callable[[Array], Array]) -> None:
+    b = np.zeros(6)
+    y = tcgen.lazy(np.ones((1, 6))) + view(b)
+    b[:] = 100
+    np.testing.assert_array_equal(y, np.ones(y.shape))
+
+
+def test_memory_that_cannot_change_is_not_copied() -> None:
+    owner = np.zeros(6)
+    owner.flags.writeable = False
+    fixed = np.frombuffer(np.zeros(6).tobytes())
+    values = np.asarray(tcgen.lazy(np.ones(6)) * 2)
+    for array in (owner, owner[1:], np.broadcast_to(owner, (3, 6)), fixed, values):
+        held = (tcgen.lazy(np.ones(array.shape)) + array)._node.work.operands[1].work.array
+        assert np.shares_memory(held, array)
+
+
+def test_a_broadcast_view_is_copied_once_only() -> None:
+    view = np.broadcast_to(np.zeros((5, 1)), (3, 5, 10_000))
+    held = (tcgen.lazy(np.ones((5, 1))) + view)._node.work.operands[1].work.array
+    assert held.shape == view.shape
+    assert held.base.size == 5
+
+
+def test_a_copy_is_taken_of_a_lazy_array_too() -> None:
+    values = grid(3)
+    there, waits = tcgen.lazy(values), tcgen.lazy(values) + 1
+    assert tcgen.lazy(there) is there
+    copies = tcgen.lazy(there, copy=True), tcgen.lazy(waits, copy=True)
+    values[:] = 99
+    np.testing.assert_allclose(copies[0], grid(3))
+    np.testing.assert_allclose(copies[1], grid(3) + 1)
+
+
+def test_computed_values_are_no_alias_of_the_callers_array() -> None:
+    values = grid(2, 3)
+    y = np.einsum("ij->ji", tcgen.lazy(values))
+    np.asarray(y)
+    values[:] = 99
+    np.testing.assert_allclose(y, grid(2, 3).T)
+
+
+# ---- threads
+
+
+def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = tcgen.lazy(grid(4, 5))
+    shared = np.exp(-x)
+    y = shared * 2 + shared
+    meanwhile = threading.Thread(target=tcgen.evaluate, args=(shared, y))
+
+    def after_the_other(run: Callable[[Any], Any], roots: Any) -> Any:
+        if not meanwhile.ident:
+            meanwhile.start()
+            meanwhile.join()
+        return run(roots)
+
+    for name in ("delayed_system", "in_order"):  # the first step of kernels, and of NumPy
+        monkeypatch.setattr(delayed_run, name, partial(after_the_other, getattr(delayed_run, name)))
+    np.testing.assert_allclose(y, np.exp(-grid(4, 5)) * 3)
+    assert meanwhile.ident
+    assert (y.waiting, shared.waiting) == (0, 0)
+
+
+def test_many_threads_ask_for_the_same_values() -> None:
+    wanted = np.exp(grid(50) / 50) * 2 + 1
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            for _ in range(50):
+                y = np.exp(tcgen.lazy(grid(50) / 50)) * 2 + 1
+                for found in pool.map(np.asarray, [y] * 4):
+                    np.testing.assert_allclose(found, wanted)
+    finally:
+        sys.setswitchinterval(usual)
+
+
+# ---- arguments and errors
+
+
+def test_arguments_by_position_are_those_of_numpy() -> None:
+    x, lazy = grid(2, 3), tcgen.lazy(grid(2, 3))
+    assert float(np.sum(lazy, None, None, None, False, 5.0)) == x.sum() + 5
+    none = np._NoValue
+    np.testing.assert_allclose(np.sum(lazy, 0, None, None, True), x.sum(0, keepdims=True))
+    assert float(np.sum(lazy, None, None, None, none, none, none)) == x.sum()
+    assert np.mean(lazy, 1, None, None, True).shape == (2, 1)
+    assert np.sum(lazy, 1, keepdims=none).waiting == 1  # still noted
+    assert np.add.reduce(lazy, keepdims=False, where=True).waiting == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        (np.ma.array([1.0, 2.0], mask=[False, True]), "lazy mask"),
+        (np.array([[1.0, 2.0]]).view(np.matrix), "lazy elements"),
+    ],
+    ids=["masked", "matrix"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, other: x + other,
+        lambda x, other: other + x,
+        lambda x, other: other * x,
+        lambda x, other: other - x,
+        lambda x, other: np.maximum(x, other),
+        lambda x, other: np.add(x, 1, out=other),
+        lambda x, other: np.where(x > 0, other, 1),
+        lambda x, other: np.concatenate([x, other]),
+        lambda x, other: np.sum(x, out=other),
+        lambda x, other: x.__setitem__(0, other),
+    ],
+)
+def test_other_arrays_are_refused(
+    call: Callable[[Any, Any], Any], other: Any, message: str
+) -> None:
+    with pytest.raises(ArgumentError, match=mentions(message)):
+        call(tcgen.lazy(np.ones(2)), other)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, other: x @ other,
+        lambda x, other: x * other,
+        lambda x, other: x + other,
+        lambda x, other: other - x,
+        lambda x, other: other / x,
+        lambda x, other: np.dot(x, other),
+    ],
+)
+def test_sparse_arrays_are_refused_but_where_they_do_the_work(
+    call: Callable[[Any, Any], Any],
+) -> None:
+    sparse = pytest.importorskip("scipy.sparse").eye_array(2, format="csr") * 3
+    x = tcgen.lazy(np.ones((2, 2)))
+    with pytest.raises(ArgumentError, match=mentions("csr_array NumPy")):
+        call(x, sparse)
+    np.testing.assert_array_equal(sparse @ x, [[3, 3], [3, 3]])
+
+
+def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:
+    other = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ArgumentError, match=mentions("mask")):
+        other += tcgen.lazy(np.ones(2))
+    np.testing.assert_array_equal(other.data, [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("call", "axis", "ndim"),
+    [
+        (lambda x: x.sum(axis=3), 3, 2),
+        (lambda x: x.sum(axis=(0, -3)), -3, 2),
+        (lambda x: np.add.reduce(x, axis=2), 2, 2),
+        (lambda x: x.sum().mean(axis=0), 0, 0),
+        (lambda x: x.transpose(0, 5), 5, 2),
+    ],
+)
+def test_a_missing_axis_is_numpys_error_too(
+    call: Callable[[Any], Any], axis: int, ndim: int
+) -> None:
+    with pytest.raises(np.exceptions.AxisError) as caught:
+        call(grid(2, 3))
+    numpys = caught.value
+    for kind in (np.exceptions.AxisError, IndexError, ShapeError, TcgenError):
+        with pytest.raises(kind, match=mentions("axis")) as caught:
+            call(tcgen.lazy(grid(2, 3)))
+    assert type(caught.value) is AxisError
+    assert (caught.value.axis, caught.value.ndim) == (axis, ndim) == (numpys.axis, numpys.ndim)
+
+
+def test_axes_are_whole_numbers() -> None:
+    x = tcgen.lazy(grid(2, 3))
+    np.testing.assert_allclose(x.sum(axis=np.array(1)), grid(2, 3).sum(1))
+    with pytest.raises(ArgumentError, match=mentions("axis 1.5")):
+        x.sum(axis=1.5)
+
+
+def test_orders_of_contraction_are_checked() -> None:
+    x, y = tcgen.lazy(grid(3, 3)), grid(3, 3)
+    with pytest.raises(PathNameError, match=mentions("'nonsense' names order")):
+        np.einsum("ij,jk,kl", x, x, x, optimize="nonsense")
+    with pytest.raises(TypeError):
+        np.einsum("ij,jk,kl", x, x, x, optimize=7)
+    for optimize in (True, False, "greedy", "optimal", ["einsum_path", (1, 2), (0, 1)]):
+        found = np.einsum("ij,jk,kl", x, x, x, optimize=optimize)
+        np.testing.assert_allclose(found, y @ y @ y)
+
+
+# ---- numbers and protocols
+
+
+def test_first_powers_keep_complex_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TCGEN_EINSUM_TARGET")  # generated C multiplied by 1
+    x = np.array([complex(0, np.inf), complex(np.inf, 0), complex(1, 2)])
+    y = tcgen.lazy(x) ** 1
+    assert y.waiting == 1
+    np.testing.assert_array_equal(y, x)
+    np.testing.assert_array_equal(((tcgen.lazy(x[2:]) ** 1) * x[2:]).sum(), x[2] ** 2)
+
+
+def test_numbers_are_rounded_and_counted_with() -> None:
+    x, whole = tcgen.lazy(grid(2, 3) / 4), tcgen.lazy(np.array(3))
+    assert (round(x.sum()), round(x.sum(), 1)) == (round(21 / 4), round(21 / 4, 1))
+    assert type(round(x.sum())) is int
+    assert list(range(whole)) == [0, 1, 2]
+    assert "abcd"[whole] == "d"
+    with pytest.raises(ArgumentError, match=mentions("round shape (2, 3) numpy")):
+        round(x)
+    for other in (x.sum(), tcgen.lazy(np.arange(3))):
+        with pytest.raises(TypeError, match="only integer scalar arrays"):
+            index(other)
+
+
+@pytest.mark.skipif(np.__version__ < "2", reason="NumPy 1 knows no copy=False that is kept")
+def test_a_copy_that_is_not_wanted_is_not_taken() -> None:
+    y = tcgen.lazy(grid(3)) + 1
+    with pytest.raises(ValueError, match="Unable to avoid copy"):
+        np.array(y, dtype="f4", copy=False)
+    assert np.shares_memory(np.array(y, copy=False), np.asarray(y))
+    assert np.asarray(y, "f4").dtype == np.float32
+    taken = np.array(y)
+    assert taken.flags.writeable
+    assert not np.shares_memory(taken, np.asarray(y))
+
+
+def test_updates_do_not_reach_slices_and_slices_not_the_array() -> None:
+    s = tcgen.lazy(grid(3))
+    v = s[1:]
+    assert np.shares_memory(np.asarray(v), np.asarray(s))
+    v[0] = 99
+    s[2] = 77
+    np.testing.assert_array_equal(s, [1, 2, 77])
+    np.testing.assert_array_equal(v, [99, 3])
+
+
+def test_an_update_of_one_element_reaches_neither_the_callers_array_nor_what_was_noted() -> None:
+    given = grid(3)
+    x = tcgen.lazy(given)
+    before = x + 0
+    x[..., 0] += 5  # NumPy gives a view without axes here
+    np.testing.assert_array_equal(x, [6, 2, 3])
+    np.testing.assert_array_equal(before, [1, 2, 3])
+    np.testing.assert_array_equal(given, [1, 2, 3])
+    x = tcgen.lazy(given) + 1
+    np.asarray(x)
+    x[..., 0] += 5  # of values that are read-only
+    np.testing.assert_array_equal(x, [7, 3, 4])

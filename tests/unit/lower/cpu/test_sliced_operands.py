@@ -1,0 +1,62 @@
+"""Large packed operands are unpacked slice by slice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.contraction_programs import compiled_with
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.interp import evaluate_system
+from tcgen.testing import random_arrays
+from tcgen.thresholds.cpu import CpuThresholds
+
+HEAD = """
+space o occupied
+space v virtual
+index i j : o
+index a b c d : v
+"""
+CASES = {
+    "sum over half a pair": "input v[v,v,v,v] symmetric (0,1) (2,3) packed (0,1) (2,3)\n"
+    "input t[o,o,v,v]\noutput r\nr[i,j,a,b] = t[i,j,a,b] - 1/2*v[c,a,d,b]*t[i,j,c,d]",
+    "sum over a pair": "input v[v,v,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)\n"
+    "input t[o,o,v,v]\noutput r\nr[i,j,a,b] = v[a,b,c,d]*t[i,j,c,d]",
+    "one pair": "input v[o,v,v,v] symmetric (2,3) packed (2,3)\n"
+    "input t[o,v]\noutput r\nr[i,j,a,b] = v[i,c,a,b]*t[j,c]",
+    "pair in front": "input v[v,v,o] symmetric (0,1) packed (0,1)\n"
+    "input t[o,v]\noutput r\nr[i,a,j] = v[a,b,i]*t[j,b]",
+}
+
+
+SMALL = CpuThresholds(largest_slice=20)  # slices of small operands
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_slices(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values at planning extents and at others; scratch is a part of the operand."""
+    monkeypatch.setenv("TCGEN_VERIFY", "2")
+    system = read_spec(HEAD + CASES[name] + "\n")
+    program = compiled_with(HEAD + CASES[name] + "\n", SMALL, {"o": 5, "v": 7})
+    assert "tmp1_" in program.source
+    for extents in ({"o": 5, "v": 7}, {"o": 1, "v": 4}, {"o": 2, "v": 1}, {"o": 3, "v": 0}):
+        arrays = random_arrays(system, extents, dtype="float64", seed=3)
+        wanted = evaluate_system(system, arrays, extents)["r"]
+        np.testing.assert_allclose(program(**arrays)["r"], wanted, rtol=1e-11, atol=1e-11)
+
+
+def test_threads() -> None:
+    """The statements inside the loop over slices share the threads."""
+    text = HEAD + CASES["sum over half a pair"] + "\n"
+    extents = {"o": 9, "v": 14}
+    arrays = random_arrays(read_spec(text), extents, dtype="float64", seed=3)
+    program = compiled_with(text, SMALL, extents)
+    tcgen.set_threads(1)
+    one = program(**arrays)["r"]
+    tcgen.set_threads(3)
+    try:
+        three = program(**arrays)["r"]
+    finally:
+        tcgen.set_threads(None)
+    np.testing.assert_allclose(three, one, rtol=1e-13)

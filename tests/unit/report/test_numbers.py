@@ -1,0 +1,90 @@
+"""Numbers of the report, recomputed by hand or from another place that states them."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import tcgen
+from support.messages import mentions
+
+EXTENTS = {"o": 3, "v": 4, "O": 2, "V": 5, "x": 6, "q": 2}
+# A launch for one tile of a generated input states the flops of that tile.
+SPECS = tuple(
+    path.stem
+    for path in sorted(tcgen.spec_path("mp2_df").parent.glob("*.spec"))
+    if " generated" not in path.read_text()
+)
+
+
+def made(name: str) -> tcgen.Program:
+    path = tcgen.spec_path(name)
+    spaces = re.findall(r"^space (\w+)", path.read_text(), re.MULTILINE)
+    extents = {s: EXTENTS[s] for s in spaces if s in EXTENTS}
+    return tcgen.compile(path, extents=extents, target="numpy")
+
+
+def value(polynomial: str, extents: dict[str, int]) -> int:
+    """``2 o^2 v - 1/2 o`` at some extents."""
+    words = polynomial.replace(" + ", "+").replace(" - ", "-").replace("^", "**")
+    return int(eval(words.replace(" ", "*"), {}, dict(extents)))
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_comments_of_kernels_add_up_to_the_report(name: str) -> None:
+    program = made(name)
+    stated = re.findall(r"^ *# flops +(.*)$", program.source, re.MULTILINE)
+    report = program.report
+    assert stated
+    total = sum(value(text, report["extents"]) for text in stated)
+    assert total == report["operations"]["sequence"]
+
+
+def test_mp2_by_hand() -> None:
+    report = made("mp2_closed_shell").report
+    o, v = 3, 4
+    # two products of g, g and the denominator
+    assert report["operations"]["naive"] == 2 * 3 * o**2 * v**2
+    assert report["memory"]["inputs_bytes"] == 8 * (o**2 * v**2 + o + v)
+    assert report["memory"]["outputs_bytes"] == 8
+    parts = ("contractions", "additions", "maps")
+    assert report["operations"]["sequence"] == sum(report["operations"][p] for p in parts)
+
+
+def test_a_chain_by_hand() -> None:
+    text = """
+    space o = 3
+    space v = 5
+    index i j : o
+    index a b : v
+    input A[o,v], B[v,v], C[v,o] generated, x[o]
+    output r
+    r[i,j] = A[i,a]*B[a,b]*C[b,j] + 2*x[i]*x[j]
+    """
+    report = tcgen.compile(text, target="numpy").report
+    o, v = 3, 5
+    operations, memory = report["operations"], report["memory"]
+    assert operations["naive"] == 3 * o**2 * v**2 + 2 * o**2
+    assert operations["contractions"] == 2 * (o * v * v + o * v * o + o * o)
+    assert operations["additions"] == operations["maps"] == 0
+    assert memory["inputs_bytes"] == 8 * (o * v + v * v + o)
+    assert memory["outputs_bytes"] == 8 * o * o
+    assert memory["intermediates_unfused_bytes"] == 8 * (o * v + v * o)
+
+
+def test_a_generated_input_that_nothing_reads_takes_no_memory() -> None:
+    text = """
+    space v = 5
+    index a b c : v
+    input A[v,v], B[v,v] generated, C[v,v,v] generated
+    output r
+    r[a] = A[a,b]*B[b,a]
+    """
+    with pytest.warns(UserWarning, match=mentions("output")):
+        program = tcgen.compile(text, target="numpy", objective="memory")
+    report = program.report
+    held = [a["bytes"] for a in report["arrays"] if a["kind"] in ("generated", "intermediate")]
+    assert sum(held) == report["memory"]["intermediates_static_bytes"]
+    unread = next(a for a in report["arrays"] if a["name"] == "C")
+    assert (unread["elements_unfused"], unread["elements"], unread["bytes"]) == (125, 0, 0)

@@ -1,0 +1,174 @@
+"""Inputs on disk or made on the fly: read in slices, right at every cut, and never held whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.messages import mentions
+from tcgen.errors import ArgumentError
+from tcgen.runtime import host_program
+
+h5py = pytest.importorskip("h5py", reason="h5py is not installed")
+
+LADDER = """
+space o = 3
+space v = 7
+index i j : o
+index a b c d : v
+input v_vvvv[v,v,v,v], t2[o,o,v,v]
+output r
+r[i,j,a,b] = v_vvvv[a,b,c,d]*t2[i,j,c,d] - 1/2*v_vvvv[b,a,d,c]*t2[j,i,c,d]
+"""
+
+
+def arrays() -> tuple[Any, Any, Any]:
+    random = np.random.default_rng(3)
+    v, t2 = random.random((7, 7, 7, 7)), random.random((3, 3, 7, 7))
+    r = np.einsum("abcd,ijcd->ijab", v, t2) - np.einsum("badc,jicd->ijab", v, t2) / 2
+    return v, t2, r
+
+
+def stored(folder: Path, array: Any) -> Any:
+    return h5py.File(folder / "v.h5", "w").create_dataset("v", data=array)
+
+
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+@pytest.mark.parametrize("objective", ["none", "memory", "peak"])
+def test_datasets_maps_arrays_and_callables_give_the_same(
+    target: str, objective: str, tmp_path: Path
+) -> None:
+    v, t2, wanted = arrays()
+    program = tcgen.compile(LADDER, target=target, objective=objective, sliced=("v_vvvv",))
+    np.save(tmp_path / "v.npy", v)
+
+    def fill(out: Any, ranges: tuple[slice, ...]) -> None:
+        assert out.flags.c_contiguous
+        out[...] = v[ranges]
+
+    with stored(tmp_path, v).file as file:
+        sources = (file["v"], np.load(tmp_path / "v.npy", mmap_mode="r"), v, fill)
+        for source in sources:
+            np.testing.assert_allclose(program(v_vvvv=source, t2=t2)["r"], wanted)
+
+
+def test_an_array_stored_in_another_order(tmp_path: Path) -> None:
+    text = LADDER.replace("v_vvvv[v,v,v,v]", "v_vvvv[a,b,c,d] stored (a,c,b,d)")
+    program = tcgen.compile(text, target="cpu", sliced=("v_vvvv",))
+    v, t2, wanted = arrays()
+    other = np.ascontiguousarray(v.transpose(0, 2, 1, 3))
+    with stored(tmp_path, other).file as file:
+        np.testing.assert_allclose(program(v_vvvv=file["v"], t2=t2)["r"], wanted)
+    np.testing.assert_allclose(program(v_vvvv=other, t2=t2)["r"], wanted)
+    with pytest.raises(ArgumentError, match=mentions("order")):
+        program(v_vvvv=lambda out, ranges: None, t2=t2)
+
+
+def test_a_short_tile_is_spread_in_place() -> None:
+    random = np.random.default_rng(1)
+    for _ in range(60):
+        full = tuple(int(n) for n in random.integers(1, 6, random.integers(1, 5)))
+        shape = tuple(int(random.integers(1, n + 1)) for n in full)
+        tile, buffer = random.random(shape), np.full(full, np.nan)
+        buffer.reshape(-1)[: tile.size] = tile.reshape(-1)
+        host_program._spread(buffer, shape)
+        np.testing.assert_array_equal(buffer[tuple(slice(0, n) for n in shape)], tile)
+
+
+def test_a_dataset_for_a_whole_input_is_refused(tmp_path: Path) -> None:
+    v, t2, wanted = arrays()
+    program = tcgen.compile(LADDER, target="cpu")
+    with stored(tmp_path, v).file as file, pytest.raises(ArgumentError, match="--sliced v_vvvv"):
+        program(v_vvvv=file["v"], t2=t2)
+    np.save(tmp_path / "v.npy", v)
+    mapped = np.load(tmp_path / "v.npy", mmap_mode="r")
+    found = program(v_vvvv=mapped, t2=t2)["r"]
+    np.testing.assert_allclose(found, wanted)
+    assert program.allocated_bytes == program.peak_bytes()  # the map itself, not a copy
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "message"),
+    [
+        (LADDER, "w", "input name"),
+        (LADDER.replace("t2[o,o,v,v]", "t2[o,o,v,v], s").replace("1/2", "s"), "s", "scalar"),
+        (
+            LADDER.replace("v_vvvv[v,v,v,v]", "v_vvvv[v,v,v,v] symmetric (0,1) packed (0,1)"),
+            "v_vvvv",
+            "packed axes",
+        ),
+        (
+            "space o = 4\nindex i j : o\ninput x[o,o]\noutput e\ne = x[i,j]*x[j,i]\n",
+            "x",
+            "whole s",
+        ),
+    ],
+)
+def test_what_cannot_be_sliced(text: str, name: str, message: str) -> None:
+    with pytest.raises(ArgumentError, match=mentions(message)):
+        tcgen.compile(text, target="numpy", sliced=(name,))
+
+
+def test_the_objective_time_slices_where_loops_are_shared() -> None:
+    path, extents = tcgen.spec_path("df_ladder"), {"o": 3, "v": 7, "x": 5}
+    with pytest.raises(ArgumentError, match=mentions("loop objective time")):
+        tcgen.compile(path, extents=extents, target="numpy", objective="time", sliced="b_vv")
+    tight = tcgen.compile(
+        path,
+        extents=extents,
+        target="numpy",
+        objective="time",
+        sliced="b_vv",
+        memory_limit=6000,
+    )
+    assert 0 < tight.peak_bytes() <= 6000
+
+
+RSS = """
+import sys, h5py, numpy as np, tcgen
+
+def status(key):
+    for line in open("/proc/self/status"):
+        if line.startswith(key):
+            return 1024 * int(line.split()[1])
+
+spec, path = sys.argv[1:]
+program = tcgen.compile(spec, target="cpu", objective="none", sliced=("v_vvvv",))
+t2 = np.ones((6, 6, 56, 56))
+with h5py.File(path) as file:
+    program(v_vvvv=file["v"], t2=t2)
+    open("/proc/self/clear_refs", "w").write("5")
+    before = status("VmRSS")
+    r = program(v_vvvv=file["v"], t2=t2)["r"]
+    print(status("VmHWM") - before, program.allocated_bytes, program.peak_bytes(), r[1, 2, 3, 4])
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_a_file_larger_than_what_the_process_holds(tmp_path: Path) -> None:
+    """The file has 79 MB; the process grows by what the report says."""
+    text = LADDER.replace("o = 3", "o = 6").replace("v = 7", "v = 56")
+    text = text[: text.index(" - 1/2")] + "\n"
+    path = tmp_path / "v.h5"
+    with h5py.File(path, "w") as file:
+        data = file.create_dataset("v", (56, 56, 56, 56), "f8")
+        for n in range(56):
+            data[n] = n
+    assert path.stat().st_size > 78e6
+    done = subprocess.run(
+        [sys.executable, "-c", RSS, text, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    grown, allocated, reported, value = done.stdout.split()
+    assert int(allocated) == int(reported) < 20e6
+    assert int(grown) <= int(reported) * 1.01 + 16 * 2**20
+    assert float(value) == 3 * 56 * 56
