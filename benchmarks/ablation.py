@@ -40,7 +40,6 @@ SWITCHES = {
     "prefetch from alternating pages": 64,
     "sums over k in parts": 128,
     "staging of whole runs": 256,
-    "operands in place without staging": 512,
 }
 WHOLE = "whole kernel"
 

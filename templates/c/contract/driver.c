@@ -47,8 +47,8 @@ static void tc_choose(tc_work *w, int scheme)
     enum { LONG_K = 192, SHORT_K = 32 };  /* k beside which storing in pieces takes no time; which is little to sum */
     tc_problem *const p = &w->problem;
     const int64_t lanes = TC_LANES/TC_REALS, size = sizeof(tc_scalar), m = p->size_m, most_k = p->most.k;
-    p->pack_a = scheme & TC_PACK_A || TC_REALS == 2 || !TC_WITH(TC_PANELS_IN_PLACE);
-    p->pack_b = scheme & TC_PACK_B || TC_REALS == 2 || !TC_WITH(TC_PANELS_IN_PLACE);
+    p->pack_a = scheme & TC_PACK_A || TC_REALS == 2;
+    p->pack_b = scheme & TC_PACK_B || TC_REALS == 2;
     w->run = tc_contiguous(p->m.axes, p->m.length, p->m.y);
     if (!p->pack_a) w->run = tc_min(w->run, tc_contiguous(p->m.axes, p->m.length, p->m.x));
     /* Non-temporal stores suit a large C of long stretches, or of whole tiles on cache lines. */

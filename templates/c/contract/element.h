@@ -56,7 +56,6 @@ typedef int32_t tc_lane;
 #define TC_ALTERNATE 64       /* Prefetch from several pages in turn. */
 #define TC_PARTS_OF_K 128     /* Sums in parts that visit few pages. */
 #define TC_WHOLE_RUNS 256     /* Staging buffers that hold whole runs of m. */
-#define TC_PANELS_IN_PLACE 512  /* Operands in place without staging. */
 #ifndef TC_WITHOUT
 #define TC_WITHOUT 0
 #endif

@@ -97,25 +97,6 @@ static inline void tc_store_lanes(tc_real *to, tc_vec x, int64_t first, int64_t 
 #define TC_SHUFFLE(lanes, one, two, ...) __builtin_shuffle(one, two, (lanes){__VA_ARGS__})
 #endif
 
-/* TC_JOIN_HALVES(low, high): the vector of two halves. Halves are doubles, whichever type the lanes have. */
-typedef double tc_whole __attribute__((vector_size(TC_VECTOR_BYTES)));
-#if TC_VECTOR_BYTES == 16
-typedef double tc_half __attribute__((aligned(4), may_alias));
-#define TC_JOIN_HALVES(low, high) ((tc_whole){low, high})
-#else
-typedef double tc_half __attribute__((vector_size(TC_VECTOR_BYTES/2), aligned(4), may_alias));
-#if defined(__clang__) && TC_VECTOR_BYTES == 64
-#define TC_JOIN_HALVES(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7)
-#elif defined(__clang__)
-#define TC_JOIN_HALVES(low, high) __builtin_shufflevector(low, high, 0, 1, 2, 3)
-#elif TC_VECTOR_BYTES == 64
-#define TC_JOIN_HALVES(low, high) \
-    __builtin_ia32_insertf64x4_mask(__builtin_ia32_pd512_256pd(low), high, 1, (tc_whole){0}, 255)
-#else
-#define TC_JOIN_HALVES(low, high) __builtin_ia32_vinsertf128_pd256(__builtin_ia32_pd256_pd(low), high, 1)
-#endif
-#endif
-
 /* Lists of lane numbers for transposes: in each square of 2 h lanes, the upper right and the lower left quarter
  * change places. ``l`` is the number of lanes of a vector.
  */
@@ -147,27 +128,19 @@ typedef double tc_half __attribute__((vector_size(TC_VECTOR_BYTES/2), aligned(4)
         x[n + (h)] = TC_SHUFFLE(lanes, one, two, list(TC_LOWER, l, h));           \
     }
 
-/* The remaining steps for half of the vectors, each of which holds halves of two rows. */
-TC_INLINE void tc_transpose_halves(tc_vec *x)
-{
-    (void)x;
-#if TC_LANES >= 4
-    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 1, TC_LANES/2)
-#endif
-#if TC_LANES >= 8
-    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 2, TC_LANES/2)
-#endif
-#if TC_LANES >= 16
-    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 4, TC_LANES/2)
-#endif
-}
-
 /* Transpose TC_LANES vectors in place. */
 TC_INLINE void tc_transpose(tc_vec *x)
 {
-    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, TC_LANES/2, TC_LANES)
-    tc_transpose_halves(x);
-    tc_transpose_halves(x + TC_LANES/2);
+    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 1, TC_LANES)
+#if TC_LANES >= 4
+    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 2, TC_LANES)
+#endif
+#if TC_LANES >= 8
+    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 4, TC_LANES)
+#endif
+#if TC_LANES >= 16
+    TC_EXCHANGE(tc_vec, tc_lanes, TC_LIST, TC_LANES, 8, TC_LANES)
+#endif
 }
 
 /* Short vectors of TC_SIDE reals, at most TC_NR, with which packing transposes squares. */

@@ -57,48 +57,29 @@ static inline void tc_prefetch_square(const tc_transposed *t, const tc_square *a
     for (int64_t n = 0; n < m; ++n) TC_PREFETCH_C(to + t->c_m[at->m + n]);
 }
 
-/* Transpose and store a square at an edge of the block. */
-TC_NOINLINE void tc_store_edge_square(const tc_transposed *t, const tc_square *at)
+/* Transpose and store a whole square, or what there is of one at an edge of the block. */
+TC_INLINE void tc_store_square(const tc_transposed *t, const tc_square *at, const int whole, const int non_temporal)
 {
-    const int64_t m = tc_min(TC_LANES, t->m - at->m);
+    const int64_t *const c_m = t->c_m + at->m, m = whole ? TC_LANES : tc_min(TC_LANES, t->m - at->m);
     const tc_real *from = at->from;
-    for (int64_t f = 0; f < TC_LINE; f += TC_LANES) {
-        const int64_t run = tc_min(TC_LANES, t->run - at->element - f);
+    TC_UNROLL(4)
+    for (int f = 0; f < TC_LINE; f += TC_LANES) {
+        const int64_t run = whole ? TC_LANES : tc_min(TC_LANES, t->run - at->element - f);
         tc_vec x[TC_LANES];
         TC_UNROLL(16)
         for (int n = 0; n < TC_LANES; ++n, from += t->pitch) x[n] = *(const tc_vec_any *)from;
         tc_transpose(x);
-        for (int64_t n = 0; n < m && run > 0; ++n) {
-            tc_store_lanes(at->to + t->c_m[at->m + n] + f, x[n], 0, run, t->add);
-        }
-    }
-}
-
-/* Transpose and store a whole square, half of its rows of C at a time, which leaves more registers. */
-TC_INLINE void tc_store_square(const tc_transposed *t, const tc_square *at, const int non_temporal)
-{
-    const int64_t pitch = t->pitch, *c_m = t->c_m + at->m;
-    TC_UNROLL(2)
-    for (int half = 0; half < TC_LANES; half += TC_LANES/2) {
-        TC_UNROLL(4)
-        for (int f = 0; f < TC_LINE; f += TC_LANES) {
-            const tc_real *from = at->from + f*pitch + half;
-            tc_vec x[TC_LANES/2];
-            TC_UNROLL(8)
-            for (int n = 0; n < TC_LANES/2; ++n, from += pitch) {
-                const tc_real *const other = from + TC_LANES/2*pitch;
-                x[n] = (tc_vec)TC_JOIN_HALVES(*(const tc_half *)from, *(const tc_half *)other);
-            }
-            tc_transpose_halves(x);
-            TC_UNROLL(8)
-            for (int n = 0; n < TC_LANES/2; ++n) {
-                tc_real *const to = at->to + c_m[half + n] + f;
-                if (non_temporal) {
-                    TC_STREAM(to, x[n]);
-                } else {
-                    if (t->add) x[n] += *(const tc_vec_any *)to;
-                    *(tc_vec_any *)to = x[n];
-                }
+        TC_UNROLL(16)
+        for (int n = 0; n < TC_LANES; ++n) {
+            if (n >= m || run <= 0) break;
+            tc_real *const to = at->to + c_m[n] + f;
+            if (!whole) {
+                tc_store_lanes(to, x[n], 0, run, t->add);
+            } else if (non_temporal) {
+                TC_STREAM(to, x[n]);
+            } else {
+                if (t->add) x[n] += *(const tc_vec_any *)to;
+                *(tc_vec_any *)to = x[n];
             }
         }
     }
@@ -114,9 +95,9 @@ TC_NOINLINE void tc_store_squares(tc_transposed *t, int64_t count)
             tc_prefetch_square(t, &t->ahead);
             tc_next_square(t, &t->ahead);
         }
-        if (t->m - at->m < TC_LANES || t->run - at->element < TC_LINE) tc_store_edge_square(t, at);
-        else if (t->non_temporal) tc_store_square(t, at, 1);
-        else tc_store_square(t, at, 0);
+        if (t->m - at->m < TC_LANES || t->run - at->element < TC_LINE) tc_store_square(t, at, 0, 0);
+        else if (t->non_temporal) tc_store_square(t, at, 1, 1);
+        else tc_store_square(t, at, 1, 0);
     }
 }
 #endif
