@@ -16,12 +16,11 @@ STAGE_ROOM = 880 * KC  # doubles in place of A's block: two staging buffers, a m
 MOST_M, MOST_N = 4096, 16384  # most m and n of a block with a small k
 EDGE = 48  # m or n by which the micro-panels at the edge of a block are padded at most
 
-# Parts of the generated kernel: tiles by how they read their operands, and who calls them.
+# Parts of the generated kernel: micro-kernels by how they read A and B (both packed, A in place, B
+# in place), and who calls them.
 TILES = ("packed", "left", "right")
-TURNING = ("staged_left", "staged_right")  # tiles that turn squares meanwhile, of rows or columns
 CALLERS = ("blocks", "staged")
-HEIGHTS = 4  # of tiles: none, and of one to three vectors
-WAYS = 3  # of storing what is turned, each a library of its own (TC_WAY in contract_tiles.c)
+HEIGHTS = 4  # entries of a table of micro-kernels, by the vectors of MR: none, and one to three
 FALLBACK = "fallback"  # blocks, where they are called only if the buffer of a stage is too small
 
 

@@ -12,15 +12,13 @@ typedef $scalar tc_quad_$kind __attribute__((
 typedef $scalar tc_wide_$kind __attribute__((vector_size(32), aligned(sizeof($scalar)), may_alias));
 
 /* Eight lines of memory that are read together, of different pages: it delivers more than of one at a time,
- * and more again where what comes next is fetched, to the first level. That of Zen 4 waits for few lines at a time:
- * there it is the second.
+ * and more again where what comes next is fetched, to the first level.
  */
 enum {
     TC_LINES_$kind = 8,
     TC_LINE_$kind = 64/sizeof($scalar),
     TC_NEXT_$kind = 2048/sizeof($scalar),
     TC_PAGE_$kind = 4096/sizeof($scalar),
-    TC_FETCH_$kind = TC_ZEN4 ? 2 : 3,
 };
 
 /* sum[i] += sum(p) a[i*row + p] x[p] of as many long rows. */
@@ -37,7 +35,7 @@ static inline void tc_long_dots_$kind(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_$kind; ++n) {
             const $scalar *const line = a + n*row + p;
-            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_FETCH_$kind);
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_PREFETCH_GEMV_LEVEL);
             part[n] += *(const tc_wide_$kind *)line*f0;
             part[n] += *(const tc_wide_$kind *)(line + LANES)*f1;
         }
@@ -59,7 +57,7 @@ static inline void tc_add_lines_$kind(
         _Pragma("GCC unroll 8")
         for (int n = 0; n < TC_LINES_$kind; ++n) {
             const $scalar *const line = a + n*column + i;
-            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_FETCH_$kind);
+            __builtin_prefetch(line + TC_NEXT_$kind, 0, TC_PREFETCH_GEMV_LEVEL);
             s0 += *(const tc_wide_$kind *)line*f[n];
             s1 += *(const tc_wide_$kind *)(line + LANES)*f[n];
         }

@@ -3,83 +3,45 @@
 from __future__ import annotations
 
 from ...artifact import kernel_abi as packing
+from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm, Module, Scheme
-from ...resources import fill
+from ...resources import template_text
 from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
 from .expressions import address, bounds
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
-_HEAD = (
-    "c/contract_head.c",
-    "c/processor.c",
-    "c/contract_machine.c",
-    "c/contract_vectors.c",
-    "c/contract_sizes.c",
-    "c/contract_groups.c",
-)
-_TILE = (
-    "c/contract_pack.c",
-    "c/contract_fetch.c",
-    "c/contract_turn.c",
-    "c/contract_band.c",
-    "c/contract_join.c",
-    "c/contract_tile.c",
-    "c/contract_turning.c",
-)
-_CALLERS = {
-    "blocks": (
-        "c/contract_work.c",
-        "c/contract_stream.c",
-        "c/contract_block.c",
-        "c/contract_chunk.c",
-        "c/contract_blocks.c",
-        "c/contract_parts.c",
-        "c/contract.c",
-    ),
-    "staged": (
-        "c/contract_work.c",
-        "c/contract_stage_layout.c",
-        "c/contract_stage.c",
-        "c/contract_staged.c",
-    ),
-}
-_CALLERS[packing.FALLBACK] = _CALLERS["blocks"]  # the same object, whichever name it has
-# How tiles read their operands: the constants of contract_sizes.c.
-_READ = {
-    "packed": ("TC_PACKED", "TC_PACKED"),
-    "left": ("TC_IN_PLACE", "TC_PACKED"),
-    "right": ("TC_PACKED", "TC_IN_PLACE"),
-    "staged_left": ("TC_IN_PLACE", "TC_PACKED"),
-    "staged_right": ("TC_PACKED", "TC_IN_PLACE"),
-}
-_KINDS = {"float64": "d", "float32": "s", "complex128": "z"}
-_REAL = {
-    "d": {"scalar": "double", "real": "double", "number": "int64_t", "bytes": "8", "parts": "1"},
-    "s": {"scalar": "float", "real": "float", "number": "int32_t", "bytes": "4", "parts": "1"},
-    "z": {
-        "scalar": "double complex",
-        "real": "double",
-        "number": "int64_t",
-        "bytes": "8",
-        "parts": "2",
-    },
+_FOLDER = "c/contract"
+_INCLUDE = '#include "'
+# The source of each part of the kernel, and for micro-kernels how they read A and B.
+_SOURCES = {
+    "blocks": ("driver.c", ()),
+    packing.FALLBACK: ("driver.c", ()),  # the same object, whichever name it has
+    "staged": ("staged.c", ()),
+    "packed": ("ukernel.c", ("TC_PACKED", "TC_PACKED")),
+    "left": ("ukernel.c", ("TC_IN_PLACE", "TC_PACKED")),
+    "right": ("ukernel.c", ("TC_PACKED", "TC_IN_PLACE")),
 }
 
 
 def contraction_call() -> str:
     """Declarations that kernels share with the library of contractions."""
-    return fill(
-        "c/contract_call.c",
-        depth=str(packing.KC),
-        left=str(packing.MC * packing.KC),
-        staged=str(packing.STAGE_ROOM),
-        right=str(packing.NC * packing.KC),
-        rows=str(packing.MOST_M),
-        columns=str(packing.MOST_N),
-        spare=str(packing.EDGE),
-    )
+    return "\n".join(_with_includes("abi.h", {"minmax.h"}))  # head.c has its functions
+
+
+def _with_includes(name: str, included: set[str]) -> list[str]:
+    """Lines of a file of the kernel, each header once, in the place of its first include."""
+    lines = []
+    for line in template_text(f"{_FOLDER}/{name}").splitlines():
+        if not line.startswith(_INCLUDE):
+            lines.append(line)
+            continue
+        header = line.removeprefix(_INCLUDE).rstrip('"')
+        if header not in included:
+            included.add(header)
+            lines += _with_includes(header, included)
+    return lines
 
 
 def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str], ...]:
@@ -105,24 +67,17 @@ def contraction_libraries(module: Module, version: str) -> tuple[tuple[str, str]
 
 def contraction_library(part: str, dtype: str, version: str) -> str:
     """Source of one part of the kernel."""
-    kind = _KINDS[dtype]
-    head = fill(
-        *_HEAD,
-        scalar=_REAL[kind]["scalar"],
-        version=version,
-        call=contraction_call(),
-        staged=str(int(part in ("staged", *packing.TURNING))),
-    )
-    if part in _CALLERS:
-        return f"{head}\n{fill(*_TILE, *_CALLERS[part], kind=kind, **_REAL[kind])}"
-    return f"{head}\n{fill(*_TILE, kind=kind, **_REAL[kind])}\n{_tiles(part, kind)}"
-
-
-def _tiles(part: str, kind: str) -> str:
-    """Tiles of one way to read operands, and the table in which callers find them."""
-    left, right = _READ[part]
-    turning = str(int(part in packing.TURNING))
-    return fill("c/contract_tiles.c", kind=kind, left=left, right=right, turning=turning)
+    element = BY_NAME[dtype]
+    source, read = _SOURCES[part]
+    lines = [
+        f"/* Contractions of {dtype} in any layout, written by tcgen {version}.",
+        " * C11 with vectors of GCC and clang. */",
+        f"#define TC_REAL {element.c_real}",
+        f"#define TC_COMPLEX {element.parts - 1}",
+        *(f"#define TC_READ_{x} {how}" for x, how in zip("AB", read, strict=False)),
+        *_with_includes(source, set()),
+    ]
+    return "\n".join([*lines, ""])
 
 
 def _parts(stmt: Gemm, dtype: str) -> set[str]:
@@ -134,8 +89,8 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     parts = {"packed" if right else "right"} | (set() if left else {"left"})
     if not stmt.scheme.stage:
         return {"blocks", *parts}
-    tiles = "staged_right" if stmt.scheme.pack_a else "staged_left"
-    return {"staged", packing.FALLBACK, tiles, *parts}
+    in_place = set() if stmt.scheme.pack_a else {"left"}  # blocks pack that operand
+    return {"staged", packing.FALLBACK, *in_place, *parts}
 
 
 def _packed(scheme: Scheme) -> tuple[bool, bool]:
@@ -152,18 +107,17 @@ def _staged(stmt: Gemm, dtype: str) -> bool:
 def packing_memory(stmt: Gemm, scope: Scope) -> str:
     """Bytes in which one thread packs, of full tiles."""
     sizes = [product([_whole(v) for v in group]) for group in (stmt.m, stmt.n, stmt.k)]
-    kind = _REAL[_KINDS[scope.buffers[stmt.out.buffer].dtype]]
+    dtype = BY_NAME[scope.buffers[stmt.out.buffer].dtype]
     assert stmt.scheme is not None, "a product of the BLAS packs in memory of its own"
-    given = [kind["parts"], *sizes, str(int(stmt.scheme.stages_rows))]
-    return f"tc_packing(sizeof({kind['scalar']}), {', '.join(given)})"
+    given = [str(dtype.parts), *sizes, str(int(stmt.scheme.stages_rows))]
+    return f"tc_packing(sizeof({dtype.c_type}), {', '.join(given)})"
 
 
 def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list[str]:
     """The lines of a contraction; ``memory``: where the first thread packs."""
     dtype = scope.buffers[stmt.out.buffer].dtype
-    kind = _KINDS[dtype]
     assert stmt.scheme is not None, "a product of the BLAS is printed elsewhere"
-    words = zip(("TC_PACK_LEFT", "TC_PACK_RIGHT"), _packed(stmt.scheme), strict=True)
+    words = zip(("TC_PACK_A", "TC_PACK_B"), _packed(stmt.scheme), strict=True)
     flags = [word for word, packed in words if packed]
     groups = (
         ("tc_m", stmt.m, stmt.a, stmt.out),
@@ -181,7 +135,7 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
         f" {_start(stmt.b, stmt, scope)},",
         f"    {int(stmt.accumulate)}, {_start(stmt.out, stmt, scope)}, {memory}, {own})",
     ]
-    number = "sdz".index(kind)
+    number = BY_NAME[dtype].position
     call = [f"((tc_contraction *)tc_blas[{_SLOT + number}])(", *given]
     if _staged(stmt, dtype):
         stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]

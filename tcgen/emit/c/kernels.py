@@ -38,6 +38,7 @@ from .contraction import contraction, contraction_call, packing_memory
 from .expressions import element
 from .gemm import gemm
 from .loops import TOTAL, assign, loop_head
+from .targets import target_header
 
 _VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
 _SIGNATURE = (
@@ -55,7 +56,7 @@ def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        fill("c/processor.c") if blas else "",
+        target_header(["prefetch_gemv_level"]) if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
         *(_kernel(kernel, module, thresholds) for kernel in module.kernels),

@@ -9,20 +9,18 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
 from ...artifact.folder import Artifact
-from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, TURNING, WAYS, library
+from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, library
 from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
-from ...errors import TcgenError
 from ..call.buffers import PhaseBuffers
-from ..fork_safe_lock import Lock, Once
+from ..fork_safe_lock import Once
 from ..host_device import HostDevice
 from ..host_program import Values, walk
 from .blas import ROUTINES, blas_pointers, blas_threads
@@ -48,7 +46,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_Process.forked)
 
 
-_MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_int)  # tc_make of contract_work.c
 _NO_CONTEXT = nullcontext()
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
@@ -73,11 +70,10 @@ def _linked(
     return address
 
 
-def _source(artifact: Artifact, part: str, dtype: str, way: int = 0) -> Source:
-    """What lies around the tiles takes little time beside them; -O1 compiles it twice as fast."""
+def _source(artifact: Artifact, part: str, dtype: str) -> Source:
+    """What calls micro-kernels takes little time beside them; -O1 compiles it twice as fast."""
     level = "-O1" if part in (*CALLERS, FALLBACK) else "-O2"
-    start = f"#define TC_WAY {way}\n" if part in TURNING else ""
-    return Source(start + artifact.text(library(part, dtype)), level)
+    return Source(artifact.text(library(part, dtype)), level)
 
 
 def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple[str, str]]:
@@ -90,56 +86,6 @@ def _fallback(artifact: Artifact, dtype: str) -> int:
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
     built = build_libraries([_source(artifact, *part) for part in parts])
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
-
-
-class _Stages:
-    """A library of stages, and tiles that turn squares, linked to it when it asks for them.
-
-    A call needs those of one way of storing them.
-
-    Attributes:
-        artifacts: in which the source of each kind of tiles is found.
-    """
-
-    def __init__(self, caller: ctypes.CDLL, dtype: str) -> None:
-        self.artifacts: dict[str, Artifact] = {}
-        self._caller, self._dtype = caller, dtype
-        self._asked = _MAKE(self._answer)
-        place = ctypes.c_void_p.in_dll(caller, f"tc_make_{BY_NAME[dtype].letter}")
-        place.value = _address(self._asked)
-
-    def link(self, part: str, way: int) -> None:
-        """Compile tiles and put them where the library looks for them."""
-        (tiles,) = build_libraries((_source(self.artifacts[part], part, self._dtype, way),))
-        letter = BY_NAME[self._dtype].letter
-        table = (ctypes.c_void_p * HEIGHTS * WAYS).in_dll(self._caller, f"tc_{part}_{letter}")
-        table[way][:] = list((ctypes.c_void_p * HEIGHTS).in_dll(tiles, f"tc_made_{letter}"))
-
-    def _answer(self, of_columns: int, way: int) -> None:
-        """Without tiles C goes on to blocks, which take several times as long; a warning tells."""
-        try:
-            self.link(TURNING[of_columns], way)
-        except TcgenError as error:
-            warnings.warn(
-                "a contraction takes several times as long without the tiles that turn its target:"
-                f"\n{error}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
-
-
-_LOCK = Lock()
-_STAGES: dict[int, _Stages] = {}  # by the handle of the library: programs share it
-
-
-def _stages(artifact: Artifact, dtype: str, caller: ctypes.CDLL) -> _Stages:
-    """The library of stages of a program, which knows the program's tiles."""
-    with _LOCK:
-        found = _STAGES.get(caller._handle)
-        if found is None:
-            found = _STAGES[caller._handle] = _Stages(caller, dtype)
-    found.artifacts |= {part: artifact for part, _ in _present(artifact, TURNING, dtype)}
-    return found
 
 
 class _Linked:
@@ -157,9 +103,8 @@ class _Linked:
         manifest, text = artifact.manifest, artifact.text(SOURCES["cpu"])
         dtypes = sorted({c[0] for k in manifest.kernels for c in k.contractions})
         parts: list[tuple[str, str]] = []
-        for dtype in dtypes:  # stages have tiles of their own, and blocks only to fall back on
-            blocks = artifact.has(library("blocks", dtype))
-            parts += _present(artifact, (*CALLERS, *(TILES if blocks else ())), dtype)
+        for dtype in dtypes:
+            parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
         self.openmp = probe_compiler().openmp
         self.library, *built = build_libraries((Source(text), *sources))
@@ -168,11 +113,6 @@ class _Linked:
         blas = _NO_BLAS
         if self.calls_blas:  # the last entry tells kernels that the BLAS runs on the calling thread
             blas = (*blas_pointers(), blas_threads().controlled or None)
-        self._stages = [
-            _stages(artifact, dtype, caller)
-            for (part, dtype), caller in made.items()
-            if part == "staged"
-        ]
         places = {
             caller: len(blas) + n
             for n, caller in enumerate(itertools.product(CALLERS, (dtype.name for dtype in DTYPES)))
@@ -189,10 +129,9 @@ class _Linked:
             if artifact.has(library(FALLBACK, dtype))
         }
         self._others = tuple(
-            _source(artifact, part, dtype, way)
+            _source(artifact, part, dtype)
             for dtype in dtypes
-            for part, _ in _present(artifact, (FALLBACK, *TILES, *TURNING), dtype)
-            for way in range(WAYS if part in TURNING else 1)
+            for part, _ in _present(artifact, (FALLBACK, *TILES), dtype)
         )
 
     def complete(self) -> None:
@@ -200,9 +139,6 @@ class _Linked:
         build_libraries(self._others)
         for function in self.later.values():
             function.get()
-        for stages in self._stages:
-            for part, way in itertools.product(stages.artifacts, range(WAYS)):
-                stages.link(part, way)
 
     def function(self, symbol: str) -> Any:
         """A function of the library, which keeps it."""

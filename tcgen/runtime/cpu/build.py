@@ -12,7 +12,7 @@ from pathlib import Path
 from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError
 from .object_cache import cache_folder, cached_object, key_of, load_object, store_object
-from .toolchain import REQUIRED, Compiler, compile_source, probe_compiler, processor
+from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Source:
         """Flags of optimisation and of the machine."""
         skipped = () if self.level == "-O3" else compiler.skipped
         rounding = ("-ffp-contract=off",) if rounds_each(self.text) else ()
-        return (self.level, *skipped, *compiler.flags, *rounding)
+        return (self.level, *skipped, *compiler.flags, *cpu_macros(), *rounding)
 
 
 class _Job(threading.Thread):

@@ -13,6 +13,7 @@ import contextlib
 import ctypes
 import json
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -203,6 +204,25 @@ def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
         except OSError:
             return False
         return True
+
+
+@cache
+def cpu_macros() -> tuple[str, ...]:
+    """Flags that tell the contraction kernel which x86 processor this is, as CPUID names it.
+
+    Empty where the system does not say: then the kernel takes its generic numbers.
+    """
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return ()
+    fields = dict(re.findall(r"^(vendor_id|cpu family|model)\s*: (\S+)$", text, re.MULTILINE))
+    vendor = {"GenuineIntel": 1, "AuthenticAMD": 2}.get(fields.get("vendor_id", ""))
+    if vendor is None or not {"cpu family", "model"} <= fields.keys():
+        return ()
+    numbers = (vendor, fields["cpu family"], fields["model"])
+    names = ("VENDOR", "FAMILY", "MODEL")
+    return tuple(f"-DTC_CPU_{name}={n}" for name, n in zip(names, numbers, strict=True))
 
 
 @cache

@@ -206,8 +206,8 @@ def test_schemes_follow_the_layout() -> None:
 
 PARTS = {
     "aged,cbfg->fedcba": {"blocks", "packed"},
-    "aebd,ce->dcba": {"fallback", "packed", "staged", "staged_left"},
-    "dabe,ec->dcba": {"fallback", "right", "staged", "staged_right"},
+    "aebd,ce->dcba": {"fallback", "packed", "left", "staged"},
+    "dabe,ec->dcba": {"fallback", "right", "staged"},
     "deba,ce->dcba": {"blocks", "packed", "left"},
 }
 

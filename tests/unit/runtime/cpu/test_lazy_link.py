@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,37 +64,10 @@ def test_the_fallback_is_built_when_it_is_called(built: list[int]) -> None:
     check(program, FITS)
     assert built == first
     check(program, DEEP)
-    assert built == [*first, 2]  # and the tiles of its blocks
+    assert built == [*first, 3]  # and the micro-kernels, which are there already
     check(program, DEEP)
     check(program, FITS)
-    assert built == [*first, 2]
-
-
-def test_tiles_are_built_by_the_way_of_storing_that_a_call_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))  # libraries that no other test has used
-    asked: list[tuple[str, int]] = []
-    link = cpu._Stages.link
-
-    def noted(self: cpu._Stages, part: str, way: int) -> None:
-        asked.append((part, way))
-        link(self, part, way)
-
-    monkeypatch.setattr(cpu._Stages, "link", noted)
-    program = staged()
-    check(program, FITS, rows=16)
-    assert asked == [("staged_left", 0)]
-    check(program, FITS, rows=16)
-    assert asked == [("staged_left", 0)]
-    check(program, FITS)
-    assert len(asked) == 2
-    check(program, FITS, rows=16)
-    check(program, FITS)
-    assert len(asked) == 2
-    assert {part for part, _ in asked} == {"staged_left"}
-    program.build()
-    assert set(asked) == {("staged_left", way) for way in range(3)}
+    assert built == [*first, 3]
 
 
 def test_build_leaves_nothing_for_later(built: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
