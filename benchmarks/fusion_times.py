@@ -23,7 +23,7 @@ import click
 from tcgen.algebra import form_sequence
 from tcgen.compiler.driver import read_system
 from tcgen.fusion import plan_fusion
-from tcgen.ir.program import Contract, Program, Step
+from tcgen.ir.program import Contract, FormulaSequence, Step
 from tcgen.ir.system import planning_extents
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 from tcgen.options import Options
@@ -50,7 +50,7 @@ EQUATIONS = {
 LETTERS = tuple(Index(name, Space(f"n{name}")) for name in "ijklmnpq")
 
 
-def chain(links: int, batch: int) -> Program:
+def chain(links: int, batch: int) -> FormulaSequence:
     """``T1 = A0 A1, T2 = T1 A2, ...``: matrices for every value of the batch indices."""
     b, m = Space("b"), Space("m")
     shared = tuple(Index(f"b{n}", b) for n in range(batch))
@@ -72,10 +72,10 @@ def chain(links: int, batch: int) -> Program:
         steps.append(Step(n, Ref(out, (*shared, row, column)), op, Fraction(1), False, (middle,)))
         made.append(out)
         left, middle = out, column
-    return Program("chain", (b, m), (*inputs, *made), tuple(steps))
+    return FormulaSequence("chain", (b, m), (*inputs, *made), tuple(steps))
 
 
-def tree(seed: int, nodes: int) -> Program:
+def tree(seed: int, nodes: int) -> FormulaSequence:
     """A random tree of so many nodes, inputs among them."""
     leaves = nodes // 2
     while True:
@@ -85,20 +85,20 @@ def tree(seed: int, nodes: int) -> Program:
         leaves += 1
 
 
-def factored(path: str, extents: dict[str, int]) -> tuple[Program, Options]:
+def factored(path: str, extents: dict[str, int]) -> tuple[FormulaSequence, Options]:
     """The formula sequence of equations, and the options that it was made with."""
     system = read_system(ROOT / path)
     options = Options(extents=planning_extents(system, extents))
     return form_sequence(system, options), options
 
 
-def small(program: Program) -> tuple[Program, Options]:
+def small(program: FormulaSequence) -> tuple[FormulaSequence, Options]:
     """A made-up program with extents of 7, 20, 33 and so on."""
     extents = tuple(sorted((s.name, 7 + 13 * n) for n, s in enumerate(program.spaces)))
     return program, Options(extents=extents)
 
 
-Case = tuple[str, Callable[[], tuple[Program, Options]]]
+Case = tuple[str, Callable[[], tuple[FormulaSequence, Options]]]
 
 
 def cases(count: int) -> list[Case]:

@@ -24,7 +24,7 @@ import sequence_check as check
 from tcgen.algebra import form_sequence, neutral_sequence
 from tcgen.compiler.driver import read_system
 from tcgen.interp import evaluate_system
-from tcgen.ir.program import Program
+from tcgen.ir.program import FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import COSTS, Options
 from tcgen.testing import random_arrays
@@ -45,7 +45,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def arrays_of(system: System, program: Program) -> tuple[check.Arrays, float]:
+def arrays_of(system: System, program: FormulaSequence) -> tuple[check.Arrays, float]:
     """All arrays of a sequence at small extents, and the largest relative error of an output."""
     values = random_arrays(system, SMALL, dtype="float64", seed=1)
     inputs = {
@@ -92,7 +92,7 @@ def measured(system: System, extents: dict[str, int], cost: str, effort: int) ->
     }
 
 
-def added(program: Program, extents: dict[str, int]) -> int:
+def added(program: FormulaSequence, extents: dict[str, int]) -> int:
     """Elements added to an array that holds something already, contractions included."""
     total = 0
     for step in program.steps:

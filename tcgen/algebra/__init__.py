@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 
-from ..ir.program import Program
+from ..ir.program import FormulaSequence
 from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
 from ..options import Options
@@ -30,7 +30,7 @@ __all__ = ["form_sequence", "neutral_sequence"]
 
 def form_sequence(
     system: System, options: Options, progress: Callable[[str], None] = lambda _: None
-) -> Program:
+) -> FormulaSequence:
     """The formula sequence of a system: binary steps with few operations.
 
     With ``options.optimize`` the cheapest of several sequences at the planning extents is taken:
@@ -63,7 +63,7 @@ def form_sequence(
     source = _cleaned(source, complex_values)
     source = merge_equal_intermediates(source, complex_values, thresholds)
     model = CostModel.of(options)
-    best: tuple[Fraction, Program] | None = None
+    best: tuple[Fraction, FormulaSequence] | None = None
     candidates = _candidates(source, Workspace(extents, complex_values, True, thresholds))
     notes: list[str] = []
     refactored = factored(
@@ -109,7 +109,7 @@ def _candidates(source: System, workspace: Workspace) -> tuple[System, ...]:
     return tuple(candidates)
 
 
-def _program(system: System, workspace: Workspace, keep_user: bool) -> Program:
+def _program(system: System, workspace: Workspace, keep_user: bool) -> FormulaSequence:
     """The steps of a system; with ``keep_user`` each intermediate of the user stays an array."""
     taken = {t.name for t in system.tensors}
     keep = frozenset(taken) if keep_user else frozenset[str]()

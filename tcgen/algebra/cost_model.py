@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..ir.cost import iteration_space
-from ..ir.program import Contract, Program, Step
+from ..ir.program import Contract, FormulaSequence, Step
 from ..options import Options
 
 
@@ -35,7 +35,7 @@ class CostModel:
             Fraction(options.byte_weight) * BY_NAME[options.dtype].itemsize,
         )
 
-    def cost(self, program: Program, extents: Mapping[str, int]) -> Fraction:
+    def cost(self, program: FormulaSequence, extents: Mapping[str, int]) -> Fraction:
         """Cost of a whole formula sequence at given extents of the base spaces, in flops."""
         return sum((self._step_cost(s, extents) for s in program.steps), Fraction(0))
 

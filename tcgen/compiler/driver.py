@@ -30,7 +30,7 @@ from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
 from ..ir.pretty.program import pretty_step
-from ..ir.program import Program
+from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..options import Machine, Options
@@ -39,8 +39,8 @@ from .serialize import decode, encode
 if TYPE_CHECKING:  # loaded where it is asked for
     from .autotune import Choice
 
-Level: TypeAlias = System | Program | FusionPlan | Module
-L = TypeVar("L", System, Program, FusionPlan, Module)
+Level: TypeAlias = System | FormulaSequence | FusionPlan | Module
+L = TypeVar("L", System, FormulaSequence, FusionPlan, Module)
 T = TypeVar("T")
 
 
@@ -97,7 +97,7 @@ class Compilation:
     """
 
     system: System
-    program: Program
+    program: FormulaSequence
     plan: FusionPlan
     module: Module
     artifact: Artifact
@@ -165,7 +165,7 @@ def compile_system(
                 "program",
                 system,
                 factoring,
-                Program,
+                FormulaSequence,
                 lambda: form_sequence(system, options, tracer.progress),
             ),
         )
@@ -314,7 +314,7 @@ class _ValueCheck:
         inputs, starts = split_starts(self.system, arrays)
         expected = evaluate_system(self.system, inputs, extents, out=starts)
         match level:
-            case Program():
+            case FormulaSequence():
                 actual = evaluate_program(level, inputs, extents, out=starts)
             case Module():
                 actual = run_module(level, inputs, extents, out=starts)

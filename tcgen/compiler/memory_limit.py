@@ -16,7 +16,7 @@ from ..fusion import plan_fusion
 from ..fusion.placement.memory import is_persistent, largest_together
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
-from ..ir.program import Program
+from ..ir.program import FormulaSequence
 from ..lower import lower_plan
 from ..options import Options
 from ..runtime.memory.footprint import MemoryUse
@@ -26,7 +26,7 @@ _TRIES = 8  # number of smaller limits for the tiles, to leave room for copies
 _SLOWER = 10  # factor of predicted time that room for copies may cost at most
 
 
-def plan_within(program: Program, options: Options) -> FusionPlan:
+def plan_within(program: FormulaSequence, options: Options) -> FusionPlan:
     """The plan of the options' objective, with a limit one whose products have room for copies.
 
     Objective ``time`` chooses tiles for a limit; they shrink until a call with all copies keeps it.
@@ -76,7 +76,9 @@ def lower_within(plan: FusionPlan, options: Options) -> Module:
     return module
 
 
-def refuse_excess(program: Program, plan: FusionPlan, module: Module, options: Options) -> None:
+def refuse_excess(
+    program: FormulaSequence, plan: FusionPlan, module: Module, options: Options
+) -> None:
     """Refuse the module of a plan of a program if calls at planning extents pass the limit.
 
     Raises:
@@ -108,7 +110,7 @@ def _constant_arrays_advice(names: list[str]) -> str:
     )
 
 
-def _advice(program: Program, options: Options, peak: int) -> str:
+def _advice(program: FormulaSequence, options: Options, peak: int) -> str:
     if options.objective == "time":
         advice = "because tcgen found no smaller plan"
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415  (loaded if needed)

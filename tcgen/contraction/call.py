@@ -19,7 +19,7 @@ from ..compiler.program_cache import LeastRecentlyUsed
 from ..environment import einsum_min_flops
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum.equation import Update, extents_of
-from ..frontend.einsum.path import Path
+from ..frontend.einsum.path import ContractionPath
 from ..frontend.einsum.subscripts import Expression, express
 from ..options import parse_bytes
 from .routes import Array, Arrays, Call, Dtype, Prepared, makes_view, prepare
@@ -35,7 +35,7 @@ def run_einsum(
     subscripts: str | Expression,
     arrays: Arrays,
     out: Any,
-    path: Path | None,
+    path: ContractionPath | None,
     dtype: npt.DTypeLike | None,
     order: str | None,
     casting: str,

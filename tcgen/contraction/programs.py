@@ -16,8 +16,8 @@ from ..compiler.driver import compile_system
 from ..compiler.program_cache import ProgramCache
 from ..environment import einsum_programs, einsum_tunes
 from ..errors import MemoryLimitError
-from ..frontend.einsum.equation import Kernel, einsum_system
-from ..frontend.einsum.path import Path
+from ..frontend.einsum.equation import LabelPattern, einsum_system
+from ..frontend.einsum.path import ContractionPath
 from ..frontend.einsum.subscripts import Expression
 from ..ir.tensor import Index
 from ..options import Options
@@ -41,19 +41,19 @@ class Request:
             keeps the limit at these extents.
     """
 
-    kernel: Kernel
+    kernel: LabelPattern
     extents: tuple[int, ...]
     dtype: str
-    path: Path | None
+    path: ContractionPath | None
     order: object
     memory_limit: int | None
 
 
 def request(
-    kernel: Kernel,
+    kernel: LabelPattern,
     extents: tuple[int, ...],
     dtype: str,
-    path: Path | None,
+    path: ContractionPath | None,
     memory_limit: int | None,
 ) -> Request:
     """The request with its order of contraction; arguments as its attributes."""
@@ -111,7 +111,7 @@ def _sizes(extents: tuple[int, ...]) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def best_path(kernel: Kernel, extents: tuple[int, ...]) -> object:
+def best_path(kernel: LabelPattern, extents: tuple[int, ...]) -> object:
     """The cheapest order at these extents, as nested pairs of operand positions."""
     from ..algebra.sequence.contraction_order import best_order  # noqa: PLC0415  (opt_einsum is loaded when it is used)
 

@@ -15,8 +15,8 @@ from numpy import einsum as numpy_einsum
 
 from ..compiler.target import kernel_target
 from ..errors import DtypeError, EinsumError
-from ..frontend.einsum.equation import Kernel, Update
-from ..frontend.einsum.path import Path
+from ..frontend.einsum.equation import LabelPattern, Update
+from ..frontend.einsum.path import ContractionPath
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
@@ -57,7 +57,7 @@ class Call:
     order: str
     casting: str
     asked_dtype: Dtype | None
-    path: Path | None
+    path: ContractionPath | None
     memory_limit: int | None
     least: int
     update: Update | None = None
@@ -327,7 +327,7 @@ def _generated(call: Call) -> _Generated:
     inputs = tuple(tuple(numbers.setdefault(n, len(numbers)) for n in t[1]) for t in operands)
     written_gaps = _gaps(call.out.transpose(layout)) if call.out is not None and call.direct else ()
     gaps = (*(t[2] for t in operands), written_gaps)
-    kernel = Kernel(
+    kernel = LabelPattern(
         inputs,
         tuple(numbers[n] for n in output),
         gaps if any(gaps) else (),

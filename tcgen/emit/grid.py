@@ -7,7 +7,7 @@ from typing import assert_never
 from ..artifact.grid import GridEntry, StripEntry
 from ..dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
-from ..ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Turned
+from ..ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
 from .cuda.kernels import finish_symbol, threads, totals
 from .cuda.tile_epilogue import PART
 from .scope import Scope
@@ -49,7 +49,7 @@ def make_grid(scope: Scope) -> GridEntry | None:
             splits = mapping.splits
             item = BY_NAME[scope.buffers[_target(scope)].dtype].itemsize
             part = totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
-        case Turned():
+        case Transpose():
             free = _free(kernel.body[0])
             ends = {v.name: v for v in free}
             rest = tuple(v for v in free if v.name not in (mapping.row, mapping.column))

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ..errors import ExtentError
 from ..ir.plan import FusionPlan, Solve
-from ..ir.program import Program
+from ..ir.program import FormulaSequence
 from ..options import Options
 from .placement.memory import static_elements
 from .placement.nest import place_nodes
@@ -22,7 +22,7 @@ from .sharing.graph import Variable, fusion_graph
 __all__ = ["plan_fusion"]
 
 
-def plan_fusion(program: Program, options: Options) -> FusionPlan:
+def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
     """The fusion plan of a program under the options' planning extents.
 
     The objectives:
@@ -107,7 +107,7 @@ def plan_fusion(program: Program, options: Options) -> FusionPlan:
     return least_memory(graph, start, extents, options)
 
 
-def _extents(program: Program, options: Options) -> tuple[tuple[str, int], ...]:
+def _extents(program: FormulaSequence, options: Options) -> tuple[tuple[str, int], ...]:
     """Planning extents of the program's base spaces."""
     extents: dict[str, int] = {}
     for base in (b for space in program.spaces for b in space.bases):

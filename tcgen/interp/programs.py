@@ -9,7 +9,7 @@ import numpy as np
 
 from ..ir.cost import extent_of
 from ..ir.expr import Delta, Expr, expr_indices
-from ..ir.program import Add, Contract, Map, Produce, Program, Step
+from ..ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
 from ..ir.tensor import Index, Ref, Tensor
 from .elements import Array, Labelled, align, delta, evaluate_expr, product
 from .storage import (
@@ -27,7 +27,7 @@ from .storage import (
 
 
 def evaluate_program(
-    program: Program,
+    program: FormulaSequence,
     arrays: Mapping[str, Source],
     extents: Mapping[str, int],
     out: Mapping[str, Array] | None = None,

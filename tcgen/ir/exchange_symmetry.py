@@ -12,14 +12,14 @@ from itertools import permutations, product
 from typing import assert_never
 
 from .expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
-from .program import Add, Contract, Map, Produce, Program, Step
+from .program import Add, Contract, FormulaSequence, Map, Produce, Step
 from .tensor import Index, Ref, Tensor, symmetry_group
 
 Renaming = dict[Index, Index]
 
 
 def exchange_sign(
-    program: Program, step: Step, exchanged: Renaming, fixed: tuple[Index, ...] = ()
+    program: FormulaSequence, step: Step, exchanged: Renaming, fixed: tuple[Index, ...] = ()
 ) -> int | None:
     """Sign s with summand(exchanged indices) == s * summand, or None without a proof.
 
@@ -40,7 +40,7 @@ def exchange_sign(
     return None
 
 
-def tensor_sign(program: Program, tensor: Tensor, perm: tuple[int, ...]) -> int | None:
+def tensor_sign(program: FormulaSequence, tensor: Tensor, perm: tuple[int, ...]) -> int | None:
     """Sign s with T[x[perm[0]], ...] == s * T[x[0], ...], or None without a proof."""
     if perm == tuple(range(tensor.rank)):
         return 1
@@ -81,7 +81,7 @@ def _renamings(indices: tuple[Index, ...]) -> Iterator[Renaming]:
         }
 
 
-def _compare(program: Program, left: Expr, right: Expr, renamed: Renaming) -> int | None:
+def _compare(program: FormulaSequence, left: Expr, right: Expr, renamed: Renaming) -> int | None:
     """Sign s with left(renamed) == s * right, or None."""
     match left, right:
         case Const(), Const():
@@ -114,7 +114,7 @@ def _compare(program: Program, left: Expr, right: Expr, renamed: Renaming) -> in
             return None
 
 
-def _compare_refs(program: Program, left: Ref, right: Ref, renamed: Renaming) -> int | None:
+def _compare_refs(program: FormulaSequence, left: Ref, right: Ref, renamed: Renaming) -> int | None:
     moved = tuple(renamed.get(i, i) for i in left.indices)
     if left.tensor != right.tensor:
         return None
@@ -127,7 +127,7 @@ def _compare_refs(program: Program, left: Ref, right: Ref, renamed: Renaming) ->
 
 
 def _match(
-    program: Program,
+    program: FormulaSequence,
     left: tuple[Expr, ...],
     right: tuple[Expr, ...],
     renamed: Renaming,

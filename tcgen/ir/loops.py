@@ -156,7 +156,7 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class PackingScheme:
     """How the generated contraction kernel reads the operands of a product.
 
     The lanes of a vector register run over the group m. Blocks of an operand are either packed into
@@ -207,7 +207,7 @@ class Gemm:
     coeff: Fraction = Fraction(1)
     accumulate: bool = False
     parallel: bool = False
-    scheme: Scheme | None = None
+    scheme: PackingScheme | None = None
 
 
 Stmt: TypeAlias = Loop | Zero | Assign | Gemm

@@ -19,7 +19,7 @@ from enum import Enum
 from fractions import Fraction
 
 from .level import Level
-from .program import Program
+from .program import FormulaSequence
 from .tensor import Index, Space, Tensor
 
 
@@ -181,7 +181,7 @@ class FusionPlan(Level):
         solve: objective, status, value.
     """
 
-    program: Program
+    program: FormulaSequence
     extents: tuple[tuple[str, int], ...]
     loops: tuple[LoopId, ...]
     visits: tuple[Visit, ...]

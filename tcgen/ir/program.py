@@ -149,7 +149,7 @@ def _axis_perms(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Program(Level):
+class FormulaSequence(Level):
     """Steps in an order in which they can be executed.
 
     Attributes:

@@ -49,7 +49,7 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Transpose:
     """One assignment without sums, whose target and source have different unit-stride variables.
 
     A block reads a tile of the source into shared memory, in the order of the source, and writes
@@ -160,7 +160,7 @@ class Nest:
     blocks: int
 
 
-ThreadMapping: TypeAlias = Points | Sums | Turned | Tiles | Nest
+ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

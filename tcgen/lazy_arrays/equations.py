@@ -29,8 +29,8 @@ from .graph import (
     Node,
     Product,
     Scalar,
-    Total,
-    Turned,
+    SumAxes,
+    Transpose,
     in_order,
     operands_of,
 )
@@ -125,11 +125,11 @@ class _Writer:
         readers = Counter(id(o) for node in self.nodes for o in operands_of(node))
         named = {id(root) for root in self.roots}
         for node in self.nodes:
-            if isinstance(node.work, Total | Product):
+            if isinstance(node.work, SumAxes | Product):
                 named.add(id(node))
             for operand in operands_of(node):
                 core, shared = operand, False
-                while isinstance(core.work, Turned):
+                while isinstance(core.work, Transpose):
                     shared |= readers[id(core)] > 1
                     core = core.work.operand
                 wider = math.prod(node.shape) > math.prod(core.shape)
@@ -145,7 +145,7 @@ class _Writer:
         lhs = Ref(self.tensors[id(node)], tuple(i for i in here if i is not None))
         sums: tuple[Index, ...] = ()
         match node.work:
-            case Total(operand, axes):
+            case SumAxes(operand, axes):
                 below = iter(here)
                 spaces = self.spaces.of(operand)
                 inner = [
@@ -183,7 +183,7 @@ class _Writer:
                     for operand in operands
                     for factor in self._factors(operand, _aligned(operand, places))
                 )
-            case Turned(operand, source):
+            case Transpose(operand, source):
                 return self._factors(operand, _unturned(operand, source, places))
             case _:
                 return (Apply(self._expression(node, places)),)
@@ -192,12 +192,12 @@ class _Writer:
         if id(node) in self.tensors and not top:
             return self._reference(node, places)
         match node.work:
-            case Turned(operand, source):
+            case Transpose(operand, source):
                 return self._expression(operand, _unturned(operand, source, places))
             case Elementwise(operation, operands, exponent):
                 args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
                 return _operation(operation, args, exponent)
-            case Leaf() | Scalar() | Total() | Product():
+            case Leaf() | Scalar() | SumAxes() | Product():
                 return self._reference(node, places)
             case _:
                 assert_never(node.work)
@@ -250,11 +250,11 @@ def _ties(node: Node) -> Iterator[tuple[Axis, Axis]]:
                 for axis, extent in enumerate(operand.shape):
                     if extent != 1:
                         yield (id(node), first + axis), (id(operand), axis)
-        case Total(operand, axes):
+        case SumAxes(operand, axes):
             kept = (a for a in range(len(operand.shape)) if a not in axes)
             for axis, below in enumerate(kept):
                 yield (id(node), axis), (id(operand), below)
-        case Turned(operand, source):
+        case Transpose(operand, source):
             for axis, old in enumerate(source):
                 if old is not None:
                     yield (id(node), axis), (id(operand), old)

@@ -27,8 +27,8 @@ from .graph import (
     Node,
     Product,
     Scalar,
-    Total,
-    Turned,
+    SumAxes,
+    Transpose,
     in_order,
     snapshot,
 )
@@ -129,9 +129,9 @@ def _by_numpy(node: Node, arrays: dict[int, Any]) -> Any:
             return np.power(arrays[id(operand)], exponent)
         case Elementwise(operation, operands):
             return _ELEMENTWISE[operation](*(arrays[id(o)] for o in operands))
-        case Total(operand, axes):
+        case SumAxes(operand, axes):
             return np.sum(arrays[id(operand)], axis=axes)
-        case Turned(operand, source):
+        case Transpose(operand, source):
             turned = np.transpose(arrays[id(operand)], [a for a in source if a is not None])
             return turned[tuple(None if a is None else slice(None) for a in source)]
         case Product(operands, labels, output):

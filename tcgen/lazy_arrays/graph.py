@@ -43,7 +43,7 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class SumAxes:
     """The sum over some axes, which are gone afterwards."""
 
     operand: Node
@@ -66,7 +66,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
+class Transpose:
     """Axes in another order, with new axes of extent 1.
 
     Attributes:
@@ -78,7 +78,7 @@ class Turned:
     source: tuple[int | None, ...]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | Total | Product | Turned
+Work: TypeAlias = Leaf | Scalar | Elementwise | SumAxes | Product | Transpose
 
 
 @dataclass(slots=True, eq=False)
@@ -117,7 +117,7 @@ def operands_of(node: Node) -> tuple[Node, ...]:
             return ()
         case Elementwise(_, operands) | Product(operands):
             return operands
-        case Total(operand) | Turned(operand):
+        case SumAxes(operand) | Transpose(operand):
             return (operand,)
         case _:
             assert_never(node.work)
@@ -149,7 +149,7 @@ def _reading(work: Work, copies: dict[Node, Node]) -> Work:
             return work
         case Elementwise(_, operands) | Product(operands):
             return replace(work, operands=tuple(_copied(o, copies) for o in operands))
-        case Total(operand) | Turned(operand):
+        case SumAxes(operand) | Transpose(operand):
             return replace(work, operand=_copied(operand, copies))
         case _:
             assert_never(work)

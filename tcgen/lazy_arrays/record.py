@@ -30,8 +30,8 @@ from .graph import (
     Node,
     Product,
     Scalar,
-    Total,
-    Turned,
+    SumAxes,
+    Transpose,
     Work,
     in_order,
     operands_of,
@@ -105,7 +105,7 @@ def turned(array: Noted, source: tuple[int | None, ...]) -> Noted:
     if isinstance(array.node.work, Leaf):
         view = array.node.work.array.transpose([a for a in source if a is not None])
         return Noted(Node(Leaf(view.reshape(shape)), shape), array.dtype)
-    return noted(Turned(array.node, source), shape, array.dtype)
+    return noted(Transpose(array.node, source), shape, array.dtype)
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
@@ -249,7 +249,7 @@ def total_of(
         axis = None
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
     kept = [n for n in range(array.ndim) if n not in axes]
-    total = noted(Total(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
+    total = noted(SumAxes(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
     if keepdims is not np._NoValue and keepdims:
         return turned(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
     return total

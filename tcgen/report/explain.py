@@ -8,7 +8,7 @@ from typing import Any
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
 from ..ir.pretty.program import pretty_step
-from ..ir.program import Add, Contract, Map, Program
+from ..ir.program import Add, Contract, FormulaSequence, Map
 
 
 def explain_text(
@@ -53,7 +53,7 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
     return [f"{row['product']}   in {row['kernel']}", f"  by {row['taken']}: {note}"]
 
 
-def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:
+def _totals(program: FormulaSequence, extents: Mapping[str, int]) -> list[str]:
     """Naive, each term alone, the sequence and its parts, and shared intermediates."""
     naive, alone = program.naive.value(extents), program.each_term.value(extents)
     contractions, packed = program.flops(Contract), program.packed_flops()
@@ -84,7 +84,7 @@ def _totals(program: Program, extents: Mapping[str, int]) -> list[str]:
     return lines
 
 
-def _readers(program: Program, step: int) -> str:
+def _readers(program: FormulaSequence, step: int) -> str:
     """Steps that read an intermediate which several steps share, named at its first producer."""
     tensor = program.steps[step].out.tensor
     readers = program.consumers(tensor)

@@ -16,7 +16,7 @@ from ..fusion.placement.memory import array_bytes as instance_bytes
 from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.pretty.program import pretty_step
-from ..ir.program import Add, Contract, Map, Program
+from ..ir.program import Add, Contract, FormulaSequence, Map
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..runtime.memory.usage import memory_use
 from .nest import nest_text
@@ -146,7 +146,7 @@ def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
     return array.tensor.role is Role.GENERATED and array not in plan.arrays
 
 
-def _letters(program: Program, tensor: Tensor) -> tuple[str, ...]:
+def _letters(program: FormulaSequence, tensor: Tensor) -> tuple[str, ...]:
     """Index letters of an array: of its first producer, else of its first reader."""
     for step in program.steps:
         for ref in (step.out, *step.operands):

@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import Any
 
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
-from ..ir.program import Phase, Program
+from ..ir.program import FormulaSequence, Phase
 from ..ir.tensor import Role, Tensor, element_bytes
 from .counts import Factor, array_product, product_value, whole_product
 from .svg import drawing, element, label, number
@@ -68,7 +68,7 @@ class Timeline:
         }
 
 
-def before_fusion(program: Program, dtype: str) -> Timeline:
+def before_fusion(program: FormulaSequence, dtype: str) -> Timeline:
     """Every array whole, one step after the other."""
     bands = []
     last = len(program.steps) - 1
@@ -104,7 +104,7 @@ def after_fusion(plan: FusionPlan, dtype: str) -> Timeline:
     return Timeline(tuple(v.step for v in plan.visits), tuple(bands))
 
 
-def _stays(program: Program, tensor: Tensor) -> bool:
+def _stays(program: FormulaSequence, tensor: Tensor) -> bool:
     """True for results and for arrays that the constant phase keeps."""
     if tensor.role is Role.OUTPUT:
         return True

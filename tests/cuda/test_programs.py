@@ -25,7 +25,7 @@ from tcgen.errors import (
 from tcgen.interp import evaluate_program
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Assign, BandVar, Loop, LoopVar, Module, Zero
-from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
+from tcgen.ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
 from tcgen.lower import lower_plan
 from tcgen.lower.gpu.bind import bind_gpu
 from tcgen.options import Options
@@ -319,7 +319,7 @@ def test_turned_tiles(dtype: str) -> None:
         dtype=dtype,
     )
     bound, program = on_gpu(module, {"o": 30, "v": 50})
-    assert isinstance(bound.kernels[0].mapping, Turned)
+    assert isinstance(bound.kernels[0].mapping, Transpose)
     for extents in ({"o": 3, "v": 5}, {"o": 33, "v": 2}, {"o": 2, "v": 40}, {"o": 1, "v": 1}):
         compare(module, bound, program, extents)
     mapping = bound.kernels[0].mapping
@@ -358,7 +358,7 @@ def test_of_several_operands_that_lie_across_the_largest_is_turned() -> None:
     )
     bound, program = on_gpu(module, {"o": 30, "v": 50})
     mapping = bound.kernels[0].mapping
-    assert isinstance(mapping, Turned)
+    assert isinstance(mapping, Transpose)
     assert mapping.source == large
     assert isinstance(bound.kernels[1].mapping, Points)
     compare(module, bound, program, {"o": 9, "v": 5})

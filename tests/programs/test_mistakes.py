@@ -191,7 +191,7 @@ def spec(tmp_path: Path) -> Path:
         (("-e", "o=99999999999999"), 3, "memory"),
         (("-e", "o=100000", "-e", f"v={10**18}"), 3, "2^63 bytes"),
         (("-e", f"v={10**30}"), 3, "2^63 bytes"),
-        (("--inputs", "bytes.npz"), 2, "f.txt array"),
+        (("--inputs", "bytes.npz"), 2, "f.txt arrays"),
         (("--inputs", "no.npz"), 2, "inputs no.npz"),
         (("--output", "x.npz", "--save-inputs", "x.npz"), 2, "two files"),
     ],

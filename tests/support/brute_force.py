@@ -23,7 +23,7 @@ from tcgen.ir.plan import (
     Place,
     Visit,
 )
-from tcgen.ir.program import Add, Contract, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 
 SPACES = (Space("o"), Space("v"))
@@ -39,7 +39,7 @@ def small_dag(
     *,
     letters: tuple[Index, ...] = FOUR,
     rank: int = 2,
-) -> Program:
+) -> FormulaSequence:
     """Steps over few loops: arrays read by several steps, in other orders, and written by several.
 
     Args:
@@ -97,12 +97,12 @@ def small_dag(
     fixed = tuple(
         replace(s, out=Ref(outs.get(s.out.tensor, s.out.tensor), s.out.indices)) for s in steps
     )
-    program = Program("small", spaces, tuple(outs.get(t, t) for t in tensors), fixed)
+    program = FormulaSequence("small", spaces, tuple(outs.get(t, t) for t in tensors), fixed)
     program.verify()
     return program
 
 
-def orders(program: Program) -> Iterator[tuple[int, ...]]:
+def orders(program: FormulaSequence) -> Iterator[tuple[int, ...]]:
     """Orders in which every read follows every write, and writes keep their order."""
     steps = program.steps
     before = {
@@ -144,7 +144,7 @@ def nests(
 
 
 def as_plan(
-    program: Program,
+    program: FormulaSequence,
     order: tuple[int, ...],
     nest: dict[int, tuple[tuple[Index, str], ...]],
     extents: tuple[tuple[str, int], ...],
@@ -176,7 +176,7 @@ def as_plan(
 
 
 def _array(
-    program: Program, visits: tuple[Visit, ...], tensor: Tensor, extents: dict[str, int]
+    program: FormulaSequence, visits: tuple[Visit, ...], tensor: Tensor, extents: dict[str, int]
 ) -> ArrayPlan:
     uses = []
     for position, visit in enumerate(visits):
@@ -226,7 +226,9 @@ def greatest_sum(plan: FusionPlan) -> int:
     return max(amounts, default=0)
 
 
-def programs(program: Program, extents: tuple[tuple[str, int], ...]) -> Iterator[FusionPlan]:
+def programs(
+    program: FormulaSequence, extents: tuple[tuple[str, int], ...]
+) -> Iterator[FusionPlan]:
     """All loop programs, legal or not."""
     free = {s.id: s.indices for s in program.steps}
     for order in orders(program):
@@ -234,7 +236,7 @@ def programs(program: Program, extents: tuple[tuple[str, int], ...]) -> Iterator
             yield as_plan(program, order, nest, extents)
 
 
-def count(program: Program, limit: int) -> int:
+def count(program: FormulaSequence, limit: int) -> int:
     """Number of loop programs, as far as the limit."""
     free = {s.id: s.indices for s in program.steps}
     found = 0
@@ -255,7 +257,7 @@ def legal(plan: FusionPlan) -> bool:
     return True
 
 
-def least(program: Program, extents: tuple[tuple[str, int], ...]) -> tuple[int, int]:
+def least(program: FormulaSequence, extents: tuple[tuple[str, int], ...]) -> tuple[int, int]:
     """Least static sum in elements and least peak in bytes over all legal loop programs."""
     static = peak = None
     for plan in programs(program, extents):

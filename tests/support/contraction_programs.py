@@ -6,7 +6,7 @@ from typing import Any
 
 from tcgen.compiler.driver import compile_system
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.ir.loops import Gemm, Module
 from tcgen.options import Options
@@ -28,7 +28,7 @@ def program_for(
     inputs, output = labels.split("->")
     letters = sorted(set(inputs) - {","})
     numbers = {c: n for n, c in enumerate(letters)}
-    kernel = Kernel(
+    kernel = LabelPattern(
         tuple(tuple(numbers[c] for c in text) for text in inputs.split(",")),
         tuple(numbers[c] for c in output),
     )

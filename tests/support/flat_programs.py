@@ -10,7 +10,7 @@ from tcgen.interp import evaluate_program, run_module
 from tcgen.interp.storage import caller_shape
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, Place, Visit
-from tcgen.ir.program import Contract, Operation, Program, Step
+from tcgen.ir.program import Contract, FormulaSequence, Operation, Step
 from tcgen.ir.tensor import (
     Index,
     Ref,
@@ -44,18 +44,18 @@ def step(n: int, out: Ref, op: Operation, **fields: object) -> Step:
     return Step(n, out, op, **{"sums": sums, **fields})  # type: ignore[arg-type]
 
 
-def program_of(*steps: Step) -> Program:
+def program_of(*steps: Step) -> FormulaSequence:
     tensors = dict.fromkeys(
         t.tensor for s in steps for t in s.operands if t.tensor.role is Role.INPUT
     )
     for s in steps:
         tensors.setdefault(s.out.tensor)
-    result = Program("test", (O, V, P), tuple(tensors), steps)
+    result = FormulaSequence("test", (O, V, P), tuple(tensors), steps)
     result.verify()
     return result
 
 
-def unfused(program: Program) -> FusionPlan:
+def unfused(program: FormulaSequence) -> FusionPlan:
     arrays = []
     for tensor in program.tensors:
         uses = [
@@ -83,7 +83,7 @@ def values(tensor: Tensor, extents: Mapping[str, int], dtype: str) -> np.ndarray
     return np.asarray(array, element_type(tensor, dtype))
 
 
-def check(program: Program, dtype: str = "float64", target: str = "cpu") -> Module:
+def check(program: FormulaSequence, dtype: str = "float64", target: str = "cpu") -> Module:
     return check_plan_values(unfused(program), dtype, target)
 
 
@@ -108,7 +108,7 @@ def statements(module: Module) -> list[Assign | Gemm]:
     return [s for kernel in module.kernels for s in kernel.body]  # type: ignore[misc]
 
 
-def contraction(out: str, one: str, two: str, **fields: object) -> Program:
+def contraction(out: str, one: str, two: str, **fields: object) -> FormulaSequence:
     """A contraction of plain inputs from letters."""
     x, y = (
         Ref(source(name, *(LETTERS[l].space for l in text)), tuple(LETTERS[l] for l in text))

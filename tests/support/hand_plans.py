@@ -21,7 +21,7 @@ from tcgen.ir.plan import (
     Solve,
     Visit,
 )
-from tcgen.ir.program import Add, Contract, Map, Operation, Produce, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 
 ITEM = 8  # bytes of a float64
@@ -44,7 +44,7 @@ def at(array: Tensor, *indices: Index) -> Ref:
 
 def program(
     name: str, inputs: tuple[Tensor, ...], *rows: tuple[Ref, Operation, tuple[Index, ...]]
-) -> Program:
+) -> FormulaSequence:
     """A verified program of steps ``out (+)= sum over sums of op``; later producers accumulate."""
     tensors = dict.fromkeys(inputs)
     steps, written = [], set()
@@ -53,7 +53,7 @@ def program(
         steps.append(Step(n, out, op, Fraction(1), out.tensor in written, sums))
         written.add(out.tensor)
     spaces = tuple(dict.fromkeys(s for t in tensors for s in t.spaces))
-    result = Program(name, spaces, tuple(tensors), tuple(steps))
+    result = FormulaSequence(name, spaces, tuple(tensors), tuple(steps))
     result.verify()
     return result
 
@@ -78,7 +78,7 @@ def array(
 
 
 def finish(
-    of: Program,
+    of: FormulaSequence,
     extents: dict[str, int],
     loops: tuple[LoopId, ...],
     visits: tuple[Visit, ...],

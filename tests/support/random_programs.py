@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from tcgen.ir.program import Add, Contract, Phase, Produce, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Phase, Produce, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Tensor
 
 SPACES = (Space("o"), Space("v"))
@@ -19,7 +19,7 @@ def random_tree(
     *,
     loops: tuple[Index, ...] = FIVE,
     rank: int = 4,
-) -> Program:
+) -> FormulaSequence:
     """An expression tree; each step uses letters of its own.
 
     Args:
@@ -71,14 +71,14 @@ def random_tree(
         steps.append(Step(n, Ref(array, own(indices)), op, Fraction(1), False, sums))
     inputs = [t for t in tensors if t.is_input]
     spaces = tuple(dict.fromkeys(i.space for i in loops))
-    program = Program(
+    program = FormulaSequence(
         "tree", spaces, (*inputs, *(t for t in tensors if not t.is_input)), tuple(steps)
     )
     program.verify()
     return program
 
 
-def random_dag(seed: int, length: int) -> Program:
+def random_dag(seed: int, length: int) -> FormulaSequence:
     """Steps that share, accumulate, read diagonals and parts, and run in both phases."""
     rng = random.Random(seed)
     joined = Space("p", parts=SPACES)
@@ -124,6 +124,6 @@ def random_dag(seed: int, length: int) -> Program:
             constant.add(out)
         outs.append(out)
         made.append(out)
-    program = Program("dag", (*SPACES, joined), (*inputs, *outs), tuple(steps))
+    program = FormulaSequence("dag", (*SPACES, joined), (*inputs, *outs), tuple(steps))
     program.verify()
     return program

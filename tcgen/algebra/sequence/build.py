@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...ir.expr import Access, Const, Delta, Equal, Expr, map_leaves
-from ...ir.program import Add, Contract, Map, Operation, Phase, Produce, Program, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase, Produce, Step
 from ...ir.system import System
 from ...ir.tensor import Ref, Role, Tensor
 from .brackets import stored_nodes
@@ -18,7 +18,7 @@ from .fuse_maps import inline_into_maps
 
 def build_program(
     system: System, workspace: Workspace, recipes: tuple[Recipe, ...], keep: frozenset[str]
-) -> Program:
+) -> FormulaSequence:
     """The program that computes the recipes.
 
     Args:
@@ -33,7 +33,7 @@ def build_program(
     ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
     steps = _numbered(ordered)
     written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
-    return Program(system.name, system.spaces, (*system.inputs, *written), steps)
+    return FormulaSequence(system.name, system.spaces, (*system.inputs, *written), steps)
 
 
 def draft_arrays(workspace: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from ...errors import TcgenError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
 from ...ir.pretty.program import pretty_step
-from ...ir.program import Add, Contract, Map, Produce, Program, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
 from ...ir.tensor import Index, Ref, Space
 from ...ir.term_rewriting import fresh_index
 
@@ -31,7 +31,7 @@ class _Text:
     denominator: tuple[str, ...] = ()
 
 
-def neutral_sequence(program: Program) -> dict[str, Any]:
+def neutral_sequence(program: FormulaSequence) -> dict[str, Any]:
     """The statements of a formula sequence, each ``out += sum of coef * factors / denom``.
 
     The first letter of an index tells its space: i..o occupied, a..h virtual, P..X auxiliary,

@@ -2,5 +2,6 @@
 
 In the order in which they work: ``kernels`` (functions of kernels and phases) prints statements by
 ``loops`` (with ``joined_loops``), ``gemm`` (calls of the BLAS) and ``contraction`` (the generated
-kernel); all of them by ``expressions``.
+kernel); all of them by ``expressions``. ``targets`` has the sizes of the generated kernel for each
+processor.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...artifact import kernel_abi as packing
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
-from ...ir.loops import BandVar, Gemm, Module, Scheme
+from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import template_text
 from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
@@ -93,7 +93,7 @@ def _parts(stmt: Gemm, dtype: str) -> set[str]:
     return {"staged", packing.FALLBACK, *in_place, *parts}
 
 
-def _packed(scheme: Scheme) -> tuple[bool, bool]:
+def _packed(scheme: PackingScheme) -> tuple[bool, bool]:
     """Which operands are packed, one at least; staged rows are where they do not fit the buffer."""
     left = scheme.pack_a or scheme.stage
     return left, scheme.pack_b or not left

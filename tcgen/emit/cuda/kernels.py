@@ -13,7 +13,7 @@ from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
-from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Turned
+from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
@@ -110,7 +110,7 @@ def threads(kernel: Kernel) -> int:
     match kernel.mapping:
         case Tiles(threads_m=m, threads_n=n):
             return m * n
-        case Points(count) | Sums(count) | Nest(count) | Turned(threads=count):
+        case Points(count) | Sums(count) | Nest(count) | Transpose(threads=count):
             return count
         case None:
             raise _unmapped(kernel)
@@ -131,7 +131,7 @@ def _body(scope: Scope, dtype: str) -> list[str]:
             return points_body(_only_assign(scope), mapping, scope, dtype)
         case Sums():
             return sums_body(_only_assign(scope), mapping, scope, dtype)
-        case Turned():
+        case Transpose():
             return transpose_body(_only_assign(scope), mapping, scope, dtype)
         case Tiles():
             return tiles_body(_assigns(scope), mapping, scope, dtype)

@@ -1,7 +1,7 @@
 """Transpositions through shared memory: tiles are read along rows and written along columns.
 
-Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Turned. After: a thread block reads a tile of
-x along x's unit-stride axis, and writes a tile of y along y's unit-stride axis.
+Before: ``Assign(y[b,a], f(x[a,b]), band)`` mapped to Transpose. After: a thread block reads a tile
+of x along x's unit-stride axis, and writes a tile of y along y's unit-stride axis.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, map_leaves
 from ...ir.loops import Assign, Axis, BandVar, Buffer
-from ...ir.thread_mapping import Turned
+from ...ir.thread_mapping import Transpose
 from ..c.expressions import bounds
 from ..c.expressions import value as element_value
 from ..printing import indented
@@ -21,7 +21,7 @@ from .expressions import count, store, value, values
 _TILE = "tc_tile"
 
 
-def transpose_body(stmt: Assign, mapping: Turned, scope: Scope, dtype: str) -> list[str]:
+def transpose_body(stmt: Assign, mapping: Transpose, scope: Scope, dtype: str) -> list[str]:
     """The whole body: the tile of the block, its loads, and its stores."""
     band = {v.name: v for v in stmt.band}
     source = mapping.source
@@ -57,7 +57,7 @@ def transpose_body(stmt: Assign, mapping: Turned, scope: Scope, dtype: str) -> l
 
 
 def _walk(
-    row: BandVar, column: BandVar, here: str, there: str, mapping: Turned, scope: Scope
+    row: BandVar, column: BandVar, here: str, there: str, mapping: Transpose, scope: Scope
 ) -> list[str]:
     """Loop of the threads over a tile; the caller closes the body."""
     rows_at_once = mapping.threads // mapping.tile

@@ -12,7 +12,7 @@ from fractions import Fraction
 from ...errors import EinsumError, ShapeError
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Storage, Tensor
-from .path import Path
+from .path import ContractionPath
 from .subscripts import Expression, express
 
 Update = tuple[int, int, bool]  # numerator and denominator of a factor; True to add
@@ -53,7 +53,7 @@ def extents_of(expression: Expression, shapes: Shapes) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class LabelPattern:
     """The labels on which a kernel depends, without axes that broadcast.
 
     Attributes:
@@ -84,7 +84,7 @@ def label_names(labels: Sequence[int]) -> tuple[str, ...]:
     return tuple(_NAMES[n] if n < len(_NAMES) else f"x{n}" for n in labels)
 
 
-def einsum_system(kernel: Kernel, path: Path | None = None) -> System:
+def einsum_system(kernel: LabelPattern, path: ContractionPath | None = None) -> System:
     """The equation ``y[..] = x0[..]*x1[..]``; with a path, an intermediate for each of its steps.
 
     The first spaces are those of the labels.
@@ -119,7 +119,7 @@ def subscripts_system(text: str) -> System:
     parts = text.partition("->")[0].replace(" ", "").split(",")
     expression = express(text, tuple(len(part) for part in parts))
     names = tuple(n if n.isascii() else f"u{ord(n):x}" for n in expression.names)
-    return _system(Kernel(expression.inputs, expression.output), names, None)
+    return _system(LabelPattern(expression.inputs, expression.output), names, None)
 
 
 def is_subscripts(text: str) -> bool:
@@ -133,7 +133,7 @@ def is_subscripts(text: str) -> bool:
     return ("->" in text or "," in text) and not any(c in plain for c in "./\\\n=[")
 
 
-def _system(kernel: Kernel, names: tuple[str, ...], path: Path | None) -> System:
+def _system(kernel: LabelPattern, names: tuple[str, ...], path: ContractionPath | None) -> System:
     spaces = tuple(Space(n) for n in names)
     indices = tuple(Index(n, s) for n, s in zip(names, spaces, strict=True))
     more: list[Space] = []

@@ -10,10 +10,10 @@ import numpy as np
 
 from ...errors import ArgumentError, ContractionPathError, PathNameError
 
-Path = tuple[tuple[int, ...], ...]
+ContractionPath = tuple[tuple[int, ...], ...]
 
 
-def contraction_path(optimize: Any, count: int) -> Path | None:
+def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
     """The path that ``optimize`` asks for; None for the cheapest one.
 
     Args:
@@ -65,7 +65,7 @@ def check_order_name(name: str, count: int) -> None:
         )
 
 
-def check_path(path: Path, count: int) -> None:
+def check_path(path: ContractionPath, count: int) -> None:
     """Check a path in NumPy's form: operands leave the list, their product is appended to it.
 
     Args:

@@ -32,8 +32,8 @@ from .syntax import (
     Operator,
     Power,
     Product,
+    SignedSum,
     SpaceLine,
-    Total,
     Word,
 )
 
@@ -169,7 +169,7 @@ class _Builder:
             case "total":
                 signs = (1, *(-1 if sign == "-" else 1 for sign in children[1::2]))
                 nodes = (self.node(child) for child in children[::2])
-                return Total(tuple(zip(signs, nodes, strict=True)), span)
+                return SignedSum(tuple(zip(signs, nodes, strict=True)), span)
             case "scaled":
                 left, right = children
                 return Product(self.node(left), self.node(right), False, span)

@@ -30,7 +30,7 @@ from .syntax import (
     Operator,
     Power,
     Product,
-    Total,
+    SignedSum,
 )
 
 
@@ -85,7 +85,7 @@ class ProductReader:
 
     def read(self, node: Node) -> tuple[Flat, ...]:
         """The products of a sum; a bracket that is a whole term is expanded."""
-        if isinstance(node, Total):
+        if isinstance(node, SignedSum):
             return tuple(_scaled(p, Fraction(s)) for s, term in node.terms for p in self.read(term))
         flat = self._flat(node)
         group = flat.pieces[0].factor if len(flat.pieces) == 1 else None
@@ -143,7 +143,7 @@ class ProductReader:
                 if number is not None:
                     return Flat(number, (), node.span)
                 return Flat(Fraction(1), (self._atom(node, self._expr(node)),), node.span)
-            case Total(_, span):
+            case SignedSum(_, span):
                 return self._bracket(node, span)
             case _:
                 assert_never(node)
@@ -255,7 +255,7 @@ class ProductReader:
                     return Quot(first, second)
                 heads = first.args if isinstance(first, Prod) else (first,)
                 return Prod((*heads, second))
-            case Total(terms, _):
+            case SignedSum(terms, _):
                 return Sum(tuple(_signed(sign, self._expr(term)) for sign, term in terms))
             case Operated(operator, body, _):
                 self._problems.add(
@@ -299,7 +299,7 @@ class ProductReader:
                     self._problems.add(right.span, "division by the number 0", "remove the term")
                     return first
                 return first / second if divided else first * second
-            case Total(terms, _):
+            case SignedSum(terms, _):
                 values = [self._number(term) for _, term in terms]
                 known = [v for v in values if v is not None]
                 if len(known) < len(values):
@@ -348,7 +348,7 @@ def _elements(node: Node) -> list[Element]:
             return _elements(inner)
         case Product(left, right, _, _):
             return _elements(left) + _elements(right)
-        case Total(terms, _):
+        case SignedSum(terms, _):
             return [element for _, term in terms for element in _elements(term)]
         case Operated(_, body, _):
             return _elements(body)

@@ -79,7 +79,7 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class SignedSum:
     """Sum of two terms or more, each with its sign."""
 
     terms: tuple[tuple[int, Node], ...]
@@ -112,7 +112,7 @@ class Operated:
 
 
 Node: TypeAlias = (
-    Number | Element | Function | Power | Bracket | Negative | Product | Total | Operated
+    Number | Element | Function | Power | Bracket | Negative | Product | SignedSum | Operated
 )
 
 

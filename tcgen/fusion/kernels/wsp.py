@@ -14,7 +14,7 @@ from math import prod
 from typing import TypeAlias
 
 from ...ir.cost import extent_of
-from ...ir.program import Contract, Produce, Program, Step
+from ...ir.program import Contract, FormulaSequence, Produce, Step
 from ...ir.tensor import Index, Ref, Role, element_bytes
 
 Block: TypeAlias = tuple[int, ...]
@@ -285,7 +285,7 @@ COST_MODELS: Mapping[str, CostModel] = {
 
 
 def program_operations(
-    program: Program, extents: Mapping[str, int], dtype: str
+    program: FormulaSequence, extents: Mapping[str, int], dtype: str
 ) -> tuple[Operation, ...]:
     """Steps of a formula sequence as operations, and the end of each intermediate.
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from ...ir.tensor import Role
 from ...thresholds.fusion import DescentThresholds
 from ..sharing.array_sizes import tables_of
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
-from ..sharing.dependences import Walk, bits_of, mask_of
+from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
+from ..sharing.dependences import LoopUse, bits_of, mask_of
 from .body_order import Item, scheduled
 
 Axis = tuple[int, int]  # (position among the instances, axis)
 
-Loop = tuple[int, frozenset[Walk]]  # (a bit for each statement, members)
+Loop = tuple[int, frozenset[LoopUse]]  # (a bit for each statement, members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Descent:
 
     def __init__(
         self,
-        candidates: Sharing,
+        candidates: FusionCandidates,
         weights: Mapping[int, int],
         extents: Mapping[str, int],
         thresholds: DescentThresholds,
@@ -77,7 +77,7 @@ class Descent:
         """
         self.candidates, self.thresholds = candidates, thresholds
         self.tables = {n: dict(t) for n, t in tables_of(candidates, weights, extents, {}).items()}
-        self.members: dict[Axis, tuple[Walk, ...]] = {
+        self.members: dict[Axis, tuple[LoopUse, ...]] = {
             (n, axis): uses
             for n, i in enumerate(candidates.instances)
             if i.array.role is not Role.OUTPUT
@@ -94,7 +94,7 @@ class Descent:
         self.group = {w: g for g in candidates.groups for w in g}
         self.grown: dict[Axis, tuple[Axis, ...]] = {}
         self.joins: dict[tuple[tuple[Loop, ...], Axis], tuple[Loop, ...] | None] = {}
-        self.known: dict[frozenset[Walk], frozenset[Walk] | None] = {}
+        self.known: dict[frozenset[LoopUse], frozenset[LoopUse] | None] = {}
 
     def improve(
         self, start: NestedLoops, trials: int, at_least: int = 0, fixed: tuple[Axis, ...] = ()
@@ -204,7 +204,9 @@ class Descent:
                 chosen.append(axis)
         return self._ordered(tuple(chosen), loops)
 
-    def _joined(self, loops: tuple[Loop, ...], uses: tuple[Walk, ...]) -> tuple[Loop, ...] | None:
+    def _joined(
+        self, loops: tuple[Loop, ...], uses: tuple[LoopUse, ...]
+    ) -> tuple[Loop, ...] | None:
         """The loops when these loop uses share one; None where that is illegal."""
         own = frozenset(uses)
         if any(own <= members for _, members in loops):
@@ -224,7 +226,7 @@ class Descent:
                 return None
         return (*rest, (nodes, own))
 
-    def _closure(self, start: frozenset[Walk]) -> frozenset[Walk] | None:
+    def _closure(self, start: frozenset[LoopUse]) -> frozenset[LoopUse] | None:
         """The members of the smallest loop with these loop uses; None where none is legal.
 
         A statement between two members that shares no array with them may use any of its indices.
@@ -292,5 +294,5 @@ class Descent:
         )
 
 
-def _sort_key(use: Walk) -> tuple[int, str, str]:
+def _sort_key(use: LoopUse) -> tuple[int, str, str]:
     return use[0], use[1].name, use[1].space.name

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ..sharing.candidates import Arrangement, Sharing, independent, unmodelled, without_order
+from ..sharing.candidates import (
+    Arrangement,
+    FusionCandidates,
+    independent,
+    unmodelled,
+    without_order,
+)
 from ..sharing.statement_order import Cycle, in_order
 from ..solver.memory_model import FusionModel, SearchResult
 
 
 def solve_exact(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     seconds: float,
@@ -48,7 +54,11 @@ def solve_exact(
 
 
 def solve_static(
-    candidates: Sharing, extents: Mapping[str, int], seconds: float, hint: Arrangement, rounds: int
+    candidates: FusionCandidates,
+    extents: Mapping[str, int],
+    seconds: float,
+    hint: Arrangement,
+    rounds: int,
 ) -> SearchResult:
     """The arrangement of least static sum, in elements: first loops, then an order for them.
 

@@ -17,14 +17,14 @@ from dataclasses import replace
 
 from ...thresholds.fusion import FusionThresholds
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing, build_candidates, unmodelled
+from ..sharing.candidates import Arrangement, FusionCandidates, build_candidates, unmodelled
 from ..solver.loop_constraints import constraint_count
 from ..solver.memory_model import FusionModel, SearchResult
 from .descent import Axis, Descent, NestedLoops
 
 
 def least_by_parts(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     starts: Iterable[Arrangement],
@@ -104,7 +104,7 @@ def least_by_parts(
     return SearchResult(best.arrangement, best.peak <= bound, min(bound, best.peak))
 
 
-def part_of(candidates: Sharing, arrays: Collection[int]) -> Sharing:
+def part_of(candidates: FusionCandidates, arrays: Collection[int]) -> FusionCandidates:
     """The candidates if only these arrays, by position, may be contracted."""
     bare = tuple(replace(i, axes=()) for i in candidates.instances)
     tensors = {candidates.instances[n].array for n in arrays}
@@ -112,8 +112,8 @@ def part_of(candidates: Sharing, arrays: Collection[int]) -> Sharing:
 
 
 def solve_part(
-    candidates: Sharing,
-    part: Sharing,
+    candidates: FusionCandidates,
+    part: FusionCandidates,
     arrays: Collection[int],
     weights: Mapping[int, int],
     extents: Mapping[str, int],

@@ -13,7 +13,7 @@ from ..placement.memory import once_elements, peak_of
 from ..placement.nest import Placed, arrangement_of, place_arrangement
 from ..placement.offsets import packed
 from ..placement.plan import build_launches, build_plan, shared_axes
-from ..sharing.candidates import Arrangement, Sharing, fusion_candidates
+from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
 from ..sharing.graph import FusionGraph
 from ..solver.loop_constraints import constraint_count
 from ..solver.memory_model import SearchResult
@@ -39,7 +39,7 @@ class _Progress:
         proven: the last search was complete, so that the best placement is optimal.
     """
 
-    candidates: Sharing
+    candidates: FusionCandidates
     weights: Mapping[int, int]
     extents: Mapping[str, int]
     seconds: float

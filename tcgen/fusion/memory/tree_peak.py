@@ -15,7 +15,7 @@ from ...thresholds.fusion import TreeThresholds
 from ..placement.memory import whole_elements
 from ..placement.nest import chains
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
+from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
 from ..sharing.graph import phase_of
 from ..solver.memory_model import SearchResult
 from .tree_fusions import (
@@ -35,7 +35,7 @@ Prefixes = Mapping[int, Order]  # by the producer of the array
 
 
 def least_tree_peak(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     start: Arrangement,
@@ -81,7 +81,7 @@ def least_tree_peak(
 
 
 def _branches(
-    candidates: Sharing, weights: Mapping[int, int], extents: Mapping[str, int]
+    candidates: FusionCandidates, weights: Mapping[int, int], extents: Mapping[str, int]
 ) -> dict[int, Branch] | None:
     """All arrays that are held; None unless each has exactly one producer and one consumer."""
     edges = {e.producer: e for e in candidates.graph.edges}
@@ -102,7 +102,9 @@ def _branches(
     return branches
 
 
-def _started(candidates: Sharing, branches: Mapping[int, Branch], start: Arrangement) -> Prefixes:
+def _started(
+    candidates: FusionCandidates, branches: Mapping[int, Branch], start: Arrangement
+) -> Prefixes:
     """The prefixes of an arrangement; a loop with more statements is outside."""
     inside = {use: n for n, uses in enumerate(start.loops) for use in uses}
     prefixes: dict[int, Order] = dict.fromkeys(branches, ())
@@ -116,7 +118,7 @@ def _started(candidates: Sharing, branches: Mapping[int, Branch], start: Arrange
     return prefixes
 
 
-def _roots(candidates: Sharing, branches: Mapping[int, Branch]) -> list[int]:
+def _roots(candidates: FusionCandidates, branches: Mapping[int, Branch]) -> list[int]:
     """Last statements of the trees, in an order in which the trees can run."""
     nodes = (n.id for n in candidates.graph.nodes if n.id not in branches)
     return sorted(nodes, key=lambda n: (phase_of(candidates.graph, n) is Phase.VOLATILE, n))
@@ -135,7 +137,7 @@ def _rounded(tables: TreeFusions, roots: list[int], peak: int) -> tuple[int, Pre
 
 
 def _ordered(
-    candidates: Sharing, branches: Mapping[int, Branch], prefixes: Prefixes
+    candidates: FusionCandidates, branches: Mapping[int, Branch], prefixes: Prefixes
 ) -> tuple[tuple[int, ...], int]:
     """The best order of all statements for these prefixes, and its peak."""
     below: dict[int, list[int]] = {}
@@ -174,7 +176,7 @@ def _ordered(
 
 
 def _arrangement(
-    candidates: Sharing, prefixes: Prefixes, order: tuple[int, ...]
+    candidates: FusionCandidates, prefixes: Prefixes, order: tuple[int, ...]
 ) -> Arrangement | None:
     """The loops and the order; None where two instances of a generated input would be live."""
     if instances_overlap(exclusive_uses(candidates), order):

@@ -7,7 +7,7 @@ from math import prod
 
 from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan
-from ...ir.program import Program
+from ...ir.program import FormulaSequence
 from ...ir.tensor import Role, Tensor, element_bytes
 
 
@@ -98,7 +98,7 @@ def live_ranges(plan: FusionPlan) -> tuple[tuple[ArrayPlan, tuple[int, int]], ..
     return tuple(ranges)
 
 
-def is_persistent(tensor: Tensor, program: Program) -> bool:
+def is_persistent(tensor: Tensor, program: FormulaSequence) -> bool:
     """Whether the constant phase makes an array that the volatile phase reads."""
     steps = (*program.producers(tensor), *program.consumers(tensor))
     made = tensor.role in (Role.TEMP, Role.OUTPUT)
@@ -144,7 +144,7 @@ def once_elements(plan: FusionPlan) -> dict[ArrayPlan, int]:
     }
 
 
-def unfused_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
+def unfused_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: str) -> int:
     """Bytes of all arrays that a plan without shared loops holds."""
     held = (t for t in program.tensors if t.is_held)
     return sum(whole_elements(t, extents) * element_bytes(t, dtype) for t in held)
@@ -160,7 +160,7 @@ def saving(tensor: Tensor, axis: int, extents: Mapping[str, int]) -> int:
     return size - size // extent
 
 
-def output_bytes(program: Program, extents: Mapping[str, int], dtype: str) -> int:
+def output_bytes(program: FormulaSequence, extents: Mapping[str, int], dtype: str) -> int:
     """Bytes of the results in the caller's layout."""
     return sum(stored_elements(t, extents) * element_bytes(t, dtype) for t in program.outputs)
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from ...ir.plan import LoopId
 from ...ir.program import Phase
 from ...ir.tensor import Index, Space
-from ..sharing.candidates import Arrangement, Sharing
-from ..sharing.dependences import Walk
+from ..sharing.candidates import Arrangement, FusionCandidates
+from ..sharing.dependences import LoopUse
 from ..sharing.graph import FusionGraph, Variable, phase_of
 
 
@@ -95,7 +95,7 @@ def place_nodes(graph: FusionGraph, fused: tuple[Variable, ...]) -> tuple[Placed
     return tuple(placed)
 
 
-def place_arrangement(candidates: Sharing, arrangement: Arrangement) -> tuple[Placed, ...]:
+def place_arrangement(candidates: FusionCandidates, arrangement: Arrangement) -> tuple[Placed, ...]:
     """Statements in the order of an arrangement; absent ones right before those that need them."""
     by_members = sorted(arrangement.loops, key=lambda loop: -len(loop))  # stable: outer first
     inside: dict[int, list[tuple[Index, int]]] = {}
@@ -138,7 +138,7 @@ def place_arrangement(candidates: Sharing, arrangement: Arrangement) -> tuple[Pl
 
 def arrangement_of(placed: tuple[Placed, ...]) -> Arrangement:
     """The loops and the order of placed statements."""
-    loops: dict[LoopId, list[Walk]] = {}
+    loops: dict[LoopId, list[LoopUse]] = {}
     for place in placed:
         for index, loop in place.bind:
             loops.setdefault(loop, []).append((place.node, index))

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from ...ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place, Solve, Visit
-from ...ir.program import Contract, Produce, Program
+from ...ir.program import Contract, FormulaSequence, Produce
 from ...ir.tensor import Index, Role, Tensor
-from ..sharing.candidates import Sharing
+from ..sharing.candidates import FusionCandidates
 from ..sharing.graph import FusionGraph, Node, Variable
 from .generated_tiles import fetch_tiles
 from .memory import array_bytes
@@ -38,7 +38,7 @@ def fused_axes(graph: FusionGraph, fused: tuple[Variable, ...]) -> Axes:
     }
 
 
-def shared_axes(candidates: Sharing, placed: tuple[Placed, ...]) -> Axes:
+def shared_axes(candidates: FusionCandidates, placed: tuple[Placed, ...]) -> Axes:
     """The axes that an arrangement contracts: those with all loop uses in one loop."""
     loop_of = {(p.node, index): loop for p in placed for index, loop in p.bind}
     first = {p.node: n for n, p in enumerate(placed)}
@@ -196,7 +196,7 @@ def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]
 
 
 def _groups(
-    program: Program, visits: tuple[Visit, ...], *, by_launch: bool
+    program: FormulaSequence, visits: tuple[Visit, ...], *, by_launch: bool
 ) -> tuple[KernelGroup, ...]:
     """One kernel for each nest; loops around the fetch of a generated input run on the host."""
     host = {

@@ -10,14 +10,14 @@ from itertools import combinations
 from math import prod
 
 from ...ir.cost import extent_of
-from .candidates import Sharing
+from .candidates import FusionCandidates
 from .dependences import Instance
 
 Table = tuple[tuple[tuple[int, ...], int], ...]  # (contracted axes, size)
 
 
 def least_peak(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     tiles: Mapping[str, int],
@@ -36,7 +36,7 @@ def least_peak(
 
 
 def tables_of(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     weights: Mapping[int, int],
     extents: Mapping[str, int],
     tiles: Mapping[str, int],
@@ -49,7 +49,7 @@ def tables_of(
     }
 
 
-def least_of(candidates: Sharing, tables: Mapping[int, Table], *, peak: bool) -> int:
+def least_of(candidates: FusionCandidates, tables: Mapping[int, Table], *, peak: bool) -> int:
     """A lower bound on the static sum, or on the peak, from the tables alone."""
     least = {n: min(size for _, size in t) for n, t in tables.items()}
     if not peak:
@@ -58,7 +58,7 @@ def least_of(candidates: Sharing, tables: Mapping[int, Table], *, peak: bool) ->
     return max((sum(least[n] for n in touched(candidates, u, tables)) for u in nodes), default=0)
 
 
-def touched(candidates: Sharing, node: int, counted: Collection[int]) -> list[int]:
+def touched(candidates: FusionCandidates, node: int, counted: Collection[int]) -> list[int]:
     """Arrays that are live while a statement runs, whatever the order."""
     users = ((n, candidates.instances[n]) for n in counted)
     return [n for n, i in users if i.persistent or node in i.producers or node in i.consumers]

@@ -15,7 +15,7 @@ from ...ir.tensor import Role, Tensor
 from .dependences import (
     Dependences,
     Instance,
-    Walk,
+    LoopUse,
     bare_instances,
     find_dependences,
     index_pairs_of,
@@ -27,7 +27,7 @@ ExclusiveUses = list[tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class FusionCandidates:
     """The fusions that a program allows.
 
     Attributes:
@@ -42,8 +42,8 @@ class Sharing:
     graph: FusionGraph
     instances: tuple[Instance, ...]
     dependences: Dependences
-    groups: tuple[tuple[Walk, ...], ...]
-    repeats: Mapping[Walk, Walk] = field(default_factory=dict)
+    groups: tuple[tuple[LoopUse, ...], ...]
+    repeats: Mapping[LoopUse, LoopUse] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,18 @@ class Arrangement:
         order: of execution; statements that are absent have no loops and may run anywhere.
     """
 
-    loops: tuple[tuple[Walk, ...], ...]
+    loops: tuple[tuple[LoopUse, ...], ...]
     order: tuple[int, ...]
 
 
-def fusion_candidates(graph: FusionGraph) -> Sharing:
+def fusion_candidates(graph: FusionGraph) -> FusionCandidates:
     """The fusion candidates of a program, for searches that also order the statements."""
     bare = bare_instances(graph)
     dependences = find_dependences(graph, bare, index_pairs_of(graph, bare))
     return build_candidates(graph, bare, dependences, {}, ordered=True)
 
 
-def without_order(candidates: Sharing) -> Sharing:
+def without_order(candidates: FusionCandidates) -> FusionCandidates:
     """The same candidates, for searches that leave the order of the statements open."""
     bare = tuple(replace(i, axes=()) for i in candidates.instances)
     return build_candidates(candidates.graph, bare, candidates.dependences, {})
@@ -76,11 +76,11 @@ def build_candidates(
     graph: FusionGraph,
     bare: tuple[Instance, ...],
     dependences: Dependences,
-    repeats: Mapping[Walk, Walk],
+    repeats: Mapping[LoopUse, LoopUse],
     shrinking: Collection[Tensor] | None = None,
     *,
     ordered: bool = False,
-) -> Sharing:
+) -> FusionCandidates:
     """The candidates that follow from the pairs of indices that may be one loop.
 
     Args:
@@ -98,7 +98,7 @@ def build_candidates(
     groups = _groups(graph, instances, dependences, repeats, ordered=ordered)
     used = {use for group in groups for use in group}
     useful = {use: origin for use, origin in repeats.items() if use in used}
-    return Sharing(graph, instances, dependences, groups, useful)
+    return FusionCandidates(graph, instances, dependences, groups, useful)
 
 
 def _with_axes(
@@ -114,9 +114,9 @@ def _with_axes(
     array = instance.array
     if array.role is Role.OUTPUT or instance.persistent or not instance.consumers:
         return instance
-    axes: list[tuple[int, tuple[Walk, ...]]] = []
+    axes: list[tuple[int, tuple[LoopUse, ...]]] = []
     for axis, space in enumerate(array.spaces):
-        uses: list[Walk] = [(n, step_of(graph, n).out.indices[axis]) for n in instance.producers]
+        uses: list[LoopUse] = [(n, step_of(graph, n).out.indices[axis]) for n in instance.producers]
         uses += [
             (n, ref.indices[axis])
             for n in instance.consumers
@@ -136,19 +136,19 @@ def _groups(
     graph: FusionGraph,
     instances: tuple[Instance, ...],
     dependences: Dependences,
-    repeats: Mapping[Walk, Walk],
+    repeats: Mapping[LoopUse, LoopUse],
     *,
     ordered: bool,
-) -> tuple[tuple[Walk, ...], ...]:
+) -> tuple[tuple[LoopUse, ...], ...]:
     """Groups of loop uses: connected by an axis that may be contracted, or by what runs in between.
 
     A statement may be repeated in a loop of its reader. A statement that runs between two members
     but shares no array with them, such as a product of inputs that is added in between, may be in
     their loop with any index; it is a member only where the order is searched too.
     """
-    groups: list[set[Walk]] = []
+    groups: list[set[LoopUse]] = []
 
-    def join(uses: set[Walk]) -> bool:
+    def join(uses: set[LoopUse]) -> bool:
         met = [g for g in groups if not g.isdisjoint(uses)]
         if len(met) == 1 and uses <= met[0]:
             return False
@@ -183,13 +183,13 @@ def _groups(
             if any(origin in group for group in groups):
                 changed |= join({repeated, origin})
 
-    def order(use: Walk) -> tuple[int, str, str]:
+    def order(use: LoopUse) -> tuple[int, str, str]:
         return (use[0], use[1].name, use[1].space.name)
 
     return tuple(sorted((tuple(sorted(g, key=order)) for g in groups), key=lambda g: order(g[0])))
 
 
-def pairs_of(candidates: Sharing) -> tuple[tuple[Walk, Walk], ...]:
+def pairs_of(candidates: FusionCandidates) -> tuple[tuple[LoopUse, LoopUse], ...]:
     """Pairs of loop uses that may be one loop."""
     return tuple(
         (a, b)
@@ -199,7 +199,7 @@ def pairs_of(candidates: Sharing) -> tuple[tuple[Walk, Walk], ...]:
     )
 
 
-def exclusive_uses(candidates: Sharing) -> ExclusiveUses:
+def exclusive_uses(candidates: FusionCandidates) -> ExclusiveUses:
     """Pairs of readers of one generated input: (producer, reader) of each.
 
     Only one instance of a generated input is live at a time: one reader is done before the input
@@ -221,12 +221,12 @@ def instances_overlap(uses: ExclusiveUses, order: Iterable[int]) -> bool:
     return any(place[p] < place[d] and place[q] < place[c] for (p, c), (q, d) in uses)
 
 
-def independent(candidates: Sharing) -> tuple[Sharing, ...]:
+def independent(candidates: FusionCandidates) -> tuple[FusionCandidates, ...]:
     """The parts of a program that have no statement in common, fewest loop uses first.
 
     The static sum is the sum over the parts, and loops of two parts never meet at a statement.
     """
-    clusters: list[tuple[set[int], list[tuple[Walk, ...]]]] = []
+    clusters: list[tuple[set[int], list[tuple[LoopUse, ...]]]] = []
     for group in candidates.groups:
         nodes, groups = {n for n, _ in group}, [group]
         for other in [c for c in clusters if not c[0].isdisjoint(nodes)]:
@@ -247,7 +247,9 @@ def independent(candidates: Sharing) -> tuple[Sharing, ...]:
     return (whole, *sorted(parts, key=lambda part: sum(map(len, part.groups))))
 
 
-def unmodelled(part: Sharing, candidates: Sharing) -> dict[Walk, frozenset[int]]:
+def unmodelled(
+    part: FusionCandidates, candidates: FusionCandidates
+) -> dict[LoopUse, frozenset[int]]:
     """For each loop use of a part, statements that may share its loop by a use the part lacks."""
     groups = {use: group for group in candidates.groups for use in group}
     return {

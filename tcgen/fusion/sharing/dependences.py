@@ -17,7 +17,7 @@ from ...ir.program import Phase, Step
 from ...ir.tensor import Index, Role, Tensor
 from .graph import FusionGraph, phase_of, step_of
 
-Walk = tuple[int, Index]  # a loop use: (statement, its index)
+LoopUse = tuple[int, Index]  # a loop use: (statement, its index)
 IndexPairs = frozenset[tuple[Index, Index]]  # (producer's index, consumer's index) on one axis
 # A neighbour of a statement, and its indices that may be one loop with each of the statement's.
 Link = tuple[int, Mapping[Index, tuple[Index, ...]]]
@@ -40,7 +40,7 @@ class Instance:
     reader: int | None
     producers: tuple[int, ...]
     consumers: tuple[int, ...]
-    axes: tuple[tuple[int, tuple[Walk, ...]], ...]
+    axes: tuple[tuple[int, tuple[LoopUse, ...]], ...]
     persistent: bool
 
 
@@ -64,9 +64,9 @@ class Dependences:
     before: tuple[int, ...]
     next: tuple[int, ...]
     links: tuple[tuple[Link, ...], ...]
-    known: dict[tuple[Walk, Walk], bool] = field(default_factory=dict, compare=False)
+    known: dict[tuple[LoopUse, LoopUse], bool] = field(default_factory=dict, compare=False)
 
-    def can_fuse(self, a: Walk, b: Walk) -> bool:
+    def can_fuse(self, a: LoopUse, b: LoopUse) -> bool:
         """True where two loop uses may be one loop."""
         if a[0] == b[0]:
             return False
@@ -89,7 +89,7 @@ class Dependences:
             earlier |= self.before[node]
         return nodes | later & earlier
 
-    def closure(self, start: Iterable[Walk]) -> dict[int, Index] | None:
+    def closure(self, start: Iterable[LoopUse]) -> dict[int, Index] | None:
         """Members of the smallest loop with these loop uses, by statement; None if none is legal.
 
         Where T1 -> T2 -> T3 and T1 and T3 share a loop, T2 is a member too.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.program import Phase, Produce, Program, Step
+from ...ir.program import FormulaSequence, Phase, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor
 
 Variable = tuple[int, int]  # (edge, loop)
@@ -79,7 +79,7 @@ class FusionGraph:
             twice or in part, is also an output, or passes from the constant to the volatile phase.
     """
 
-    program: Program
+    program: FormulaSequence
     nodes: tuple[Node, ...]
     per_reader: tuple[Tensor, ...]
     edges: tuple[Edge, ...]
@@ -110,7 +110,7 @@ class _Link:
     read: Ref
 
 
-def fusion_graph(program: Program, recompute: tuple[Tensor, ...] = ()) -> FusionGraph:
+def fusion_graph(program: FormulaSequence, recompute: tuple[Tensor, ...] = ()) -> FusionGraph:
     """The fusion graph of a program, without its resident inputs.
 
     Args:
@@ -151,7 +151,7 @@ def fusion_graph(program: Program, recompute: tuple[Tensor, ...] = ()) -> Fusion
     return FusionGraph(program, nodes, per_reader, edges, parts, restricted)
 
 
-def _nodes(program: Program, per_reader: tuple[Tensor, ...]) -> tuple[Node, ...]:
+def _nodes(program: FormulaSequence, per_reader: tuple[Tensor, ...]) -> tuple[Node, ...]:
     """Statements in program order; those that make an array for one step come right before it."""
     wanted: list[tuple[int, int | None]] = []
     read: set[Tensor] = set()

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations, pairwise
 
-from .candidates import Arrangement, Sharing, exclusive_uses, instances_overlap
-from .dependences import Walk, mask_of
+from .candidates import Arrangement, FusionCandidates, exclusive_uses, instances_overlap
+from .dependences import LoopUse, mask_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class Link:
 
     enter: int
     leave: int
-    loop: tuple[Walk, ...]
+    loop: tuple[LoopUse, ...]
 
     @property
-    def use(self) -> Walk:
+    def use(self) -> LoopUse:
         """The loop use of ``enter``."""
         return next(w for w in self.loop if w[0] == self.enter)
 
@@ -41,11 +41,11 @@ class _Item:
     """A statement or an outermost loop of a body."""
 
     nodes: frozenset[int]
-    loop: tuple[Walk, ...]
+    loop: tuple[LoopUse, ...]
 
 
 def in_order(
-    candidates: Sharing, loops: tuple[tuple[Walk, ...], ...]
+    candidates: FusionCandidates, loops: tuple[tuple[LoopUse, ...], ...]
 ) -> Arrangement | tuple[Cycle, ...]:
     """An order of all statements in which every loop is an interval.
 
@@ -65,7 +65,7 @@ def in_order(
 
 
 def _body(
-    candidates: Sharing, nodes: frozenset[int], rest: list[_Item]
+    candidates: FusionCandidates, nodes: frozenset[int], rest: list[_Item]
 ) -> list[int] | tuple[Cycle, ...]:
     free, items = nodes, list[_Item]()
     for inner in rest:
@@ -90,11 +90,13 @@ def _body(
     return order
 
 
-def _needs(candidates: Sharing, item: _Item, other: _Item) -> bool:
+def _needs(candidates: FusionCandidates, item: _Item, other: _Item) -> bool:
     return item is not other and bool(_ordered_pairs(candidates, other, item))
 
 
-def _ordered_pairs(candidates: Sharing, first: _Item, last: _Item) -> list[tuple[int, int]]:
+def _ordered_pairs(
+    candidates: FusionCandidates, first: _Item, last: _Item
+) -> list[tuple[int, int]]:
     """Pairs of a statement of the first item and one of the last that must run after it."""
     after, mask = candidates.dependences.after, mask_of(last.nodes)
     pairs = []
@@ -104,7 +106,7 @@ def _ordered_pairs(candidates: Sharing, first: _Item, last: _Item) -> list[tuple
     return pairs
 
 
-def _cycles(candidates: Sharing, items: list[_Item]) -> tuple[Cycle, ...]:
+def _cycles(candidates: FusionCandidates, items: list[_Item]) -> tuple[Cycle, ...]:
     """All pairs of items that need each other; without such a pair, one longer cycle."""
     cycles: list[Cycle] = []
     for one, other in combinations(items, 2):

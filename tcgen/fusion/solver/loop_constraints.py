@@ -14,8 +14,8 @@ from itertools import combinations
 from math import comb
 from typing import TYPE_CHECKING
 
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses, pairs_of
-from ..sharing.dependences import Walk
+from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses, pairs_of
+from ..sharing.dependences import LoopUse
 from ..sharing.statement_order import Cycle, Link
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ class LoopConstraints:
 
     def __init__(
         self,
-        candidates: Sharing,
+        candidates: FusionCandidates,
         hint: Arrangement,
         nodes: tuple[int, ...],
         *,
         ordered: bool,
-        unmodelled: Mapping[Walk, Collection[int]],
+        unmodelled: Mapping[LoopUse, Collection[int]],
     ) -> None:
         """Build the variables and constraints.
 
@@ -49,11 +49,11 @@ class LoopConstraints:
         self.model = cp_model.CpModel()
         self.candidates, self.hint, self.nodes = candidates, hint, nodes
         self.ordered, self.unmodelled = ordered, unmodelled
-        self.uses: dict[int, list[Walk]] = {}
+        self.uses: dict[int, list[LoopUse]] = {}
         for use in (use for group in candidates.groups for use in group):
             self.uses.setdefault(use[0], []).append(use)
-        self.z: dict[tuple[Walk, Walk], BoolVarT] = {}
-        self.partners: dict[Walk, dict[Walk, BoolVarT]] = {}
+        self.z: dict[tuple[LoopUse, LoopUse], BoolVarT] = {}
+        self.partners: dict[LoopUse, dict[LoopUse, BoolVarT]] = {}
         self._share()
         self._relate()
         self.members = self._users()
@@ -65,7 +65,7 @@ class LoopConstraints:
         self._keep_together()
         self._follow()
 
-    def same(self, a: Walk, b: Walk) -> BoolVarT | None:
+    def same(self, a: LoopUse, b: LoopUse) -> BoolVarT | None:
         """The variable that says that two loop uses share a loop; None where they never do."""
         return self.partners.get(a, {}).get(b)
 
@@ -87,9 +87,9 @@ class LoopConstraints:
                 both = self.partners[a].get(c)
                 self.model.add_bool_or(one, two, *(() if both is None else (both,)))
 
-    def _users(self) -> dict[Walk, dict[int, list[BoolVarT]]]:
+    def _users(self) -> dict[LoopUse, dict[int, list[BoolVarT]]]:
         """For each loop use, the statements that may be in its loop, with their variables."""
-        users: dict[Walk, dict[int, list[BoolVarT]]] = {}
+        users: dict[LoopUse, dict[int, list[BoolVarT]]] = {}
         for use, partners in self.partners.items():
             users[use] = {}
             for (node, _), shared in partners.items():
@@ -226,7 +226,7 @@ def _negated(literal: BoolVarT | bool) -> BoolVarT | bool:
     return not literal if isinstance(literal, bool) else ~literal
 
 
-def constraint_count(candidates: Sharing) -> int:
+def constraint_count(candidates: FusionCandidates) -> int:
     """Estimated number of constraints of a full model: fusable pairs times statements."""
     pairs = sum(comb(len(group), 2) for group in candidates.groups)
     return pairs * len({node for group in candidates.groups for node, _ in group})

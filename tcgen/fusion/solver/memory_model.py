@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from ...errors import PlanError
 from ..sharing.array_sizes import least_of, tables_of, touched
-from ..sharing.candidates import Arrangement, Sharing, exclusive_uses
-from ..sharing.dependences import Instance, Walk
+from ..sharing.candidates import Arrangement, FusionCandidates, exclusive_uses
+from ..sharing.dependences import Instance, LoopUse
 from .cp_sat import interruptible_solve, search_solver
 from .loop_constraints import LoopConstraints
 
@@ -48,7 +48,7 @@ class FusionModel(LoopConstraints):
 
     def __init__(
         self,
-        candidates: Sharing,
+        candidates: FusionCandidates,
         weights: Mapping[int, int],
         extents: Mapping[str, int],
         hint: Arrangement,
@@ -57,7 +57,7 @@ class FusionModel(LoopConstraints):
         ordered: bool,
         tiles: Mapping[str, int] | None = None,
         only: Collection[int] | None = None,
-        unmodelled: Mapping[Walk, Collection[int]] | None = None,
+        unmodelled: Mapping[LoopUse, Collection[int]] | None = None,
         at_least: int = 0,
         below: int | None = None,
     ) -> None:
@@ -102,7 +102,9 @@ class FusionModel(LoopConstraints):
             self.model.add(self.goal == cp_model.LinearExpr.sum(list(self.memory.values())))
         self.lowest = least_of(candidates, self.tables, peak=peak)
 
-    def _relevant(self, candidates: Sharing, *, peak: bool, ordered: bool) -> tuple[int, ...]:
+    def _relevant(
+        self, candidates: FusionCandidates, *, peak: bool, ordered: bool
+    ) -> tuple[int, ...]:
         """Statements whose place in the order matters."""
         if peak:
             return tuple(n.id for n in candidates.graph.nodes)
@@ -174,7 +176,7 @@ class FusionModel(LoopConstraints):
                 top >= sum(self.memory[n] for n in touched(self.candidates, node, self.counted))
             )
 
-    def _repeated_with(self, instance: Instance, use: Walk) -> Iterator[BoolVarT]:
+    def _repeated_with(self, instance: Instance, use: LoopUse) -> Iterator[BoolVarT]:
         """The variables that say that a producer is repeated in the loop of this use."""
         for repeated in self.candidates.repeats:
             if repeated[0] in instance.producers[:1] and repeated != use:
@@ -258,7 +260,7 @@ class FusionModel(LoopConstraints):
             self.model.add_hint(self.model.get_int_var_from_proto_index(number), value)
 
     def _read(self, solver: CpSolver) -> Arrangement:
-        loops: list[tuple[Walk, ...]] = []
+        loops: list[tuple[LoopUse, ...]] = []
         for group in self.candidates.groups:
             left = list(group)
             while left:

@@ -19,8 +19,8 @@ from ...ir.tensor import Tensor, element_bytes
 from ...options import Machine
 from ...thresholds.fusion import FusionThresholds
 from ..sharing.array_sizes import least_peak
-from ..sharing.candidates import Arrangement, Sharing
-from ..sharing.dependences import Walk
+from ..sharing.candidates import Arrangement, FusionCandidates
+from ..sharing.dependences import LoopUse
 from ..sharing.graph import step_of
 from .cp_sat import interruptible_solve, search_solver
 from .memory_model import FusionModel
@@ -67,7 +67,7 @@ class TimedResult:
 
 
 def solve_time(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     tiles: Mapping[str, int],
     request: Request,
     hint: Arrangement,
@@ -90,18 +90,20 @@ def solve_time(
     return TimeModel(candidates, tiles, request, hint).least_time(seconds)
 
 
-def least_peak_bytes(candidates: Sharing, tiles: Mapping[str, int], request: Request) -> int:
+def least_peak_bytes(
+    candidates: FusionCandidates, tiles: Mapping[str, int], request: Request
+) -> int:
     """A lower bound on the peak for these tiles."""
     return least_peak(candidates, weights_of(candidates, request), request.extents, tiles)
 
 
-def weights_of(candidates: Sharing, request: Request) -> dict[int, int]:
+def weights_of(candidates: FusionCandidates, request: Request) -> dict[int, int]:
     """Bytes of one element of each instance."""
     return {n: element_bytes(i.array, request.dtype) for n, i in enumerate(candidates.instances)}
 
 
 def solve_least(
-    candidates: Sharing,
+    candidates: FusionCandidates,
     tiles: Mapping[str, int],
     request: Request,
     hint: Arrangement,
@@ -118,7 +120,7 @@ class TimeModel(FusionModel):
 
     def __init__(
         self,
-        candidates: Sharing,
+        candidates: FusionCandidates,
         tiles: Mapping[str, int],
         request: Request,
         hint: Arrangement,
@@ -162,7 +164,7 @@ class TimeModel(FusionModel):
             )
         return TimedResult(self._read(solver), status == cp_model.OPTIMAL, self.spent)
 
-    def _times(self, node: int) -> list[tuple[tuple[Walk, ...], int]]:
+    def _times(self, node: int) -> list[tuple[tuple[LoopUse, ...], int]]:
         """Picoseconds of a statement for each set of its loop uses that may be shared."""
         request, step = self.request, step_of(self.candidates.graph, node)
         mine = [w for group in self.candidates.groups for w in group if w[0] == node]
@@ -188,7 +190,7 @@ class TimeModel(FusionModel):
                 table.append((chosen, time))
         return table
 
-    def _cached(self, node: int, chosen: Collection[Walk]) -> list[Tensor]:
+    def _cached(self, node: int, chosen: Collection[LoopUse]) -> list[Tensor]:
         """Arrays of a statement that would stay in the cache if contracted in its shared loops.
 
         Other literals decide whether they are contracted. This is a guide for the solver; the time
@@ -206,11 +208,11 @@ class TimeModel(FusionModel):
                 cached.append(instance.array)
         return cached
 
-    def _tile(self, use: Walk) -> int:
+    def _tile(self, use: LoopUse) -> int:
         space = use[1].space
         return min(self.tile.get(space.name, 1), extent_of(space, self.request.extents))
 
-    def _time(self, node: int, table: list[tuple[tuple[Walk, ...], int]]) -> list[LinearExprT]:
+    def _time(self, node: int, table: list[tuple[tuple[LoopUse, ...], int]]) -> list[LinearExprT]:
         """Literals for the sets of shared loop uses, each times the time of its set."""
         if len(table) == 1:
             return [table[0][1]]

@@ -17,7 +17,7 @@ from itertools import product
 
 from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId, Solve
-from ...ir.program import Produce, Program
+from ...ir.program import FormulaSequence, Produce
 from ...ir.tensor import Role, Tensor, element_bytes
 from ...options import Options
 from ...thresholds.fusion import FusionThresholds
@@ -30,7 +30,7 @@ from ..placement.memory import (
 from ..placement.nest import Placed, arrangement_of, place_arrangement, place_nodes
 from ..placement.offsets import packed
 from ..placement.plan import build_launches, in_nests, shared_axes
-from ..sharing.candidates import Arrangement, Sharing, fusion_candidates
+from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
 from ..sharing.graph import FusionGraph, fusion_graph
 from ..solver.loop_constraints import constraint_count
 from ..solver.time_cost import PICOSECONDS_PER_SECOND, least_picoseconds, plan_picoseconds
@@ -116,7 +116,7 @@ def planned_bytes(plan: FusionPlan, dtype: str) -> int:
     return plan_peak(plan) + output_bytes(plan.program, plan.extent_of, dtype)
 
 
-def proven_bytes(program: Program, options: Options) -> int:
+def proven_bytes(program: FormulaSequence, options: Options) -> int:
     """A lower bound on the bytes of any plan of this search, repeats and recomputation included.
 
     The bound is the most that one step touches, with each array contracted as far as it could be by
@@ -130,7 +130,7 @@ def proven_bytes(program: Program, options: Options) -> int:
     return held + output_bytes(program, extents, options.dtype)
 
 
-def recomputable(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
+def recomputable(program: FormulaSequence, arrays: Collection[Tensor]) -> tuple[Tensor, ...]:
     """The arrays that can be recomputed for each of their readers.
 
     They have several readers, and none of them is made from another.
@@ -156,7 +156,7 @@ def recomputable(program: Program, arrays: Collection[Tensor]) -> tuple[Tensor, 
 class _Search:
     """The search for one program and memory limit, with its best plan so far."""
 
-    program: Program
+    program: FormulaSequence
     extents: tuple[tuple[str, int], ...]
     request: Request
     best: FusionPlan | None = None
@@ -274,7 +274,7 @@ class _Search:
         return recomputable(self.program, self._large_arrays())
 
     def _tiles(
-        self, candidates: Sharing, seconds: float, *, last: bool, every: bool = False
+        self, candidates: FusionCandidates, seconds: float, *, last: bool, every: bool = False
     ) -> None:
         """Offer the solver's arrangements for choices of tiles, large tiles first.
 
@@ -320,7 +320,7 @@ class _Search:
                 self._seen.add(timed.arrangement)
                 self._take(candidates, timed.arrangement, dict(choice))
 
-    def _descend(self, candidates: Sharing) -> None:
+    def _descend(self, candidates: FusionCandidates) -> None:
         """Offer plans of a large program: ever smaller peaks, each with tiles as large as fit."""
         for arrangement in self._descent(candidates):
             if arrangement not in self._seen:
@@ -328,7 +328,7 @@ class _Search:
                 loops = _loops(place_arrangement(candidates, arrangement))
                 self._take(candidates, arrangement, {o.space.name: 1 for o in loops})
 
-    def _descent(self, candidates: Sharing) -> Iterator[Arrangement]:
+    def _descent(self, candidates: FusionCandidates) -> Iterator[Arrangement]:
         request, limits = self.request, self.limits
         descent = Descent(
             candidates, weights_of(candidates, request), request.extents, limits.descent
@@ -339,7 +339,9 @@ class _Search:
                 nested = descent.improve(nested, limits.time.trials, request.limit // part)
                 yield nested.arrangement
 
-    def _choices(self, candidates: Sharing, *, diagonal: bool) -> list[tuple[tuple[str, int], ...]]:
+    def _choices(
+        self, candidates: FusionCandidates, *, diagonal: bool
+    ) -> list[tuple[tuple[str, int], ...]]:
         """Tiles of every space that has shared loops.
 
         Either all combinations, or for ``diagonal`` the n-th largest tile of every space.
@@ -359,7 +361,7 @@ class _Search:
         return sorted(set(combined), key=lambda c: [-t for _, t in c])
 
     def _take(
-        self, candidates: Sharing, arrangement: Arrangement, tiles: Mapping[str, int]
+        self, candidates: FusionCandidates, arrangement: Arrangement, tiles: Mapping[str, int]
     ) -> None:
         """Offer the plan of an arrangement, with the tile of each loop refined."""
         placed = place_arrangement(candidates, arrangement)
@@ -371,7 +373,7 @@ class _Search:
         if best is not None:
             self.offer(self._plan(candidates, tiled_loops(tiled, best, sizes)))
 
-    def _plan(self, candidates: Sharing, placed: tuple[Placed, ...]) -> FusionPlan:
+    def _plan(self, candidates: FusionCandidates, placed: tuple[Placed, ...]) -> FusionPlan:
         """The plan of placed statements, in which steps are launched inside host loops."""
         axes = shared_axes(candidates, placed)
         return build_launches(
@@ -406,7 +408,7 @@ class _Search:
         plans += [n.plan(1, self.extents, dtype) for n in nests]
         return min(plans, key=lambda p: plan_peak(p))
 
-    def _smallest(self, candidates: Sharing) -> Arrangement | None:
+    def _smallest(self, candidates: FusionCandidates) -> Arrangement | None:
         """The end of a descent in the peak without a limit."""
         limits = self.limits
         descent = Descent(

@@ -21,13 +21,13 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...ir.expr import Const, Expr, Prod, Sum
-from ...ir.program import Add, Contract, Map, Operation, Produce, Program, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_expr
 from .orbit_sums import ordered_text
 
 
-def only_added(program: Program, tensor: Tensor) -> bool:
+def only_added(program: FormulaSequence, tensor: Tensor) -> bool:
     """True where an array is written in full and every reader adds a transpose of all of it."""
     return all(
         isinstance(s.op, Add)
@@ -40,7 +40,7 @@ def only_added(program: Program, tensor: Tensor) -> bool:
     )
 
 
-def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
+def added_directly(program: FormulaSequence, arrays: Collection[Tensor]) -> FormulaSequence:
     """The program without arrays that are :func:`only_added`.
 
     The producers of such an array write directly to the result of each of its readers.
@@ -68,7 +68,7 @@ def added_directly(program: Program, arrays: Collection[Tensor]) -> Program:
     return replace(program, tensors=tensors, steps=_numbered(steps))
 
 
-def in_one_pass(program: Program, arrays: Collection[Tensor]) -> Program:
+def in_one_pass(program: FormulaSequence, arrays: Collection[Tensor]) -> FormulaSequence:
     """The program in which each array whose producers sum over nothing is made by one step."""
     steps: list[Step] = []
     for step in program.steps:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ...ir.tensor import Index, Role, Tensor
-from ..sharing.candidates import Sharing, build_candidates
+from ..sharing.candidates import FusionCandidates, build_candidates
 from ..sharing.dependences import (
     IndexPairs,
     Instance,
-    Walk,
+    LoopUse,
     bare_instances,
     find_dependences,
     index_pairs_of,
@@ -25,7 +25,7 @@ from ..sharing.graph import FusionGraph, step_of
 
 def candidates_with_repeats(
     graph: FusionGraph, shrinking: Collection[Tensor] | None = None, *, repeat: bool = True
-) -> Sharing:
+) -> FusionCandidates:
     """The fusion candidates of a program if statements may be repeated.
 
     Args:
@@ -38,7 +38,7 @@ def candidates_with_repeats(
     """
     bare = bare_instances(graph)
     index_pairs = index_pairs_of(graph, bare)
-    repeats: dict[Walk, Walk] = {}
+    repeats: dict[LoopUse, LoopUse] = {}
     if repeat:
         for instance in sorted(bare, key=lambda i: -min(i.producers, default=0)):
             _repeat(graph, instance, index_pairs, repeats)
@@ -50,7 +50,7 @@ def _repeat(
     graph: FusionGraph,
     instance: Instance,
     index_pairs: dict[tuple[int, int], IndexPairs],
-    repeats: dict[Walk, Walk],
+    repeats: dict[LoopUse, LoopUse],
 ) -> None:
     """Let the producers of an array follow the loops of its first reader that are not its axes.
 
@@ -75,8 +75,8 @@ def _repeat(
 
 
 def _other_uses(
-    graph: FusionGraph, instance: Instance, reader: int, repeats: dict[Walk, Walk]
-) -> list[Walk]:
+    graph: FusionGraph, instance: Instance, reader: int, repeats: dict[LoopUse, LoopUse]
+) -> list[LoopUse]:
     """Loop uses of a reader that are not axes of the array, repeated ones included."""
     step = step_of(graph, reader)
     axes = {i for r in step.operands if r.tensor == instance.array for i in r.indices}

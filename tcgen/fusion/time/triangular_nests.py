@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ...ir.plan import FusionPlan, LoopId, Solve
-from ...ir.program import Produce, Program, Step
+from ...ir.program import FormulaSequence, Produce, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
@@ -42,7 +42,7 @@ class OrbitNest:
         bound: for each node inside, its index of each loop.
     """
 
-    program: Program
+    program: FormulaSequence
     graph: FusionGraph
     chain: tuple[Index, ...]
     bound: tuple[tuple[int, tuple[Index, ...]], ...]
@@ -93,7 +93,9 @@ class OrbitNest:
         return axes
 
 
-def orbit_nests(program: Program, arrays: Collection[Tensor], longest: int) -> Iterator[OrbitNest]:
+def orbit_nests(
+    program: FormulaSequence, arrays: Collection[Tensor], longest: int
+) -> Iterator[OrbitNest]:
     """The triangular nests in which large arrays are contracted.
 
     Args:
@@ -111,7 +113,7 @@ def orbit_nests(program: Program, arrays: Collection[Tensor], longest: int) -> I
                 yield nest
 
 
-def _nest(program: Program, total: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
+def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
     """The sum and the producers of its operands in its loops; None where that is not possible."""
     steps = tuple(total.step if s.id == total.step.id else s for s in program.steps)
     program = replace(program, steps=steps)

@@ -10,7 +10,7 @@ from typing import assert_never
 from ..level import Level
 from ..loops import Module
 from ..plan import FusionPlan
-from ..program import Program
+from ..program import FormulaSequence
 from ..system import System
 from .loops import pretty_module
 from .plan import pretty_plan
@@ -18,7 +18,7 @@ from .program import pretty_program
 from .system import pretty_system
 
 
-def pretty(level: System | Program | FusionPlan | Module) -> str:
+def pretty(level: System | FormulaSequence | FusionPlan | Module) -> str:
     r"""A level as text that ends with a line break.
 
     Example:
@@ -33,7 +33,7 @@ def pretty(level: System | Program | FusionPlan | Module) -> str:
     match level:
         case System():
             return pretty_system(level)
-        case Program():
+        case FormulaSequence():
             return pretty_program(level)
         case FusionPlan():
             return pretty_plan(level)

@@ -18,7 +18,7 @@ from ..loops import (
     Loop,
     LoopVar,
     Module,
-    Scheme,
+    PackingScheme,
     Stmt,
     Zero,
 )
@@ -124,7 +124,7 @@ def _gemm_text(stmt: Gemm) -> str:
     return text + ("   parallel" if stmt.parallel else "")
 
 
-def _scheme_text(scheme: Scheme, a: str, b: str) -> str:
+def _scheme_text(scheme: PackingScheme, a: str, b: str) -> str:
     packed = [name for name, packs in ((a, scheme.pack_a), (b, scheme.pack_b)) if packs]
     return f"packs {', '.join(packed) or 'nothing'}" + (" staged" if scheme.stage else "")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from ..expr import format_expr
-from ..program import Add, Contract, Map, Phase, Produce, Program, Step
+from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 
 
-def pretty_program(program: Program) -> str:
+def pretty_program(program: FormulaSequence) -> str:
     """The steps of a program, one a line."""
     return "\n".join(pretty_step(s) for s in program.steps) + "\n"
 

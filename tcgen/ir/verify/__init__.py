@@ -12,7 +12,7 @@ from typing import assert_never
 from ..level import Level
 from ..loops import Module
 from ..plan import FusionPlan
-from ..program import Program
+from ..program import FormulaSequence
 from ..system import System
 from .loops import check_module
 from .plan import check_plan
@@ -20,7 +20,7 @@ from .program import check_program
 from .system import check_system
 
 
-def verify(level: System | Program | FusionPlan | Module) -> None:
+def verify(level: System | FormulaSequence | FusionPlan | Module) -> None:
     """Check a level by the rules of its class.
 
     Raises:
@@ -29,7 +29,7 @@ def verify(level: System | Program | FusionPlan | Module) -> None:
     match level:
         case System():
             check_system(level)
-        case Program():
+        case FormulaSequence():
             check_program(level)
         case FusionPlan():
             check_plan(level)

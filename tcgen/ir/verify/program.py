@@ -7,12 +7,12 @@ from typing import assert_never
 from ...errors import VerifyError
 from ..expr import expr_indices
 from ..pretty.program import pretty_step
-from ..program import Add, Contract, Map, Phase, Produce, Program, Step
+from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 from ..tensor import Role, Tensor
 from .system import check_ref
 
 
-def check_program(program: Program) -> None:
+def check_program(program: FormulaSequence) -> None:
     """Check every rule of level 2.
 
     Raises:

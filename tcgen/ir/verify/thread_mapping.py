@@ -15,7 +15,7 @@ from ...hardware import WARP_THREADS
 from ..expr import Access, Prod, leaves
 from ..loop_analysis import is_total, is_total_target, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Turned
+from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Transpose
 
 _MAX_BLOCK_THREADS = 1024  # limit of CUDA
 
@@ -48,7 +48,7 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
                 )
             if any(x.buffer == stmt.out.buffer for x in _reads(stmt)):
                 raise VerifyError("a sum over several threads reads its own target")
-        case Turned():
+        case Transpose():
             _check_threads(mapping.threads)
             _check_transpose(_only(kernel), mapping, buffers)
         case Tiles():
@@ -81,7 +81,9 @@ def _reads(stmt: Assign) -> list[Access]:
     return [x for x in leaves(stmt.expr) if isinstance(x, Access)]
 
 
-def _check_transpose(stmt: Zero | Assign, mapping: Turned, buffers: Mapping[str, Buffer]) -> None:
+def _check_transpose(
+    stmt: Zero | Assign, mapping: Transpose, buffers: Mapping[str, Buffer]
+) -> None:
     if not isinstance(stmt, Assign) or mapping.source not in _reads(stmt):
         raise VerifyError("the transposed source is not an operand of an assignment")
     names = [v.name for v in stmt.band]

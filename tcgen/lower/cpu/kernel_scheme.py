@@ -14,7 +14,7 @@ from math import prod
 
 from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_obstacle
-from ...ir.loops import Buffer, Gemm, Scheme
+from ...ir.loops import Buffer, Gemm, PackingScheme
 from ...thresholds import CpuThresholds
 from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
 from ..statements import Statement
@@ -83,12 +83,12 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
     k = _ordered(k, _leader_of_k(k, a, b, buffers), buffers)
     coeff, accumulate = statement.coeff, statement.accumulate
-    return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=Scheme())
+    return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=PackingScheme())
 
 
 def arranged(
     plain: Gemm,
-    scheme: Scheme,
+    scheme: PackingScheme,
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
@@ -150,7 +150,7 @@ def _scheme(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
-) -> Scheme:
+) -> PackingScheme:
     """Which operands are packed: a small n (or m) does not repay the copies of packing.
 
     If A is large and its unit-stride variable is not that of the target, tiles are staged: C is
@@ -161,17 +161,19 @@ def _scheme(
     if n <= thresholds.staged_n and m * k * batch >= thresholds.unpacked_operand:
         inner = unit_stride(a, buffers[a.buffer])
         if inner == plain.m[-1].name:
-            return Scheme(pack_a=n > thresholds.unpacked_mn)
+            return PackingScheme(pack_a=n > thresholds.unpacked_mn)
         staged = k <= thresholds.staged_k and buffers[a.buffer].dtype != "complex128"
         if staged and inner in [v.name for v in plain.m]:
-            return Scheme(pack_a=False, stage=True)
+            return PackingScheme(pack_a=False, stage=True)
         if staged and inner in [v.name for v in plain.k]:
-            return Scheme(pack_b=False, stage=True)  # the operands are exchanged: A becomes B
+            return PackingScheme(
+                pack_b=False, stage=True
+            )  # the operands are exchanged: A becomes B
     along_k = unit_stride(b, buffers[b.buffer]) in [v.name for v in plain.k]
     most = thresholds.unpacked_m if along_k or k <= thresholds.short_k else thresholds.unpacked_mn
     if m <= most and n * k >= thresholds.unpacked_operand:
-        return Scheme(pack_b=False)
-    return Scheme()
+        return PackingScheme(pack_b=False)
+    return PackingScheme()
 
 
 def _leader_of_k(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...ir.expr import Prod
 from ...ir.loop_analysis import band_of
-from ...ir.loops import Buffer, Gemm, Scheme
+from ...ir.loops import Buffer, Gemm, PackingScheme
 from ...thresholds import CpuThresholds
 from ..layout import as_product, elements, unit_stride
 from ..statements import Statement
@@ -57,14 +57,14 @@ def variants_of(
     return tuple(dict.fromkeys((product, *parallel)))
 
 
-def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[Scheme]:
+def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[PackingScheme]:
     """Schemes without staging; complex operands are packed, and A unless m ends on its lanes."""
-    yield Scheme()
+    yield PackingScheme()
     if buffers[plain.out.buffer].dtype == "complex128":
         return
-    yield Scheme(pack_b=False)
+    yield PackingScheme(pack_b=False)
     if unit_stride(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
-        yield Scheme(pack_a=False)
+        yield PackingScheme(pack_a=False)
 
 
 def _staged(
@@ -72,12 +72,12 @@ def _staged(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
-) -> Iterator[Scheme]:
+) -> Iterator[PackingScheme]:
     """Schemes with staged tiles: real elements, and a k that a tile takes at once."""
     is_complex = buffers[plain.out.buffer].dtype == "complex128"
     if is_complex or elements(plain.k, extents) > thresholds.staged_k:
         return
-    yield Scheme(pack_b=False, stage=True)
+    yield PackingScheme(pack_b=False, stage=True)
     lanes = unit_stride(plain.a, buffers[plain.a.buffer])
     if lanes in [v.name for v in plain.m[:-1]]:
-        yield Scheme(pack_a=False, stage=True)
+        yield PackingScheme(pack_a=False, stage=True)

@@ -16,7 +16,7 @@ from ...ir.exchange_symmetry import exchange_sign
 from ...ir.expr import Access, Const, Equal, Prod, Subscript, Sum
 from ...ir.loops import Assign, BandVar, Stmt
 from ...ir.plan import FusionPlan
-from ...ir.program import Contract, Program, Step
+from ...ir.program import Contract, FormulaSequence, Step
 from ...ir.tensor import Index, Packing
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
@@ -88,7 +88,7 @@ def _saved(
     return half - thresholds.pair_copy_flops * moved
 
 
-def _proven(program: Program, step: Step, pair: tuple[Index, Index]) -> Exchange | None:
+def _proven(program: FormulaSequence, step: Step, pair: tuple[Index, Index]) -> Exchange | None:
     """The first proven exchange of this pair and other pairs of the target, or None."""
     rest = tuple(i for i in step.out.indices if i not in pair)
     for others in _pairings(rest):

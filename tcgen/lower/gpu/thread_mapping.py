@@ -11,7 +11,7 @@ from dataclasses import replace
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Zero
-from ...ir.thread_mapping import Points, Sums, ThreadMapping, Turned
+from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
 from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, unit_stride
 from .fuse_launches import tile_of
@@ -44,7 +44,7 @@ def _transposed(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
-) -> Turned | None:
+) -> Transpose | None:
     """Tiles through shared memory if a source has another unit-stride variable than the target.
 
     Of several such sources the one with the most bytes is transposed; the others are read with
@@ -75,7 +75,7 @@ def _transposed(
         own = tuple(v for v in stmt.band if v.name in source.variables)
         moved = BY_NAME[buffer.dtype].itemsize * elements(own, extents)
         if moved > most:
-            best, most = Turned(source, row, column, _SIDE, _THREADS), moved
+            best, most = Transpose(source, row, column, _SIDE, _THREADS), moved
     return best
 
 

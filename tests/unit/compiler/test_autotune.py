@@ -22,11 +22,11 @@ from tcgen.compiler.autotune import tune
 from tcgen.compiler.driver import Compilation, compile_system
 from tcgen.compiler.timings import fastest_variant, time_variants, times_kept
 from tcgen.errors import ArgumentError, BuildError
-from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import run_module
 from tcgen.ir.expr import Access, Subscript
-from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, Scheme
+from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Module, PackingScheme
 from tcgen.ir.pretty.loops import format_variant
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Storage
@@ -59,7 +59,7 @@ def system_of(labels: str) -> tuple[System, list[str]]:
     letters = sorted(set(inputs) - {","})
     at = {c: n for n, c in enumerate(letters)}
     operands = tuple(tuple(at[c] for c in text) for text in inputs.split(","))
-    return einsum_system(Kernel(operands, tuple(at[c] for c in output)), None), letters
+    return einsum_system(LabelPattern(operands, tuple(at[c] for c in output)), None), letters
 
 
 def compiled(labels: str, extents: Mapping[str, int], **options: Any) -> Compilation:
@@ -152,7 +152,7 @@ def fused_product() -> tuple[Module, Gemm]:
         (BandVar("a", O),),
         (c,),
         accumulate=True,
-        scheme=Scheme(),
+        scheme=PackingScheme(),
     )
     loops = Loop(LoopVar("xt", V, 4), (Loop(LoopVar("j", O), (product,)),))
     return hand.module("fused", (v, t, r), (hand_zero(r.name), loops)), product

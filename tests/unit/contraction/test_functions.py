@@ -57,7 +57,7 @@ def test_a_compiler_that_was_asked_for_and_is_missing_is_named(
 ) -> None:
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")
     monkeypatch.setenv("TCGEN_CC", "no-such-compiler")
-    with pytest.warns(RuntimeWarning, match=mentions("'no-such-compiler' NumPy")):
+    with pytest.warns(RuntimeWarning, match=mentions("'no-such-compiler' numpy")):
         found = tcgen.einsum("ij,jk->ik", A, B)
     np.testing.assert_allclose(found, A @ B)
 
@@ -73,7 +73,7 @@ def test_a_compiler_that_does_not_work_is_named(
     monkeypatch.delenv("CC", raising=False)
     monkeypatch.delenv("TCGEN_CC", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.warns(RuntimeWarning, match=mentions("cc exit code 1 NumPy")):
+    with pytest.warns(RuntimeWarning, match=mentions("cc exit code 1 numpy")):
         found = tcgen.einsum("ij,jk->ik", A, B)
     np.testing.assert_allclose(found, A @ B)
 

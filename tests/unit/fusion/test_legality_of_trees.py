@@ -14,7 +14,7 @@ from support.tree_prefixes import least_by_prefixes
 from tcgen.fusion import plan_fusion
 from tcgen.fusion.linear import path_inequalities, variables
 from tcgen.fusion.sharing.graph import FusionGraph, fusion_graph
-from tcgen.ir.program import Add, Contract, Produce, Program
+from tcgen.ir.program import Add, Contract, FormulaSequence, Produce
 from tcgen.ir.tensor import Index, Ref, Space, Tensor
 from tcgen.options import Options
 
@@ -107,7 +107,7 @@ def test_least_memory_of_trees_is_that_of_the_dynamic_program(seed, leaves, o, v
         assert plan.solve.value == trees + scalars
 
 
-def batched(program: Program, count: int) -> Program:
+def batched(program: FormulaSequence, count: int) -> FormulaSequence:
     """The program for every value of some batch indices: loops that all arrays have in common."""
     space = Space("b")
     shared = tuple(Index(f"b{n}", space) for n in range(count))

@@ -17,7 +17,7 @@ from tcgen.fusion.placement.memory import static_elements, unfused_bytes
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.fusion.solver.cp_sat import interruptible_solve
 from tcgen.ir.plan import GroupKind, Place
-from tcgen.ir.program import Add, Contract, Produce, Program
+from tcgen.ir.program import Add, Contract, FormulaSequence, Produce
 from tcgen.ir.tensor import Role
 from tcgen.options import Options
 
@@ -54,7 +54,7 @@ x5 - x6 - x7 + x8 <= 1
 
 
 @pytest.fixture
-def figure_1(hand_plans) -> Program:
+def figure_1(hand_plans) -> FormulaSequence:
     h = hand_plans
     A = h.tensor("A", h.I, h.J, role=Role.GENERATED)
     B = h.tensor("B", h.J, h.K, h.L, role=Role.GENERATED)

@@ -11,7 +11,7 @@ from support.messages import mentions
 from tcgen.errors import ArgumentError, ShapeError
 from tcgen.interp import evaluate_program
 from tcgen.ir.expr import Call, Const, Delta, Quot, Sum
-from tcgen.ir.program import Add, Contract, Map, Operation, Produce, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from tcgen.ir.tensor import Index, Packing, Ref, Role, Space, Storage, Tensor
 
 O, V = Space("o"), Space("v")
@@ -33,7 +33,7 @@ def ref(t: Tensor, letters: str = "") -> Ref:
     return Ref(t, idx(letters))
 
 
-def program(*lines: tuple[Ref, Operation, str, str]) -> Program:
+def program(*lines: tuple[Ref, Operation, str, str]) -> FormulaSequence:
     """Lines are (out, operation, coefficient, summed letters); a later producer accumulates."""
     steps, written, tensors = [], set(), {}
     for n, (out, op, coeff, sums) in enumerate(lines):
@@ -43,7 +43,7 @@ def program(*lines: tuple[Ref, Operation, str, str]) -> Program:
         written.add(out.tensor)
         tensors |= dict.fromkeys((*(r.tensor for r in step.operands), out.tensor))
     ordered = sorted(tensors, key=lambda t: not t.is_input)
-    result = Program("test", (O, V, P), tuple(ordered), tuple(steps))
+    result = FormulaSequence("test", (O, V, P), tuple(ordered), tuple(steps))
     result.verify()
     return result
 

@@ -12,7 +12,7 @@ from support.marks import slow
 from tcgen.compiler.driver import compile_system
 from tcgen.compiler.target import default_target
 from tcgen.emit.scope import statements
-from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
 from tcgen.ir.loops import Assign, Gemm, Module
 from tcgen.options import Options
 from tcgen.runtime.program import Program
@@ -26,7 +26,7 @@ def compiled(text: str, extents: dict[str, int], **options: Any) -> tuple[Progra
     letters = list(dict.fromkeys(inputs.replace(",", "")))
     number = {c: n for n, c in enumerate(letters)}
     terms = tuple(tuple(number[c] for c in term) for term in inputs.split(","))
-    system = einsum_system(Kernel(terms, tuple(number[c] for c in output)), None)
+    system = einsum_system(LabelPattern(terms, tuple(number[c] for c in output)), None)
     names = [space.name for space in system.spaces]
     planning = tuple(sorted((s, extents[c]) for s, c in zip(names, letters, strict=True)))
     made = compile_system(system, Options(extents=planning, target="cpu", **options))

@@ -33,7 +33,7 @@ from tcgen.errors import PlanError
 from tcgen.ir.expr import Call, Const, Delta, Expr, Prod, Quot, Sum
 from tcgen.ir.loops import Assign, Fetch, Gemm
 from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, Place, Visit
-from tcgen.ir.program import Add, Contract, Map, Phase, Produce, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
 from tcgen.ir.tensor import (
     Index,
     Packing,
@@ -210,7 +210,7 @@ def test_additions(out: str, given: str) -> None:
     check(program_of(step(0, Ref(r, tuple(LETTERS[l] for l in out)), add, coeff=Fraction(-1, 2))))
 
 
-def delta_map(out: tuple[Index, ...], sums: tuple[Index, ...], expr: Expr) -> Program:
+def delta_map(out: tuple[Index, ...], sums: tuple[Index, ...], expr: Expr) -> FormulaSequence:
     r = Tensor("r", tuple(x.space for x in out), Role.OUTPUT)
     return program_of(step(0, Ref(r, out), Map(expr), sums=sums))
 
@@ -230,7 +230,7 @@ def test_delta_that_is_no_single_equality() -> None:
     left = Index("q", Space("q", parts=(O, V)))
     right = Index("s", Space("s", parts=(Space("x"), V)))
     r = Tensor("r", (left.space, right.space), Role.OUTPUT)
-    program = Program(
+    program = FormulaSequence(
         "test",
         (O, V, Space("x"), left.space, right.space),
         (r,),
@@ -270,7 +270,7 @@ def test_a_generated_input_that_is_not_fused_is_fetched_whole() -> None:
     r = Tensor("r", (O, O), Role.OUTPUT)
     fetch = Step(0, Ref(g, (i, a)), Produce(g), phase=Phase.CONSTANT)
     product = step(1, Ref(r, (i, j)), Contract(Ref(g, (i, a)), Ref(y, (a, j))))
-    program = Program("test", (O, V), (g, y, r), (fetch, product))
+    program = FormulaSequence("test", (O, V), (g, y, r), (fetch, product))
     program.verify()
     module = check(program)
     assert not module.buffer("g").keep  # a plan counts it while its reader runs

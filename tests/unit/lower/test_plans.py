@@ -14,7 +14,7 @@ from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.expr import Prod
 from tcgen.ir.loops import Module
 from tcgen.ir.plan import FusionPlan, GroupKind, KernelGroup, LoopId, Visit
-from tcgen.ir.program import Add, Contract, Map, Program
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map
 from tcgen.lower import lower_plan
 from tcgen.options import Options
 
@@ -30,12 +30,12 @@ NAMES = (
 )
 
 
-def inputs(program: Program, extents: Mapping[str, int]) -> dict[str, np.ndarray]:
+def inputs(program: FormulaSequence, extents: Mapping[str, int]) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(7)
     return {t.name: rng.random([extents[s.name] for s in t.spaces]) for t in program.inputs}
 
 
-def assert_same(module: Module, program: Program, extents: Mapping[str, int]) -> None:
+def assert_same(module: Module, program: FormulaSequence, extents: Mapping[str, int]) -> None:
     arrays = inputs(program, extents)
     wanted = evaluate_program(program, arrays, extents)
     found = run_module(module, arrays, extents)

@@ -20,7 +20,7 @@ from support.flat_programs import (
     unfused,
 )
 from tcgen.ir.plan import ArrayPlan, FusionPlan, GroupKind, KernelGroup, LoopId, Place
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import (
     Packing,
     Ref,
@@ -55,7 +55,7 @@ def operands(draw: st.DrawFn, name: str, letters: str) -> Ref:
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> Program:
+def chains(draw: st.DrawFn) -> FormulaSequence:
     """t = x y, r (+)= t z: an intermediate of free order between two contractions."""
     x, y = draw(operands("x", "ijak")), draw(operands("y", "ijka"))
     inner = distinct(x.indices + y.indices)
@@ -131,5 +131,5 @@ def test_random_nests_with_free_batches(plan: FusionPlan, dtype: str) -> None:
 
 @cases(60, 1500)
 @given(chains(), st.sampled_from(["float64", "complex128"]))
-def test_random_chains(program: Program, dtype: str) -> None:
+def test_random_chains(program: FormulaSequence, dtype: str) -> None:
     check(program, dtype)

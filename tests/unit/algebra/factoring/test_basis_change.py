@@ -24,7 +24,7 @@ from tcgen.algebra.factoring.rank_one import (
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
@@ -35,21 +35,21 @@ HEAD = "space o occupied\nspace v virtual\nindex i j k l m n : o\nindex a b c d 
 LARGE = {"o": 20, "v": 100}
 
 
-def sequence(system: System, extents: dict[str, int]) -> Program:
+def sequence(system: System, extents: dict[str, int]) -> FormulaSequence:
     program = form_sequence(system, Options(extents=tuple(extents.items())))
     program.verify()
     return program
 
 
-def multiply_adds(program: Program, extents: dict[str, int]) -> int:
+def multiply_adds(program: FormulaSequence, extents: dict[str, int]) -> int:
     contractions = [s for s in program.steps if isinstance(s.op, Contract)]
     return sum(s.flops.value(extents) // 2 for s in contractions)
 
 
-def same_values(system: System, other: System | Program, extents: dict[str, int]) -> None:
+def same_values(system: System, other: System | FormulaSequence, extents: dict[str, int]) -> None:
     inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=3))
     expected = evaluate_system(system, inputs, extents, out=starts)
-    evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
+    evaluate = evaluate_program if isinstance(other, FormulaSequence) else evaluate_system
     actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
     assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
 

@@ -20,7 +20,7 @@ from tcgen.algebra.factoring.symmetriser import stages_of
 from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing import assert_same_values, random_arrays, split_starts
@@ -33,13 +33,13 @@ LARGE = {"o": 20, "v": 100}
 
 
 @cache
-def sequence(system: System, effort: int = 1) -> Program:
+def sequence(system: System, effort: int = 1) -> FormulaSequence:
     program = form_sequence(system, Options(extents=tuple(LARGE.items()), effort=effort))
     program.verify()
     return program
 
 
-def multiply_adds(program: Program) -> int:
+def multiply_adds(program: FormulaSequence) -> int:
     total = 0
     for step in program.steps:
         if isinstance(step.op, Contract):
@@ -47,10 +47,10 @@ def multiply_adds(program: Program) -> int:
     return total
 
 
-def same_values(system: System, other: System | Program, extents: dict[str, int]) -> None:
+def same_values(system: System, other: System | FormulaSequence, extents: dict[str, int]) -> None:
     inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=3))
     expected = evaluate_system(system, inputs, extents, out=starts)
-    evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
+    evaluate = evaluate_program if isinstance(other, FormulaSequence) else evaluate_system
     actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
     assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
 

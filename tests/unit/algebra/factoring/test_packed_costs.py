@@ -25,7 +25,7 @@ from tcgen.compiler.driver import read_system
 from tcgen.frontend import read_spec
 from tcgen.interp import evaluate_program, evaluate_system
 from tcgen.ir.orbits import equal_points
-from tcgen.ir.program import Program
+from tcgen.ir.program import FormulaSequence
 from tcgen.ir.system import System
 from tcgen.ir.tensor import symmetry_group
 from tcgen.options import Options
@@ -51,22 +51,22 @@ def checker() -> ModuleType:
 check = checker()
 
 
-def packed_program(system: System, **options: object) -> Program:
+def packed_program(system: System, **options: object) -> FormulaSequence:
     chosen = Options(extents=tuple(LARGE.items()), cost="packed", **options)  # type: ignore[arg-type]
     program = form_sequence(system, chosen)
     program.verify()
     return program
 
 
-def same_values(system: System, other: System | Program, extents: dict[str, int]) -> None:
+def same_values(system: System, other: System | FormulaSequence, extents: dict[str, int]) -> None:
     inputs, starts = split_starts(system, random_arrays(system, extents, dtype="float64", seed=5))
     expected = evaluate_system(system, inputs, extents, out=starts)
-    evaluate = evaluate_program if isinstance(other, Program) else evaluate_system
+    evaluate = evaluate_program if isinstance(other, FormulaSequence) else evaluate_system
     actual = evaluate(other, inputs, extents, out=starts)  # type: ignore[operator]
     assert_same_values(actual, expected, rtol=1e-12, atol=1e-12)
 
 
-def all_arrays(system: System, program: Program, extents: dict[str, int]) -> dict:
+def all_arrays(system: System, program: FormulaSequence, extents: dict[str, int]) -> dict:
     """Every array of a program, made by the neutral form's own evaluator."""
     arrays = random_arrays(system, extents, dtype="float64", seed=5)
     inputs = {

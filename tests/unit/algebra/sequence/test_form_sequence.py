@@ -13,7 +13,7 @@ from tcgen.algebra import form_sequence
 from tcgen.errors import ExtentError
 from tcgen.frontend import read_spec
 from tcgen.ir.pretty.program import pretty_step
-from tcgen.ir.program import Add, Contract, Map, Phase, Produce, Program
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Produce
 from tcgen.options import Options
 
 HEAD = """
@@ -27,14 +27,14 @@ index P Q : x
 EXTENTS = (("o", 10), ("v", 50), ("x", 200))
 
 
-def program(body: str, optimize: bool = True, dtype: str = "float64") -> Program:
+def program(body: str, optimize: bool = True, dtype: str = "float64") -> FormulaSequence:
     system = read_spec(HEAD + body, "case.spec")
     result = form_sequence(system, Options(extents=EXTENTS, optimize=optimize, dtype=dtype))
     result.verify()
     return result
 
 
-def kinds(result: Program) -> list[str]:
+def kinds(result: FormulaSequence) -> list[str]:
     return [type(s.op).__name__ for s in result.steps]
 
 

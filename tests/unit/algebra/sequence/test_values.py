@@ -21,7 +21,7 @@ from tcgen.algebra import form_sequence, neutral_sequence
 from tcgen.errors import TcgenError
 from tcgen.frontend import read, read_spec
 from tcgen.interp import evaluate_program, evaluate_system
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.system import System
 from tcgen.options import Options
 from tcgen.testing.arrays import assert_same_values, random_arrays, split_starts
@@ -41,7 +41,7 @@ def bases(system: System) -> list[str]:
 
 
 @cache
-def sequence(system: System, optimize: bool = True) -> Program:
+def sequence(system: System, optimize: bool = True) -> FormulaSequence:
     extents = tuple((n, LARGE[n]) for n in bases(system))
     program = form_sequence(system, Options(extents=extents, optimize=optimize))
     program.verify()

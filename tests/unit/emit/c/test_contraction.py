@@ -21,17 +21,17 @@ from tcgen.artifact.kernel_abi import packing_bytes
 from tcgen.emit import emit_artifact
 from tcgen.errors import VerifyError
 from tcgen.interp import run_module
-from tcgen.ir.loops import BandVar, Gemm, Module, Scheme, Stmt
+from tcgen.ir.loops import BandVar, Gemm, Module, PackingScheme, Stmt
 from tcgen.ir.tensor import Role, Space, Storage
 from tcgen.runtime.program import Program
 
 Letters = list[tuple[str, Space]]
 SCHEMES = (
-    Scheme(),
-    Scheme(pack_a=False),
-    Scheme(pack_b=False),
-    Scheme(pack_a=False, stage=True),
-    Scheme(pack_b=False, stage=True),
+    PackingScheme(),
+    PackingScheme(pack_a=False),
+    PackingScheme(pack_b=False),
+    PackingScheme(pack_a=False, stage=True),
+    PackingScheme(pack_b=False, stage=True),
 )
 
 
@@ -198,10 +198,10 @@ def test_schemes_follow_the_layout() -> None:
         extents = {c: 72 if c in "abde" else 24 for c in labels if c.isalpha()}
         _, module = program_for(labels, extents, "float64")
         chosen[name] = contraction_of(module).scheme
-    assert chosen["rows turned"] == Scheme(pack_a=False, stage=True)
-    assert chosen["columns turned"] == Scheme(pack_b=False, stage=True)
-    assert chosen["both packed"] == Scheme()
-    assert chosen["elements in place"] == Scheme(pack_b=False)
+    assert chosen["rows turned"] == PackingScheme(pack_a=False, stage=True)
+    assert chosen["columns turned"] == PackingScheme(pack_b=False, stage=True)
+    assert chosen["both packed"] == PackingScheme()
+    assert chosen["elements in place"] == PackingScheme(pack_b=False)
 
 
 PARTS = {
@@ -252,7 +252,7 @@ def test_an_operand_of_a_contraction_holds_each_variable_once() -> None:
         (i,),
         (v,),
         (k,),
-        scheme=Scheme(),
+        scheme=PackingScheme(),
     )
     with pytest.raises(VerifyError, match=mentions("a[k,k]")):
         hand.module("twice", (a, b, r), (stmt,))

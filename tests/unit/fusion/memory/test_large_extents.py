@@ -22,7 +22,7 @@ from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import unfused_bytes
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program
-from tcgen.ir.program import Program
+from tcgen.ir.program import FormulaSequence
 from tcgen.ir.tensor import Index, Space
 from tcgen.lower import lower_plan
 from tcgen.options import Options
@@ -33,21 +33,21 @@ WIDE = tuple(Index(name, Space(f"n{name}")) for name in "ijklm")
 PROGRAMS = 6000  # at most so many loop programs are tried
 
 
-def large(program: Program, seed: int) -> tuple[tuple[str, int], ...]:
+def large(program: FormulaSequence, seed: int) -> tuple[tuple[str, int], ...]:
     rng = random.Random(seed)
     # a third of all cases near the upper end
     low = (2, 300, 2500)[seed % 3]
     return tuple(sorted((s.name, rng.randint(low, 3000)) for s in program.spaces))
 
 
-def small_trees() -> Iterator[tuple[int, Program]]:
+def small_trees() -> Iterator[tuple[int, FormulaSequence]]:
     for seed in count():
         program = programs.random_tree(seed, 2 + seed % 3, 0.0, loops=WIDE, rank=5)
         if len(program.steps) > 1 and brute.count(program, PROGRAMS) < PROGRAMS:
             yield seed, program
 
 
-def small_dags(kind: str) -> Iterator[tuple[int, Program]]:
+def small_dags(kind: str) -> Iterator[tuple[int, FormulaSequence]]:
     shared, added = (0.0, 0.9) if kind == "accumulation" else (0.95, 0.0)
     for seed in count():
         program = brute.small_dag(seed, 3 + seed % 2, shared, added, letters=WIDE, rank=5)
@@ -60,7 +60,7 @@ def small_dags(kind: str) -> Iterator[tuple[int, Program]]:
             yield seed, program
 
 
-def check(seed: int, program: Program, target: str) -> int:
+def check(seed: int, program: FormulaSequence, target: str) -> int:
     """Both optima are those of all loop programs, and the code of both plans is right.
 
     Returns:
@@ -87,7 +87,7 @@ def check(seed: int, program: Program, target: str) -> int:
     return unfused_bytes(program, dict(extents), "float64")
 
 
-def check_many(drawn: Iterator[tuple[int, Program]], wanted: list[int]) -> list[int]:
+def check_many(drawn: Iterator[tuple[int, FormulaSequence]], wanted: list[int]) -> list[int]:
     """C for every tenth case, NumPy for the others; returns the unfused sums."""
     return [
         check(seed, program, "numpy" if n % 10 else "cpu")

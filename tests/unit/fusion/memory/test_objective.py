@@ -32,7 +32,7 @@ from tcgen.fusion.sharing.candidates import fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.interp import evaluate_program, run_module
 from tcgen.ir.plan import Solve
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Role
 from tcgen.lower import lower_plan
 from tcgen.options import Options
@@ -43,7 +43,7 @@ from tcgen.thresholds.fusion import DescentThresholds, FusionThresholds, MemoryT
 seeds = st.integers(0, 2**32)
 
 
-def planned(program: Program, extents, objective: str, thresholds=FusionThresholds()):
+def planned(program: FormulaSequence, extents, objective: str, thresholds=FusionThresholds()):
     wanted = Thresholds(planner=PlannerThresholds(fusion=thresholds))
     plan = plan_fusion(program, Options(extents=extents, objective=objective, thresholds=wanted))
     plan.verify()
@@ -51,7 +51,7 @@ def planned(program: Program, extents, objective: str, thresholds=FusionThreshol
     return plan
 
 
-def arrays(program: Program, extents, seed: int = 0) -> dict[str, np.ndarray]:
+def arrays(program: FormulaSequence, extents, seed: int = 0) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(seed)
     sizes = dict(extents)
     return {
@@ -76,7 +76,7 @@ def check_optimum(seed: int, statements: int, limit: int) -> None:
         assert plan.solve.value == plan.solve.bound == least == count(plan), (seed, objective)
 
 
-def check_values(program: Program, seed: int) -> None:
+def check_values(program: FormulaSequence, seed: int) -> None:
     extents = (("o", 3), ("v", 4))
     given_arrays = arrays(program, extents, seed)
     wanted = evaluate_program(program, given_arrays, dict(extents))

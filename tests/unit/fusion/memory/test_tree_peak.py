@@ -20,7 +20,7 @@ from tcgen.fusion.placement.plan import build_launches, shared_axes
 from tcgen.fusion.sharing.candidates import Arrangement, fusion_candidates
 from tcgen.fusion.sharing.graph import fusion_graph
 from tcgen.ir.plan import Solve
-from tcgen.ir.program import Program
+from tcgen.ir.program import FormulaSequence
 from tcgen.thresholds.fusion import TreeThresholds
 
 EXTENTS = (("o", 3), ("v", 50))
@@ -34,7 +34,7 @@ def some_trees(leaves: int, generated: float):
             yield seed, program
 
 
-def searched(program: Program, effort: int = 8, **thresholds):
+def searched(program: FormulaSequence, effort: int = 8, **thresholds):
     found, thresholds = fusion_candidates(fusion_graph(program)), TreeThresholds(**thresholds)
     weights = dict.fromkeys(range(len(found.instances)), 8)
     start = Arrangement((), ())

@@ -27,7 +27,7 @@ from tcgen.fusion.placement.memory import output_bytes, plan_peak
 from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_in_cache, step_picoseconds
 from tcgen.fusion.time.objective import recomputable
 from tcgen.interp import evaluate_program, evaluate_system, run_module
-from tcgen.ir.program import Contract, Program
+from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
 from tcgen.options import Machine, Options, parse_machine
@@ -46,7 +46,9 @@ A3A = [
 ]
 
 
-def timed_plan(program: Program, extents, limit: int | None, machine: Machine | None = None):
+def timed_plan(
+    program: FormulaSequence, extents, limit: int | None, machine: Machine | None = None
+):
     machine = machine or Machine()
     options = Options(extents, objective="time", memory_limit=limit, machine=machine)
     plan = plan_fusion(program, options)
@@ -58,7 +60,7 @@ def timed_plan(program: Program, extents, limit: int | None, machine: Machine | 
     return plan
 
 
-def some_program(seed: int) -> Program:
+def some_program(seed: int) -> FormulaSequence:
     match seed % 3:
         case 0:
             return programs.random_tree(seed, 2 + seed % 4)

@@ -12,7 +12,7 @@ from tcgen.errors import VerifyError
 from tcgen.ir.exchange_symmetry import exchange_sign
 from tcgen.ir.expr import Call, Const, Pow, Prod, Quot, Sum
 from tcgen.ir.plan import GroupKind, KernelGroup, LoopId, Place, Visit
-from tcgen.ir.program import Add, Contract, Map, Phase, Program, Step
+from tcgen.ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor
 
 NAMES = (
@@ -243,7 +243,7 @@ def test_triangular_loops(hand_plans):
     refused(whole, "x written triangle contracted chain")
 
 
-def _square_program(h, last: Step) -> Program:
+def _square_program(h, last: Step) -> FormulaSequence:
     plan = h.triangular_pair()
     steps = (plan.program.steps[0], last)
     inputs = [r.tensor for r in last.operands if r.tensor.role is Role.INPUT]
@@ -344,7 +344,7 @@ def test_exchange_renames_summed_indices():
     energy = Step(
         1, Ref(e), Contract(Ref(t, (i, j, a, b)), Ref(g, (i, a, j, b))), sums=(i, j, a, b)
     )
-    program = Program("mp2", (o, v), (g, d, t, e), (amplitudes, energy))
+    program = FormulaSequence("mp2", (o, v), (g, d, t, e), (amplitudes, energy))
     swap = {i: j, j: i}
     assert exchange_sign(program, energy, swap) == 1
     assert exchange_sign(program, energy, swap, (i, j, a, b)) is None

@@ -12,7 +12,7 @@ from tcgen.errors import VerifyError
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
 from tcgen.ir.expr import Access, Subscript
-from tcgen.ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Module, Scheme
+from tcgen.ir.loops import Axis, BandVar, Buffer, Gemm, Kernel, Launch, Module, PackingScheme
 from tcgen.ir.tensor import Packing, Space
 from tcgen.testing import random_arrays
 from tcgen.thresholds.cpu import CpuThresholds
@@ -115,7 +115,7 @@ def triangle(**changes: object) -> Module:
         Buffer("r", axes, (0, 1, 2), "float64", "arena", packed=changes.pop("packed", packed)),
         Buffer("f", (Axis(v), Axis(v)), (0, 1), "float64", "arena"),
     )
-    fields = {"m": (i, j), "n": (a,), "k": (b,), "scheme": Scheme(), **changes}
+    fields = {"m": (i, j), "n": (a,), "k": (b,), "scheme": PackingScheme(), **changes}
     product = Gemm(at("r", "ija"), at("t", "ijb"), at("f", "ab"), (), **fields)  # type: ignore
     kernel = Kernel("one", (), (), (product,))
     return Module("m", "float64", (o, v), (), buffers, (kernel,), (), (Launch("one"),))

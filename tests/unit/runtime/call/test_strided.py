@@ -21,7 +21,7 @@ from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import programs as einsum_kernels
 from tcgen.contraction import routes as einsum_ways
 from tcgen.errors import TcgenError
-from tcgen.frontend.einsum.equation import Kernel, einsum_system
+from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.runtime.call.results import Results
 from tcgen.runtime.call.strided import left_out
@@ -244,7 +244,7 @@ def test_slices_of_several_threads() -> None:
 
 def test_a_program_over_parts() -> None:
     """A system whose arrays are parts takes whole arrays, parts and anything else."""
-    system = einsum_system(Kernel(((0, 1), (1, 2)), (0, 2), ((1,), (1,), (1,))))
+    system = einsum_system(LabelPattern(((0, 1), (1, 2)), (0, 2), ((1,), (1,), (1,))))
     program = tcgen.compile(system, target=TARGETS[-1], extents={"i": 4, "j": 5, "k": 6})
     program = pickle.loads(pickle.dumps(program))
     rng = np.random.default_rng(1)
@@ -262,7 +262,7 @@ def test_a_program_over_parts() -> None:
 
 def test_bound_parts() -> None:
     """Constants that are parts are copied when they are bound; later arrays lie as they like."""
-    system = einsum_system(Kernel(((0, 1), (1, 2)), (0, 2), ((1,), (1,), (1,))))
+    system = einsum_system(LabelPattern(((0, 1), (1, 2)), (0, 2), ((1,), (1,), (1,))))
     constant, *others = system.tensors
     tensors = (replace(constant, volatile=False), *others)
     (equation,) = system.equations
@@ -282,14 +282,14 @@ def test_bound_parts() -> None:
 
 
 def test_a_spec_has_no_parts() -> None:
-    with pytest.raises(TcgenError, match=mentions("x0 part")):
-        spec_text(einsum_system(Kernel(((0, 1),), (0,), ((1,), ()))))
+    with pytest.raises(TcgenError, match=mentions("x0 slice")):
+        spec_text(einsum_system(LabelPattern(((0, 1),), (0,), ((1,), ()))))
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_zeroes_stay_inside_the_part(target: str) -> None:
     """A result that loops add to is zeroed first, and what lies beside it is not."""
-    kernel = Kernel(((0, 1), (1, 2), (2, 3)), (0, 3), ((), (), (), (1,)))
+    kernel = LabelPattern(((0, 1), (1, 2), (2, 3)), (0, 3), ((), (), (), (1,)))
     sizes = dict.fromkeys("ijkl", 12)
     system = einsum_system(kernel, ((0, 1), (0, 1)))
     program = tcgen.compile(

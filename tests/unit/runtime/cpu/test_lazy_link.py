@@ -15,7 +15,7 @@ from support import hand_modules as hand
 from support.messages import mentions
 from tcgen.emit import emit_artifact
 from tcgen.errors import BuildError
-from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, Scheme
+from tcgen.ir.loops import BandVar, Gemm, Loop, LoopVar, PackingScheme
 from tcgen.ir.tensor import Role
 from tcgen.runtime.cpu import backend as cpu
 from tcgen.runtime.cpu.build import Source
@@ -122,7 +122,7 @@ def in_a_parallel_loop() -> Program:
         (BandVar("v", O),),
         (BandVar("i", O),),
         (BandVar("c", P),),
-        scheme=Scheme(pack_b=False, stage=True),
+        scheme=PackingScheme(pack_b=False, stage=True),
     )
     module = hand.module("many", (t, u, out), (Loop(LoopVar("x", V), (product,), parallel=True),))
     return Program(emit_artifact(module, target="cpu"))
