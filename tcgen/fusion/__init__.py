@@ -54,7 +54,7 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
         >>> f, t = Tensor("f", (o, v), Role.INPUT), Tensor("t", (o, v), Role.INPUT)
         >>> e = Tensor("e", (), Role.OUTPUT)
         >>> step = Step(0, Ref(e), Contract(Ref(f, (i, a)), Ref(t, (i, a))), sums=(i, a))
-        >>> program = Program("energy", (o, v), (f, t, e), (step,))
+        >>> program = FormulaSequence("energy", (o, v), (f, t, e), (step,))
         >>> plan = plan_fusion(program, Options(extents=(("o", 2), ("v", 3))))
         >>> plan.groups[0].kind.value, plan.arena
         ('library', 0)

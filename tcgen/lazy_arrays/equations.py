@@ -69,7 +69,7 @@ def delayed_system(roots: Sequence[Node]) -> Delayed:
         >>> import numpy as np
         >>> x = Node(Leaf(np.ones((3, 4))), (3, 4))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4))
-        >>> print(delayed_system([Node(Total(square, (0,)), (4,))]).system.pretty(), end="")
+        >>> print(delayed_system([Node(SumAxes(square, (0,)), (4,))]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
     return _Writer(roots).written()

@@ -94,7 +94,7 @@ def einsum_system(kernel: LabelPattern, path: ContractionPath | None = None) -> 
         path: a path that :func:`check_path` accepts.
 
     Example:
-        >>> print(einsum_system(Kernel(((0, 1), (1, 2)), (0, 2))).pretty(), end="")
+        >>> print(einsum_system(LabelPattern(((0, 1), (1, 2)), (0, 2))).pretty(), end="")
         y[i,k] = sum(j) x0[i,j]*x1[j,k]
     """
     count = 1 + max((n for labels in kernel.inputs for n in labels), default=-1)
