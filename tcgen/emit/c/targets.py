@@ -22,8 +22,6 @@ from typing import Any
 
 from ...artifact import kernel_abi
 
-_NO_LIMIT = 1 << 20  # pages of a sum that has one part
-
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -46,15 +44,8 @@ class Target:
     prefetch_level: int = 3
     prefetch_c_level: int = 3
     prefetch_gemv_level: int = 3
-    streams: int = 1
-    streams_always: int = 0
-    stage_pages: int = _NO_LIMIT
     stage_a_bytes: int = 393216
     stage_lines: int = 3
-    stage_lines_long_k: int = 2
-    stage_run_bytes: int = 0
-    buffer_bytes: int = 51200
-    buffer_row_bytes: int = 1536
 
 
 #: The columns, as macros of C, and what they mean.
@@ -67,15 +58,8 @@ COLUMNS = {
     "prefetch_level": "level to which operands in place are prefetched: 3 first, 2 second",
     "prefetch_c_level": "the same for lines of C that are written in part; 3 is for writing",
     "prefetch_gemv_level": "the same for the matrix of a matrix-vector product",
-    "streams": "pages whose lines alternate in a prefetch, to use more memory channels",
-    "streams_always": "1: always; 0: where a block has that many pages and each holds several k",
-    "stage_pages": "most pages of A in place that one part of the sum over k visits",
     "stage_a_bytes": "bytes of a staging buffer where A is read in place",
-    "stage_lines": "cache lines of a row of C in that buffer",
-    "stage_lines_long_k": "the same beside a long k",
-    "stage_run_bytes": "bytes of a staging buffer with a whole run of m: a quarter of the L2",
-    "buffer_bytes": "bytes of the buffer that completes lines of C for non-temporal stores",
-    "buffer_row_bytes": "bytes of a row of the columns in that buffer",
+    "stage_lines": "cache lines of a row of C in that buffer; one less beside a long k",
 }
 
 _AVX512: dict[str, Any] = {"vector_bytes": 64, "unroll_products": 2, "unroll_prefetching": 2}
@@ -83,19 +67,13 @@ _AVX: dict[str, Any] = {
     "vector_bytes": 32,
     "mr_vectors": 2,  # a cache line, which non-temporal stores write whole
     "nr": 6,
-    "buffer_bytes": 71680,
-    "buffer_row_bytes": 768,
 }
-_SSE: dict[str, Any] = {"vector_bytes": 16, "nr": 4, "buffer_row_bytes": 384}
+_SSE: dict[str, Any] = {"vector_bytes": 16, "nr": 4}
 # The first level waits for few lines at a time: lines from memory keep other reads waiting there.
 _INTEL: dict[str, Any] = {
     "prefetch_level": 2,
-    "streams": 6,
-    "streams_always": 1,
-    "stage_pages": 24,
     "stage_a_bytes": 196608,
     "stage_lines": 2,
-    "stage_lines_long_k": 1,
 }
 _ZEN4: dict[str, Any] = {"prefetch_level": 2, "prefetch_c_level": 2, "prefetch_gemv_level": 2}
 _IS_INTEL = "TC_CPU_VENDOR == TC_VENDOR_INTEL"
@@ -109,60 +87,26 @@ _EPYC5 = "an EPYC of Zen 5, virtual machine"
 
 #: Rows in the order in which they are tried.
 TARGETS = (
-    Target(
-        "Sapphire Rapids and later",
-        f"defined(__AVX512F__) && {_IS_INTEL} && TC_CPU_FAMILY == 6 && TC_CPU_MODEL >= 143",
-        _XEON,
-        **_AVX512,
-        **_INTEL,
-        stage_run_bytes=2097152 // 4,
-        buffer_row_bytes=384,
-    ),
-    Target(
-        "other Intel, AVX-512",
-        f"defined(__AVX512F__) && {_IS_INTEL}",
-        f"{_XEON}; second-level cache of Skylake",
-        **_AVX512,
-        **_INTEL,
-        stage_run_bytes=1048576 // 4,
-        buffer_row_bytes=384,
-    ),
+    Target("Intel, AVX-512", f"defined(__AVX512F__) && {_IS_INTEL}", _XEON, **_AVX512, **_INTEL),
     Target("Zen 4", f"defined(__AVX512F__) && {_IS_ZEN4}", _EPYC4, **_AVX512, **_ZEN4),
-    Target(
-        "Zen 5 and later",
-        "defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD && TC_CPU_FAMILY >= 26",
-        _EPYC5,
-        **_AVX512,
-        streams=6,
-    ),
+    Target("generic, AVX-512", "defined(__AVX512F__)", _EPYC5, **_AVX512),
     Target(
         "Intel, AVX",
-        f"defined(__AVX__) && !defined(__AVX512F__) && {_IS_INTEL}",
+        f"defined(__AVX__) && {_IS_INTEL}",
         f"{_XEON}, without AVX-512",
         **_AVX,
         **_INTEL,
-        stage_run_bytes=262144 // 4,
     ),
     Target(
         "Zen 4, AVX",
-        f"defined(__AVX__) && !defined(__AVX512F__) && {_IS_ZEN4}",
+        f"defined(__AVX__) && {_IS_ZEN4}",
         f"{_EPYC4}, without AVX-512",
         **_AVX,
         **_ZEN4,
     ),
-    Target(
-        "other Zen, AVX",
-        "defined(__AVX__) && !defined(__AVX512F__) && TC_CPU_VENDOR == TC_VENDOR_AMD",
-        f"{_EPYC5}, without AVX-512",
-        **_AVX,
-        streams=6,
-    ),
-    Target("generic, AVX-512", "defined(__AVX512F__)", "not measured", **_AVX512),
-    Target("generic, AVX", "defined(__AVX__)", "not measured", **_AVX),
-    Target(
-        "AArch64", "defined(__aarch64__)", "not measured; tests run under QEMU", **_SSE | {"nr": 8}
-    ),
-    Target("generic", "1", "not measured", **_SSE),
+    Target("generic, AVX", "defined(__AVX__)", f"{_EPYC5}, without AVX-512", **_AVX),
+    Target("AArch64", "defined(__aarch64__)", "nothing; tests run under QEMU", **_SSE | {"nr": 8}),
+    Target("generic", "1", "nothing", **_SSE),
 )
 
 _SIZES = (
@@ -181,16 +125,14 @@ def target_header(columns: Iterable[str] = COLUMNS) -> str:
     lines = [
         "#ifndef TC_TARGET_H",
         "#define TC_TARGET_H",
-        "/* The table of targets, printed by tcgen/emit/c/targets.py: a column for each target,",
-        " * which TC_PICK takes. Targets, and where their numbers were measured:",
-        *(f" * {n}: {t.name} ({t.measured})." for n, t in enumerate(TARGETS)),
-        " */",
+        "/* The table of targets, printed by tcgen/emit/c/targets.py, a column for each. */",
         "#define TC_VENDOR_INTEL 1",
         "#define TC_VENDOR_AMD 2",
         "#ifdef TC_TARGET",
     ]
     for number, target in enumerate(TARGETS):
-        lines += [f"#elif {target.chosen}", f"#define TC_TARGET {number}"]
+        remark = f"{target.name}; measured on: {target.measured}"
+        lines += [f"#elif {target.chosen}", f"#define TC_TARGET {number}  /* {remark} */"]
     lines[-2:] = ["#else", lines[-1]]
     names = [f"t{n}" for n in range(len(TARGETS))]
     lines += [

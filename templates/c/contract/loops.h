@@ -4,9 +4,8 @@
  * packed next.
  */
 #include "packm.h"
-#include "store_buffered.h"
+#include "macrokernel.h"
 
-#define TC_BUFFERED_A 786432   /* Bytes of A to which one block of it may grow where C goes through the buffer. */
 #define TC_MOST_N_PREFETCHED 512    /* Columns up to which a large A is prefetched: packing it takes time that counts. */
 #define TC_MOST_M_PREFETCHED 512    /* m up to which a large B is prefetched, */
 #define TC_MOST_M_ONE_BLOCK 128     /* and where one block of A serves all of B. */
@@ -25,7 +24,7 @@ static inline void tc_pack_block_b(const tc_work *w, tc_real *to, const tc_scala
     const tc_real alpha = w->problem.alpha;
     for (int64_t j = 0; j < n;) {
 #if TC_REALS == 1
-        const int64_t panels = tc_run_length(b_n + j, tc_min(n - j, 8*TC_NR), 1)/TC_NR;
+        const int64_t panels = tc_run_length(b_n + j, tc_min(n - j, 8*TC_NR))/TC_NR;
         if (panels > 0) {
             tc_pack_contiguous_b(to + j*k, panels, k, b + b_n[j], b_k, alpha);
             j += panels*TC_NR;
@@ -65,7 +64,7 @@ static inline void tc_loops(const tc_work *w, const tc_range *range, char *memor
         p->most.m/(TC_MR_VECTORS*p->panels.lanes))));  /* in micro-panels */
     /* Where one operand is small, blocks of the other one need not be large. */
     const int one_block = p->size_k <= w->kc && all_panels <= mc;
-    if (all_panels*slot <= (w->stream == TC_BUFFERED ? TC_BUFFERED_A : TC_NEAR_BLOCK)/TC_REAL_BYTES) {
+    if (all_panels*slot <= TC_NEAR_BLOCK/TC_REAL_BYTES) {
         nc = tc_min(nc, TC_NEAR_BLOCK/TC_REAL_BYTES/(w->kc*TC_REALS)/TC_NR*TC_NR + TC_NR);
     } else if (all_n*w->kc*TC_REALS <= TC_NEAR_BLOCK/TC_REAL_BYTES) {
         mc = tc_min(mc, TC_NEAR_BLOCK/TC_REAL_BYTES/slot + 1);
@@ -131,12 +130,11 @@ static inline void tc_loops(const tc_work *w, const tc_range *range, char *memor
                         .prefetches = 1 + (prefetch_a.left + prefetch_b.left)/(panels*((n + TC_NR - 1)/TC_NR)),
                         .columns = tc_columns_kept(w, k),
                     };
-                    if (w->stream == TC_BUFFERED) tc_buffered_macrokernel(w, &block);
-                    else tc_macrokernel(w, &block);
+                    tc_macrokernel(w, &block);
                 }
             }
         }
     }
-    if (w->stream != TC_CACHED) TC_FENCE();
+    if (w->non_temporal) TC_FENCE();
 }
 #endif

@@ -11,18 +11,14 @@
 /* Micro-kernels come from libraries of their own; whoever loads these fills in the tables. */
 tc_ukernels TC_NAME(tc_packed), TC_NAME(tc_left), TC_NAME(tc_right);
 
-/* How C is stored: through the caches, by non-temporal stores of whole tiles, or by non-temporal stores of cache lines
- * that a buffer collects.
- */
-enum { TC_CACHED, TC_WHOLE_TILES, TC_BUFFERED };
-
 /* A contraction and how its blocks go: ``run`` m are contiguous in C, or all m form one irregular run; a block of k has
- * ``kc``. ``inner_n``: neighbouring columns of C lie closer together than micro-panels.
+ * ``kc``. ``inner_n``: neighbouring columns of C lie closer together than micro-panels. ``non_temporal``: whole tiles
+ * are stored so.
  */
 typedef struct {
     tc_problem problem;
     int64_t run, kc, k_blocks;
-    int stream, regular, inner_n;
+    int non_temporal, regular, inner_n;
 } tc_work;
 
 /* A micro-panel of a block: its first m, its m and vectors. It is full if its m fill the vectors and are contiguous. */
@@ -75,35 +71,24 @@ static inline tc_ukernel *tc_operands(const tc_work *w, const tc_block *block, i
     return TC_NAME(tc_packed)[panel.vectors];
 }
 
-/* Number of tiles from micro-panel q and column j on that one call computes: along micro-panels of the same height up
- * to panel ``last``, or along columns up to column ``last``.
+/* One tile from micro-panel q and column j on or, if they are whole, several of them: along micro-panels of the same
+ * height up to panel ``last``, or along columns up to column ``last``. Returns their number.
  */
-static inline int64_t tc_alike(const tc_block *block, int64_t q, int64_t j, int along_panels, int64_t last)
-{
-    const int64_t most = tc_max(1, TC_PREFETCHES/block->prefetches);
-    if (!along_panels) return tc_max(1, tc_min(most, (last - j)/TC_NR));
-    int64_t count = 1;
-    while (count < most && q + count < last && block->panel[q + count].full
-        && block->panel[q + count].vectors == block->panel[q].vectors) {
-        ++count;
-    }
-    return count;
-}
-
-/* One tile or, if they are whole, several of them. Returns their number. */
 static inline int64_t tc_some_tiles(const tc_work *w, const tc_block *block, int64_t q, int64_t j, int along_panels,
     int64_t last)
 {
     const tc_panel_a panel = block->panel[q];
-    const int64_t n = tc_min(TC_NR, block->n - j);
+    const int64_t n = tc_min(TC_NR, block->n - j), prefetched = tc_max(1, TC_PREFETCHES/block->prefetches);
     const int whole = panel.full && n == TC_NR;
-    const int64_t tiles = whole ? tc_alike(block, q, j, along_panels, last) : 1;
+    const int64_t most = whole ? tc_min(prefetched, along_panels ? last - q : (last - j)/TC_NR) : 1;
+    int64_t tiles = along_panels ? 1 : tc_max(1, most);
     tc_tiles t;
+    while (tiles < most && block->panel[q + tiles].full && block->panel[q + tiles].vectors == panel.vectors) ++tiles;
     tc_ukernel *const run = tc_operands(w, block, q, j, tiles, &t);
     t.along_panels = along_panels;
     t.c = block->c;
     t.c_column = block->c_n + j;
-    t.store = block->add ? TC_ADD : whole && w->stream == TC_WHOLE_TILES ? TC_NON_TEMPORAL : TC_OVERWRITE;
+    t.store = block->add ? TC_ADD : whole && w->non_temporal ? TC_NON_TEMPORAL : TC_OVERWRITE;
     t.prefetch_c = t.store != TC_NON_TEMPORAL;
     if (whole) run(&t);
     else tc_store_pieces(run, &t, panel.m, n, panel.scattered ? block->c_m + panel.first : 0);

@@ -42,8 +42,10 @@ TC_INLINE void tc_pack_square(tc_real *restrict to, int64_t pitch, const tc_real
     for (int n = 0; n < TC_SIDE; ++n) *(tc_short_any *)(to + n*pitch) = x[n];
 }
 
-/* Pack ``rows`` rows whose k are contiguous, at least a square of both. The last squares overlap others. */
-TC_INLINE void tc_pack_squares(tc_real *restrict to, int64_t width, int64_t rows, int64_t k,
+/* Pack ``rows`` rows whose k are contiguous, at least a square of both. The last squares overlap others. GCC keeps
+ * squares in memory where this is a part of a larger function.
+ */
+TC_NOINLINE void tc_pack_squares(tc_real *restrict to, int64_t width, int64_t rows, int64_t k,
     const tc_real *restrict from, const int64_t *row, tc_real alpha)
 {
     for (int64_t q = 0; q < k; q += TC_SIDE) {
@@ -56,7 +58,7 @@ TC_INLINE void tc_pack_squares(tc_real *restrict to, int64_t width, int64_t rows
 }
 
 /* Pack ``rows`` contiguous rows; the rest of the micro-panel's ``width`` is zero. */
-TC_INLINE void tc_pack_columns(tc_real *restrict to, int64_t width, int64_t rows, int64_t k,
+TC_NOINLINE void tc_pack_columns(tc_real *restrict to, int64_t width, int64_t rows, int64_t k,
     const tc_real *restrict from, const int64_t *k_offset, tc_real alpha)
 {
     const int64_t whole = rows/TC_LANES*TC_LANES;
@@ -72,50 +74,26 @@ TC_INLINE void tc_pack_columns(tc_real *restrict to, int64_t width, int64_t rows
     }
 }
 
-/* These two for whole micro-panels, whose width is a constant. They are functions of their own, since GCC leaves
- * squares in memory that share a function with more.
- */
-#define TC_BY_WIDTH(pack, ...)                                 \
-    if (rows == TC_NR && width == TC_NR) {                     \
-        pack(to, TC_NR, TC_NR, __VA_ARGS__);                   \
-    } else if (rows == TC_MR && width == TC_MR) {              \
-        pack(to, TC_MR, TC_MR, __VA_ARGS__);                   \
-    } else {                                                   \
-        pack(to, width, rows, __VA_ARGS__);                    \
-    }
-TC_NOINLINE void tc_pack_contiguous_k(tc_real *to, int64_t width, int64_t rows, int64_t k, const tc_real *from,
-    const int64_t *row, tc_real alpha)
-{
-    TC_BY_WIDTH(tc_pack_squares, k, from, row, alpha)
-}
-
-TC_NOINLINE void tc_pack_contiguous_rows(tc_real *to, int64_t width, int64_t rows, int64_t k, const tc_real *from,
-    const int64_t *k_offset, tc_real alpha)
-{
-    TC_BY_WIDTH(tc_pack_columns, k, from, k_offset, alpha)
-}
-#undef TC_BY_WIDTH
-
 /* Pack a micro-panel of any strides, times alpha; rows beyond ``rows`` are zero. */
 TC_NOINLINE void tc_pack(tc_real *restrict to, int64_t width, int64_t rows, int64_t k, const tc_scalar *restrict from,
     const int64_t *row, const int64_t *k_offset, tc_real alpha)
 {
     if (tc_is_contiguous(row, rows)) {
-        tc_pack_contiguous_rows(to, width, rows, k, from + row[0], k_offset, alpha);
+        tc_pack_columns(to, width, rows, k, from + row[0], k_offset, alpha);
         return;
     }
     for (int64_t p = 0, end; p < k; p = end) {
-        end = p + tc_run_length(k_offset + p, k - p, 1);
+        end = p + tc_run_length(k_offset + p, k - p);
         if (end - p >= TC_SIDE && rows >= TC_SIDE) {
-            tc_pack_contiguous_k(to + p*width, width, rows, end - p, from + k_offset[p], row, alpha);
+            tc_pack_squares(to + p*width, width, rows, end - p, from + k_offset[p], row, alpha);
             continue;
         }
         for (int64_t run; end < k; end += run) {
-            run = tc_run_length(k_offset + end, k - end, 1);
+            run = tc_run_length(k_offset + end, k - end);
             if (run >= TC_SIDE && rows >= TC_SIDE) break;
         }
         for (int64_t n = 0, last; n < rows; n = last) {
-            last = n + tc_run_length(row + n, rows - n, 1);
+            last = n + tc_run_length(row + n, rows - n);
             for (int64_t q = p; q < end; ++q) {
                 const tc_real *const source = from + row[n] + k_offset[q];
                 tc_real *const target = to + q*width + n;

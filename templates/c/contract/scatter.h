@@ -94,30 +94,16 @@ static inline int64_t tc_contiguous(int axes, const int64_t *length, const int64
 
 typedef int64_t tc_offsets __attribute__((vector_size(TC_VECTOR_BYTES), aligned(8), may_alias));
 
-/* How many of ``count`` offsets follow each other at a distance of ``step``, from the first one on. Most often these
- * are few or all of them, so that vectors compare several at a time.
- */
-static inline int64_t tc_run_length(const int64_t *offset, int64_t count, int64_t step)
+/* How many of ``count`` offsets are contiguous, from the first one on. */
+static inline int64_t tc_run_length(const int64_t *offset, int64_t count)
 {
-    enum { LANES = TC_VECTOR_BYTES/8, TOGETHER = 4*LANES };
     int64_t run = 1;
-    while (run + TOGETHER <= count) {
-        tc_offsets other = {0};
-        int64_t jumps = 0;
-        for (int n = 0; n < TOGETHER; n += LANES) {
-            const int64_t *const here = offset + run + n;
-            other |= *(const tc_offsets *)here - *(const tc_offsets *)(here - 1) - step;
-        }
-        for (int n = 0; n < LANES; ++n) jumps |= other[n];
-        if (jumps) break;
-        run += TOGETHER;
-    }
-    while (run < count && offset[run] == offset[run - 1] + step) ++run;
+    while (run < count && offset[run] == offset[run - 1] + 1) ++run;
     return run;
 }
 
 static inline int tc_is_contiguous(const int64_t *offset, int64_t count)
 {
-    return count <= 1 || tc_run_length(offset, count, 1) == count;
+    return count <= 1 || tc_run_length(offset, count) == count;
 }
 #endif

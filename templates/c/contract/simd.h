@@ -4,8 +4,14 @@
 #include "element.h"
 #include "target.h"
 
-/* Reals of a vector, and of a cache line. */
-#define TC_LANES (TC_VECTOR_BYTES/TC_REAL_BYTES)
+/* Reals of a vector, as a number that the preprocessor can paste, and of a cache line. */
+#define TC_LANES TC_PASTE(TC_PASTE(TC_LANES_, TC_VECTOR_BYTES), TC_PASTE(_, TC_REAL_BYTES))
+#define TC_LANES_64_8 8
+#define TC_LANES_64_4 16
+#define TC_LANES_32_8 4
+#define TC_LANES_32_4 8
+#define TC_LANES_16_8 2
+#define TC_LANES_16_4 4
 #define TC_LINE (64/TC_REAL_BYTES)
 
 /* Reals of the m dimension in a tile of the micro-kernel. */
@@ -65,20 +71,16 @@ typedef tc_lane tc_lanes __attribute__((vector_size(TC_VECTOR_BYTES)));
 #define TC_MASKED_STORE(to, mask, x) __builtin_ia32_storeups512_mask(to, x, mask)
 #elif defined(__AVX__) && !defined(__AVX512F__)
 #if TC_REAL_BYTES == 8
-typedef long long tc_mask_lane;
-typedef tc_mask_lane tc_mask __attribute__((vector_size(TC_VECTOR_BYTES)));
-#define TC_LANE_NUMBERS {0, 1, 2, 3}
-#define TC_MASKED_LOAD(from, mask) __builtin_ia32_maskloadpd256((const tc_vec *)(from), mask)
-#define TC_MASKED_STORE(to, mask, x) __builtin_ia32_maskstorepd256((tc_vec *)(to), mask, x)
+typedef long long tc_mask __attribute__((vector_size(TC_VECTOR_BYTES)));
+#define TC_MASKED_LOAD(from, mask) __builtin_ia32_maskloadpd256((const tc_vec *)(from), (tc_mask)(mask))
+#define TC_MASKED_STORE(to, mask, x) __builtin_ia32_maskstorepd256((tc_vec *)(to), (tc_mask)(mask), x)
 #else
-typedef int tc_mask_lane;
-typedef tc_mask_lane tc_mask __attribute__((vector_size(TC_VECTOR_BYTES)));
-#define TC_LANE_NUMBERS {0, 1, 2, 3, 4, 5, 6, 7}
 #define TC_MASKED_LOAD(from, mask) __builtin_ia32_maskloadps256((const tc_vec *)(from), mask)
 #define TC_MASKED_STORE(to, mask, x) __builtin_ia32_maskstoreps256((tc_vec *)(to), mask, x)
 #endif
-#define TC_MASK(first, last) \
-    (((tc_mask)TC_LANE_NUMBERS >= (tc_mask_lane)(first)) & ((tc_mask)TC_LANE_NUMBERS < (tc_mask_lane)(last)))
+#define TC_NUMBER(n, l, h) n
+#define TC_NUMBERS ((tc_lanes){TC_LIST(TC_NUMBER, 0, 0)})
+#define TC_MASK(first, last) ((TC_NUMBERS >= (tc_lane)(first)) & (TC_NUMBERS < (tc_lane)(last)))
 #endif
 static inline void tc_store_lanes(tc_real *to, tc_vec x, int64_t first, int64_t last, int add)
 {
@@ -107,16 +109,7 @@ static inline void tc_store_lanes(tc_real *to, tc_vec x, int64_t first, int64_t 
 #define TC_LIST_8(F, l, h) TC_LIST_4(F, l, h), F(4, l, h), F(5, l, h), F(6, l, h), F(7, l, h)
 #define TC_LIST_16(F, l, h) TC_LIST_8(F, l, h), F(8, l, h), F(9, l, h), F(10, l, h), F(11, l, h), \
     F(12, l, h), F(13, l, h), F(14, l, h), F(15, l, h)
-#define TC_LIST TC_PASTE(TC_LIST_, TC_LANES_NUMBER)
-#if TC_LANES == 16
-#define TC_LANES_NUMBER 16
-#elif TC_LANES == 8
-#define TC_LANES_NUMBER 8
-#elif TC_LANES == 4
-#define TC_LANES_NUMBER 4
-#else
-#define TC_LANES_NUMBER 2
-#endif
+#define TC_LIST TC_PASTE(TC_LIST_, TC_LANES)
 
 /* One step of a transpose of ``count`` vectors: quarters of squares of 2 h lanes change places. */
 #define TC_EXCHANGE(type, lanes, list, l, h, count)                               \
@@ -145,7 +138,7 @@ TC_INLINE void tc_transpose(tc_vec *x)
 
 /* Short vectors of TC_SIDE reals, at most TC_NR, with which packing transposes squares. */
 #if TC_LANES < TC_NR
-#define TC_SIDE TC_LANES_NUMBER
+#define TC_SIDE TC_LANES
 #elif TC_NR == 8
 #define TC_SIDE 8
 #else
