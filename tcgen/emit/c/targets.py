@@ -44,6 +44,7 @@ class Target:
     prefetch_level: int = 3
     prefetch_c_level: int = 3
     prefetch_gemv_level: int = 3
+    streams: int = 1
     stage_a_bytes: int = 393216
     stage_lines: int = 3
 
@@ -58,6 +59,7 @@ COLUMNS = {
     "prefetch_level": "level to which operands in place are prefetched: 3 first, 2 second",
     "prefetch_c_level": "the same for lines of C that are written in part; 3 is for writing",
     "prefetch_gemv_level": "the same for the matrix of a matrix-vector product",
+    "streams": "pages whose lines alternate in a prefetch, to use more memory channels",
     "stage_a_bytes": "bytes of a staging buffer where A is read in place",
     "stage_lines": "cache lines of a row of C in that buffer; one less beside a long k",
 }
@@ -72,6 +74,7 @@ _SSE: dict[str, Any] = {"vector_bytes": 16, "nr": 4}
 # The first level waits for few lines at a time: lines from memory keep other reads waiting there.
 _INTEL: dict[str, Any] = {
     "prefetch_level": 2,
+    "streams": 6,
     "stage_a_bytes": 196608,
     "stage_lines": 2,
 }

@@ -66,10 +66,12 @@ static void tc_choose(tc_work *w, int scheme)
     }
     if (!p->pack_a && !p->pack_b) p->pack_b = 1;
     p->panels = tc_panels_of(m, w->run, (int)lanes);
-    w->non_temporal = 0;
+    w->stream = TC_CACHED;
     if (large && w->regular) {
         const int64_t unit = long_stretches ? 64 : TC_VECTOR_BYTES;
-        w->non_temporal = TC_MR_VECTORS*TC_VECTOR_BYTES%unit == 0 && w->run%(unit/size) == 0 && tc_aligned_c(p, unit);
+        const int whole = TC_MR_VECTORS*TC_VECTOR_BYTES%unit == 0 && w->run%(unit/size) == 0;
+        if (whole && tc_aligned_c(p, unit)) w->stream = TC_WHOLE_TILES;
+        else if (long_stretches && TC_WITH(TC_BUFFERED_C)) w->stream = TC_BUFFERED;
     }
     /* From a column to the next one, and from a micro-panel to the next one. */
     const int64_t next_n = p->n.axes ? p->n.y[p->n.axes - 1] : INT64_MAX;

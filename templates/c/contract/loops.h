@@ -4,7 +4,7 @@
  * packed next.
  */
 #include "packm.h"
-#include "macrokernel.h"
+#include "store_buffered.h"
 
 #define TC_MOST_N_PREFETCHED 512    /* Columns up to which a large A is prefetched: packing it takes time that counts. */
 #define TC_MOST_M_PREFETCHED 512    /* m up to which a large B is prefetched, */
@@ -123,18 +123,19 @@ static inline void tc_loops(const tc_work *w, const tc_range *range, char *memor
                         tc_prefetch_block(&prefetch_b, b, &p->n, j0 + nc, tc_min(nc, range->last_n - j0 - nc), b_k, k);
                     }
                     const tc_block block = {
-                        .panel = panel, .origin = origin, .first_m = first_m, .panels = panels, .n = n, .k = k,
+                        .panel = panel, .origin = origin, .first_panel = q0, .panels = panels, .n = n, .k = k,
                         .slot = slot, .packed_a = packed_a, .packed_b = packed_b, .a = a, .b = b,
                         .c = p->c + c_start, .a_k = a_k, .b_n = b_n, .b_k = b_k, .c_m = c_m, .c_n = c_n,
                         .add = p->add || step > range->first_k_block, .prefetch = &prefetch_a, .then = &prefetch_b,
                         .prefetches = 1 + (prefetch_a.left + prefetch_b.left)/(panels*((n + TC_NR - 1)/TC_NR)),
                         .columns = tc_columns_kept(w, k),
                     };
-                    tc_macrokernel(w, &block);
+                    if (w->stream == TC_BUFFERED) tc_buffered_macrokernel(w, &block);
+                    else tc_macrokernel(w, &block);
                 }
             }
         }
     }
-    if (w->non_temporal) TC_FENCE();
+    if (w->stream != TC_CACHED) TC_FENCE();
 }
 #endif

@@ -11,14 +11,18 @@
 /* Micro-kernels come from libraries of their own; whoever loads these fills in the tables. */
 tc_ukernels TC_NAME(tc_packed), TC_NAME(tc_left), TC_NAME(tc_right);
 
+/* How C is stored: through the caches, by non-temporal stores of whole tiles, or by non-temporal stores of cache lines
+ * that a buffer collects.
+ */
+enum { TC_CACHED, TC_WHOLE_TILES, TC_BUFFERED };
+
 /* A contraction and how its blocks go: ``run`` m are contiguous in C, or all m form one irregular run; a block of k has
- * ``kc``. ``inner_n``: neighbouring columns of C lie closer together than micro-panels. ``non_temporal``: whole tiles
- * are stored so.
+ * ``kc``. ``inner_n``: neighbouring columns of C lie closer together than micro-panels.
  */
 typedef struct {
     tc_problem problem;
     int64_t run, kc, k_blocks;
-    int non_temporal, regular, inner_n;
+    int stream, regular, inner_n;
 } tc_work;
 
 /* A micro-panel of a block: its first m, its m and vectors. It is full if its m fill the vectors and are contiguous. */
@@ -31,7 +35,7 @@ typedef struct {
 typedef struct {
     const tc_panel_a *panel;
     const tc_origin *origin;  /* of the micro-panels */
-    int64_t first_m, panels, n, k, slot;
+    int64_t first_panel, panels, n, k, slot;
     const tc_real *packed_a, *packed_b;
     const tc_scalar *a, *b;
     tc_scalar *c;
@@ -88,8 +92,8 @@ static inline int64_t tc_some_tiles(const tc_work *w, const tc_block *block, int
     t.along_panels = along_panels;
     t.c = block->c;
     t.c_column = block->c_n + j;
-    t.store = block->add ? TC_ADD : whole && w->non_temporal ? TC_NON_TEMPORAL : TC_OVERWRITE;
-    t.prefetch_c = t.store != TC_NON_TEMPORAL;
+    t.store = block->add ? TC_ADD : whole && w->stream == TC_WHOLE_TILES ? TC_NON_TEMPORAL : TC_OVERWRITE;
+    t.prefetch_c = w->stream == TC_CACHED;
     if (whole) run(&t);
     else tc_store_pieces(run, &t, panel.m, n, panel.scattered ? block->c_m + panel.first : 0);
     return tiles;

@@ -35,8 +35,8 @@ static inline int64_t tc_stage_lines(const tc_problem *w, const tc_staging *s, i
     return lines;
 }
 
-/* List the lines of a group of micro-panels for all k; most groups have the lines of the one before. The last line is
- * repeated ``spare`` times.
+/* List the lines of a group of micro-panels for all k; most groups have the lines of the one before. Lines of
+ * TC_STREAMS pages alternate, which keeps more channels of the memory busy. The last line is repeated ``spare`` times.
  */
 static inline void tc_stage_list_lines(tc_stage_list *list, const tc_problem *w, const tc_staging *s, int64_t panel,
     const int64_t *a_k, int64_t spare)
@@ -47,8 +47,13 @@ static inline void tc_stage_list_lines(tc_stage_list *list, const tc_problem *w,
     if (!TC_WITH(TC_PREFETCH_STAGED) || (same == lines && lines == list->lines)) return;
     list->lines = lines;
     for (int64_t l = same; l < lines; ++l) list->line[l] = line[l];
-    for (int64_t p = 0; p < tc_min(k, TC_LISTED/tc_max(1, lines)); ++p) {
-        for (int64_t l = 0; l < lines; ++l) list->list[count++] = (a_k[p] - a_k[0] + line[l])*TC_REAL_BYTES;
+    const int64_t points = tc_min(k, TC_LISTED/tc_max(1, lines)), page = TC_PAGE/TC_REAL_BYTES;
+    const int64_t pages = k > 1 ? tc_min(a_k[1] - a_k[0], page)*points/page : 1;
+    const int64_t each = points/(TC_WITH(TC_ALTERNATE) ? tc_max(1, tc_min(TC_STREAMS, pages)) : 1);
+    for (int64_t p = 0; p < each; ++p) {
+        for (int64_t l = 0; l < lines; ++l) {
+            for (int64_t q = p; q < points; q += each) list->list[count++] = (a_k[q] - a_k[0] + line[l])*TC_REAL_BYTES;
+        }
     }
     for (int64_t n = 0; count > 0 && n < spare; ++n) list->list[count + n] = list->list[count - 1];
     list->count = count;
