@@ -34,8 +34,11 @@ SWITCHES = {
     "staging with A in place": 1,
     "staging with B in place": 2,
     "non-temporal stores": 4,
-    "prefetch of packed operands": 8,
-    "prefetch of staged operands": 16,
+    "buffered non-temporal stores": 8,
+    "prefetch of packed operands": 16,
+    "prefetch of staged operands": 32,
+    "prefetch from alternating pages": 64,
+    "sums over k in parts": 128,
 }
 WHOLE = "whole kernel"
 

@@ -22,6 +22,8 @@ from typing import Any
 
 from ...artifact import kernel_abi
 
+_NO_LIMIT = 1 << 20  # pages of a sum that has one part
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -45,6 +47,7 @@ class Target:
     prefetch_c_level: int = 3
     prefetch_gemv_level: int = 3
     streams: int = 1
+    stage_pages: int = _NO_LIMIT
     stage_a_bytes: int = 393216
     stage_lines: int = 3
 
@@ -60,6 +63,7 @@ COLUMNS = {
     "prefetch_c_level": "the same for lines of C that are written in part; 3 is for writing",
     "prefetch_gemv_level": "the same for the matrix of a matrix-vector product",
     "streams": "pages whose lines alternate in a prefetch, to use more memory channels",
+    "stage_pages": "most pages of A in place that one part of the sum over k visits",
     "stage_a_bytes": "bytes of a staging buffer where A is read in place",
     "stage_lines": "cache lines of a row of C in that buffer; one less beside a long k",
 }
@@ -75,6 +79,7 @@ _SSE: dict[str, Any] = {"vector_bytes": 16, "nr": 4}
 _INTEL: dict[str, Any] = {
     "prefetch_level": 2,
     "streams": 6,
+    "stage_pages": 24,
     "stage_a_bytes": 196608,
     "stage_lines": 2,
 }

@@ -50,10 +50,11 @@ typedef int32_t tc_lane;
 #define TC_STAGED_A 1         /* Staging with A in place. */
 #define TC_STAGED_B 2         /* Staging with B in place. */
 #define TC_NON_TEMPORAL_C 4   /* Non-temporal stores. */
-#define TC_BUFFERED_C 32      /* Those of lines that a buffer collects. */
+#define TC_BUFFERED_C 8       /* Those of lines that a buffer collects. */
+#define TC_PREFETCH_AB 16     /* Prefetch of blocks that are packed next. */
+#define TC_PREFETCH_STAGED 32 /* Prefetch of operands in place. */
 #define TC_ALTERNATE 64       /* Prefetch from several pages in turn. */
-#define TC_PREFETCH_AB 8      /* Prefetch of blocks that are packed next. */
-#define TC_PREFETCH_STAGED 16 /* Prefetch of operands in place. */
+#define TC_PARTS_OF_K 128     /* Sums in parts that visit few pages. */
 #ifndef TC_WITHOUT
 #define TC_WITHOUT 0
 #endif

@@ -40,15 +40,15 @@ typedef struct {
     int vectors;
 } tc_stage_panel;
 
-/* The tiles of a block, A in place: for each element of the unit-stride axis, all micro-panels. What comes next, at
- * ``following`` for micro-panel ``next``, is prefetched. ``a`` is where the block begins.
+/* The tiles of a block, A in place: for each element of the unit-stride axis and each part of k, all micro-panels. What
+ * comes next, at ``following`` for micro-panel ``next``, is prefetched. ``a`` is where the block begins.
  */
 static void tc_stage_a(tc_stage *t, int64_t first, int64_t run, const tc_real *a, int64_t next,
     const tc_real *following, tc_real *buffer, tc_stage_list *list)
 {
     const tc_problem *const w = t->problem;
     const tc_staging *const s = t->staging;
-    const int64_t k = w->size_k, across = (w->size_n + TC_NR - 1)/TC_NR;
+    const int64_t k = w->size_k, across = (w->size_n + TC_NR - 1)/TC_NR, step = k > 1 ? t->a_k[1] - t->a_k[0] : 0;
     const int64_t panels = tc_min(s->together, w->panels.count - first), tiles = panels*across;
     const tc_origin origin = {0};
     tc_stage_panel panel[TC_STAGE_MOST_PANELS];
@@ -61,25 +61,30 @@ static void tc_stage_a(tc_stage *t, int64_t first, int64_t run, const tc_real *a
         tc_scatter(&w->m, first_m + panel[q].row, 1, &panel[q].source, &unused);
     }
     tc_scatter(&w->m, tc_stage_m(w, s, next, &m), 1, &beyond, &unused);
-    tc_stage_list_lines(list, w, s, first, t->a_k, across);
-    tc_begin_tiles(t, run*tiles);
-    tc_tiles tile = {
-        .tiles = across, .k = k, .origin = &origin, .b = t->packed_b, .a_k = t->a_k, .c_column = c_column,
-        .store = TC_OVERWRITE,
-    };
-    for (int64_t f = 0; f < run; ++f) {
-        if (f + 1 < run) {
+    tc_stage_turn_to(list, w, s, first, step);
+    tc_begin_tiles(t, run*tiles*((k + s->kc - 1)/s->kc));
+    tc_tiles tile = {.tiles = across, .origin = &origin, .c_column = c_column};
+    for (int64_t f = 0, p = 0, then; f < run; f += then == 0, p = then) {
+        then = p + s->kc < k ? p + s->kc : 0;
+        tile.k = tc_min(s->kc, k - p);
+        tile.b = t->packed_b + p*across*TC_NR;
+        tile.store = p > 0 ? TC_RESUME : TC_OVERWRITE;
+        if (then > 0) {
+            tile.prefetch_from = (const char *)(a + panel[0].source + f*s->step + t->a_k[then]);
+        } else if (f + 1 < run) {
             tile.prefetch_from = (const char *)(a + panel[0].source + (f + 1)*s->step);
         } else {
-            tc_stage_list_lines(list, w, s, next, t->a_k, across);
+            tc_stage_turn_to(list, w, s, next, step);
             tile.prefetch_from = (const char *)(following + beyond);
         }
+        tc_stage_list_k(list, t->a_k + then, tc_min(s->kc, k - then), across);
         int64_t prefetched = 0;
         const int64_t share = (list->count + tiles - 1)/tiles;
         for (int64_t q = 0; q < panels; ++q) {
             const int64_t lanes = panel[q].vectors*TC_LANES;
             tc_ukernel *run_tiles = TC_NAME(tc_left)[panel[q].vectors];
             tile.a = a + panel[q].source + f*s->step;
+            tile.a_k = t->a_k + p;
             /* Lanes beyond the last m read what follows it, unless A ends before. */
             if (panel[q].m < lanes && tile.a - (const tc_real *)w->a + s->last_k + lanes > s->end) {
                 tc_pack_a(t->packed_a, lanes, panel[q].m, tile.k, (const tc_scalar *)tile.a, contiguous, tile.a_k, 1);
@@ -120,7 +125,8 @@ static void tc_stage_b(tc_stage *t, int64_t run, const tc_real *b, const tc_real
         const int64_t wide = tc_min(TC_NR, run - f), then = tc_min(TC_NR, run - f - TC_NR);
         const tc_scalar *const from = (const tc_scalar *)(then > 0 ? b + (f + TC_NR)*s->step : following);
         for (int n = 0; n < TC_NR; ++n) b_column[n] = tc_min(n, wide - 1)*s->step;
-        tc_prefetch_these(list, from, list->line_room, lines, next, then > 0 ? then : count);
+        if (TC_STREAMS > 1) tc_prefetch_these(list, from, next, then > 0 ? then : count, list->line_room, lines);
+        else tc_prefetch_these(list, from, list->line_room, lines, next, then > 0 ? then : count);
         const int64_t share = list->left/panels + 1;
         for (int64_t q = 0; q < panels; ++q) {
             int vectors;
@@ -141,7 +147,7 @@ static void tc_stage_pack(tc_stage *t, const tc_real *a, const tc_real *b, int64
     int64_t *c_n)
 {
     const tc_problem *const w = t->problem;
-    const int64_t k = w->size_k;
+    const int64_t k = w->size_k, padded = (w->size_n + TC_NR - 1)/TC_NR*TC_NR, kc = t->staging->kc;
     if (t->staging->in_place_b) {
         tc_scatter(&w->m, 0, w->size_m, a_m, c_m);
         c_n[0] = 0;
@@ -155,9 +161,12 @@ static void tc_stage_pack(tc_stage *t, const tc_real *a, const tc_real *b, int64
         return;
     }
     tc_scatter(&w->n, 0, w->size_n, b_n, c_n);
-    for (int64_t j = 0; j < w->size_n; j += TC_NR) {
-        tc_pack_b(t->packed_b + j*k, TC_NR, tc_min(TC_NR, w->size_n - j), k, (const tc_scalar *)b, b_n + j, t->b_k,
-            w->alpha);
+    for (int64_t p = 0; p < k; p += kc) {
+        const int64_t here = tc_min(kc, k - p);
+        for (int64_t j = 0; j < w->size_n; j += TC_NR) {
+            tc_pack_b(t->packed_b + p*padded + j*here, TC_NR, tc_min(TC_NR, w->size_n - j), here,
+                (const tc_scalar *)b, b_n + j, t->b_k + p, w->alpha);
+        }
     }
 }
 
@@ -177,7 +186,7 @@ static void tc_stage_thread(const tc_problem *w, const tc_staging *s, int64_t th
     tc_scatter(&w->k, 0, k, t.a_k, t.b_k);
     tc_real *const buffers = s->in_place_b ? t.packed_b : t.packed_a + TC_MR*k;
     tc_prefetch prefetch;
-    tc_stage_list list = {.lines = 0, .count = 0};
+    tc_stage_list list = {.lines = 0, .k = 0};
     if (s->in_place_b) {
         for (int64_t n = 0; n < k; n += TC_LINE) prefetch.line_room[n/TC_LINE] = t.b_k[n];
         prefetch.line_room[(k + TC_LINE - 1)/TC_LINE] = t.b_k[k - 1];

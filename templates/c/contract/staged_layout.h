@@ -21,8 +21,22 @@ typedef struct {
     int64_t fast, step;            /* length of the unit-stride axis of C; its stride in the operand */
     int64_t width, together, pitch;  /* pitch: reals of the buffer from one element of that axis to the next */
     int64_t others, runs, near, blocks;
+    int64_t kc;                    /* k that are summed before the next ones */
     int64_t last_k, end;           /* offset of the last k in A, and of the end of A */
 } tc_staging;
+
+/* k of a part of the sum: equal parts, each on at most TC_STAGE_PAGES pages, so that translations of their addresses
+ * stay known. All k where a micro-panel ends within a vector and another one follows: its last vector overwrites the
+ * first m of that one, before these are computed.
+ */
+static inline int64_t tc_stage_kc(const tc_problem *w)
+{
+    const int64_t page = TC_PAGE/TC_REAL_BYTES;
+    const int64_t apart = w->k.axes ? tc_max(1, tc_min(w->k.x[w->k.axes - 1], page)) : page;
+    const int64_t parts = (w->size_k*apart + TC_STAGE_PAGES*page - 1)/(TC_STAGE_PAGES*page);
+    if (!TC_WITH(TC_PARTS_OF_K) || (w->panels.run%TC_LANES && w->panels.count > w->panels.pieces)) return w->size_k;
+    return (w->size_k + parts - 1)/parts;
+}
 
 /* Blocks of a contraction whose C has a unit-stride axis of ``fast``, ``step`` apart in the operand; no blocks where
  * two staging buffers do not fit.
@@ -38,6 +52,7 @@ static inline tc_staging tc_stage_layout(const tc_problem *w, int in_place_b, in
     s.non_temporal = TC_WITH(TC_NON_TEMPORAL_C) && !w->add && tc_aligned_c(w, TC_VECTOR_BYTES);
     s.last_k = tc_last_offset(&w->k);
     s.end = 1 + s.last_k + (fast - 1)*step + tc_last_offset(&w->m) + tc_last_offset(&w->batch);
+    s.kc = in_place_b ? k : tc_stage_kc(w);
     if (in_place_b) {
         if (w->size_m > w->most.m || w->panels.count*slot > w->most.packed_a) return s;
         s.together = w->panels.count;
@@ -46,7 +61,7 @@ static inline tc_staging tc_stage_layout(const tc_problem *w, int in_place_b, in
         if (w->size_n > TC_STAGE_MOST_N || n > w->most.n || n*k > w->most.packed_b) return s;
         const int64_t width = tc_min(k < TC_STAGE_LONG_K ? TC_STAGE_LINES : TC_STAGE_LINES - 1, lines)*TC_LINE;
         room = tc_min(room, memory/2);
-        const int64_t listed = (TC_LISTED/k - 1)*TC_LINE/TC_MR;  /* whose lines are prefetched */
+        const int64_t listed = (TC_LISTED/s.kc - 1)*TC_LINE/TC_MR;  /* whose lines are prefetched */
         s.together = tc_max(1, tc_min(listed, (room/(n*width) - TC_LINE)/TC_MR));
         s.together = tc_min(tc_min(s.together, TC_STAGE_MOST_PANELS), w->panels.count);
         if (s.together > w->panels.pieces) s.together -= s.together%w->panels.pieces;

@@ -41,6 +41,7 @@
 #define TC_PREFETCH_C_LEVEL TC_PICK(3, 2, 3, 3, 2, 3, 3, 3)  /* the same for lines of C that are written in part; 3 is for writing */
 #define TC_PREFETCH_GEMV_LEVEL TC_PICK(3, 2, 3, 3, 2, 3, 3, 3)  /* the same for the matrix of a matrix-vector product */
 #define TC_STREAMS TC_PICK(6, 1, 1, 6, 1, 1, 1, 1)  /* pages whose lines alternate in a prefetch, to use more memory channels */
+#define TC_STAGE_PAGES TC_PICK(24, 1048576, 1048576, 24, 1048576, 1048576, 1048576, 1048576)  /* most pages of A in place that one part of the sum over k visits */
 #define TC_STAGE_A_BYTES TC_PICK(196608, 393216, 393216, 196608, 393216, 393216, 393216, 393216)  /* bytes of a staging buffer where A is read in place */
 #define TC_STAGE_LINES TC_PICK(2, 3, 3, 2, 3, 3, 3, 3)  /* cache lines of a row of C in that buffer; one less beside a long k */
 #endif

@@ -54,6 +54,14 @@ TC_INLINE void tc_multiply(const tc_tiles *t, const int vectors)
             TC_UNROLL(3)
             for (int v = 0; v < vectors; ++v) sum[j][v] = (tc_vec){0};
         }
+        if (store == TC_RESUME) {
+            TC_UNROLL(8)
+            for (int j = 0; j < TC_NR; ++j) {
+                const tc_real *const at = c + TC_REALS*c_column[j];
+                TC_UNROLL(3)
+                for (int v = 0; v < vectors; ++v) sum[j][v] = *(const tc_vec_any *)(at + v*TC_LANES);
+            }
+        }
         if (t->prefetch_c) {
             for (int j = 0; j < TC_NR; ++j) {
                 const tc_real *const to = c + TC_REALS*c_column[j];

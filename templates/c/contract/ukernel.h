@@ -3,8 +3,10 @@
 /* What the micro-kernel is given: tiles of C, MR by NR, whose sums stay in registers. */
 #include "prefetch.h"
 
-/* How a tile is stored: over C, added to it, or over it by non-temporal stores. */
-enum { TC_OVERWRITE, TC_ADD, TC_NON_TEMPORAL };
+/* How a tile is stored: over C, added to it, added to what was summed of it before (the sum starts from C), or over it
+ * by non-temporal stores.
+ */
+enum { TC_OVERWRITE, TC_ADD, TC_RESUME, TC_NON_TEMPORAL };
 
 /* Where the first m of a micro-panel lies in A, where that is read in place, and in C. */
 typedef struct {
