@@ -124,7 +124,8 @@ def compile_system(
         system: the equations.
         options: how.
         tracer: to be told about each stage.
-        documents: the artifact has its equations, plan, report and explanation beside the sources.
+        documents: the artifact is complete as a folder: it has the runtime, its equations, plan,
+            report and explanation beside the sources.
 
     Raises:
         SpecError: symmetries declared for outputs that do not follow from their equations.
@@ -135,14 +136,17 @@ def compile_system(
     from ..emit import emit_artifact  # noqa: PLC0415
     from ..frontend.sliced import read_in_slices  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
-    from .plan_cache import cached  # noqa: PLC0415
 
     tracer = tracer or Tracer()
     # One product in the order given needs no search: looking for its file takes longer.
     plain = options.objective == "none" and not options.optimize and len(system.equations) == 1
 
     def keep(stage: str, given: Level, asked: Options, kind: type[L], make: Callable[[], L]) -> L:
-        return make() if plain else cached(stage, given, asked, kind, make)
+        if plain:
+            return make()
+        from .plan_cache import cached  # noqa: PLC0415
+
+        return cached(stage, given, asked, kind, make)
 
     options = replace(options, extents=planning_extents(system, options.extent_of))
     if environment.verify_level() >= 2:
@@ -196,6 +200,7 @@ def compile_system(
         memory_limit=options.memory_limit,
         round_each=options.round_each,
         thresholds=options.thresholds.cpu,
+        with_runtime=documents,
     )
     points: list[dict[str, Any]] = []
     if options.pareto:

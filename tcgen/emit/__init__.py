@@ -1,7 +1,7 @@
 """From a module (level 4) to an artifact: sources, manifest, and the runtime that they need.
 
 In the order in which they work: ``names`` (legal identifiers) and ``scope`` (the buffers and
-variables of a kernel), ``grid`` and ``manifest`` (plain data for the runtime), ``printing`` and
+variables of a kernel), ``manifest`` (plain data for the runtime), ``printing`` and
 ``kernel_comment`` (text for all targets), the printers ``c``, ``cuda`` and ``python``, and
 ``package`` (the Python side of an artifact).
 """
@@ -33,6 +33,7 @@ def emit_artifact(
     round_each: bool = False,
     thresholds: CpuThresholds = CpuThresholds(),
     extra_files: tuple[tuple[str, str], ...] = (),
+    with_runtime: bool = True,
 ) -> Artifact:
     """Print a verified module for a target.
 
@@ -46,6 +47,7 @@ def emit_artifact(
         round_each: loops round each product before it is added, as NumPy does.
         thresholds: of the loops that the target ``cpu`` prints.
         extra_files: more (path, text) for the folder, such as the plan and reports.
+        with_runtime: the folder has the runtime, so that it runs without tcgen.
 
     Raises:
         ArgumentError: the target is unknown, or an input is named ``out``.
@@ -68,7 +70,7 @@ def emit_artifact(
         ("__init__.py", package_text(manifest)),
         *libraries,
         (SOURCES[target], text),
-        *runtime_files(),
+        *(runtime_files() if with_runtime else ()),
         *extra_files,
     )
     return Artifact(manifest, tuple(sorted(files)))

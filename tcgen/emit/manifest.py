@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from .._version import __version__
+from ..artifact.grid import GridEntry
 from ..artifact.manifest import (
     BufferEntry,
     ContractionEntry,
@@ -22,7 +23,6 @@ from ..artifact.manifest import (
 from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
-from .grid import make_grid
 from .names import C_RESERVED
 from .printing import symbol
 from .scope import Scope, contractions, make_scope, private_buffers
@@ -128,8 +128,17 @@ def _kernel(kernel: Kernel, module: Module, where: Positions) -> KernelEntry:
         private=scope.owned() if kernel.mapping is None else private_buffers(scope),
         live=(first, end - 1),
         contractions=tuple(_contraction(s, scope) for s in contractions(kernel)),
-        grid=make_grid(scope),
+        grid=_grid(scope),
     )
+
+
+def _grid(scope: Scope) -> GridEntry | None:
+    """The grid of a kernel with a thread mapping; None for a CPU."""
+    if scope.kernel.mapping is None:
+        return None
+    from .cuda.grid import make_grid  # noqa: PLC0415
+
+    return make_grid(scope)
 
 
 def _contraction(stmt: Gemm, scope: Scope) -> ContractionEntry:

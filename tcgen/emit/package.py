@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from ..artifact.manifest import Manifest, TensorEntry
@@ -91,6 +92,7 @@ def describe(tensor: TensorEntry) -> str:
     return f"{tensor.name}({', '.join(axes)}) {', '.join(notes)}"
 
 
+@cache
 def runtime_files() -> tuple[tuple[str, str], ...]:
     """The runtime, file by file, as it runs inside an artifact."""
     package = Path(__file__).parents[1]

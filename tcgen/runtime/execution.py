@@ -21,21 +21,13 @@ from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
 from .call.strided import gap_extents
-from .cpu.backend import CpuBackend
 from .device_protocol import Device
-from .gpu.backend import GpuBackend
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
-from .numpy_backend import NumpyBackend
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
 _REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers
-_BACKENDS: Mapping[str, Callable[[Artifact], Backend]] = {
-    "cpu": CpuBackend,
-    "cuda": GpuBackend,
-    "numpy": NumpyBackend,
-}
 
 
 class Execution:
@@ -53,7 +45,7 @@ class Execution:
         self.artifact = artifact
         self.manifest = manifest = artifact.manifest
         self.inputs = tuple(t for t in manifest.tensors if t.role != "output")
-        self.backend = _BACKENDS[manifest.target](artifact)
+        self.backend = _backend(artifact)
         self.allocated_bytes = 0
         self._bases = manifest.bases
         self._whole = tuple(t for t in self.inputs if t.role == "input")
@@ -229,6 +221,23 @@ class Execution:
         if note is not None:
             note(sum(arrays[n].nbytes for n in copied) + results.copied_bytes)
         return results.finish(out, on_device=on_device)
+
+
+def _backend(artifact: Artifact) -> Backend:
+    """The backend of the artifact's target; the others are not loaded."""
+    match artifact.manifest.target:
+        case "cpu":
+            from .cpu.backend import CpuBackend  # noqa: PLC0415
+
+            return CpuBackend(artifact)
+        case "cuda":
+            from .gpu.backend import GpuBackend  # noqa: PLC0415
+
+            return GpuBackend(artifact)
+        case _:
+            from .numpy_backend import NumpyBackend  # noqa: PLC0415
+
+            return NumpyBackend(artifact)
 
 
 def _is_direct(device: Device, name: str, array: Any) -> bool:

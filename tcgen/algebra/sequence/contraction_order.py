@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-import opt_einsum as oe
-
 from ...ir.tensor import Index
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
@@ -117,10 +115,12 @@ def _exact_order(
 
 def _greedy_order(held: tuple[int, ...], left: int, widths: tuple[int, ...]) -> Tree:
     """The greedy order of opt_einsum, which is deterministic."""
+    import opt_einsum.paths as oe  # noqa: PLC0415  (most products have few factors)
+
     bits = range(len(widths))
     inputs = [frozenset(str(k) for k in bits if h >> k & 1) for h in held]
     output = frozenset(str(k) for k in bits if left >> k & 1)
-    path = oe.paths.greedy(inputs, output, {str(k): widths[k] for k in bits})
+    path = oe.greedy(inputs, output, {str(k): widths[k] for k in bits})
     trees: list[Tree] = list(range(len(held)))
     for pair in path:
         taken = [trees[p] for p in sorted(pair)]

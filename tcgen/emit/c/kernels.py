@@ -38,7 +38,6 @@ from .contraction import contraction, contraction_call, packing_memory
 from .expressions import element
 from .gemm import gemm
 from .loops import TOTAL, assign, loop_head
-from .targets import target_header
 
 _VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
 _SIGNATURE = (
@@ -56,7 +55,7 @@ def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
-        target_header(["prefetch_gemv_level"]) if blas else "",
+        _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
         *(_kernel(kernel, module, thresholds) for kernel in module.kernels),
@@ -64,6 +63,13 @@ def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
         _phase("volatile", module.host_volatile, module),
     ]
     return "\n".join(p for p in parts if p)
+
+
+def _prefetch_level() -> str:
+    """The level to which a matrix-vector product prefetches, by the table of targets."""
+    from .targets import target_header  # noqa: PLC0415  (most modules have no such product)
+
+    return target_header(["prefetch_gemv_level"])
 
 
 def _products(dtype: DType) -> str:

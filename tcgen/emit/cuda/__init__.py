@@ -2,5 +2,6 @@
 
 ``kernels`` prints a function for each kernel by its thread mapping: ``points`` (elements and sums),
 ``transpose``, ``nest``, and ``tiles`` with ``tile_addresses``, ``tile_products`` and
-``tile_epilogue``; all of them by ``expressions``.
+``tile_epilogue``; all of them by ``expressions``. ``grid`` tells the runtime how many blocks a
+kernel has.
 """

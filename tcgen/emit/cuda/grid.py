@@ -4,24 +4,23 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from ..artifact.grid import GridEntry, StripEntry
-from ..dtypes import BY_NAME, COMPLEX128, FLOAT64
-from ..ir.loops import Assign, BandVar, Loop, LoopVar, Zero
-from ..ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
-from .cuda.kernels import finish_symbol, threads, totals
-from .cuda.tile_epilogue import PART
-from .scope import Scope
+from ...artifact.grid import GridEntry, StripEntry
+from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
+from ...ir.loops import Assign, BandVar, Loop, LoopVar, Zero
+from ...ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
+from ..scope import Scope
+from .kernels import finish_symbol, threads, totals
+from .tile_epilogue import PART
 
 _Lengths = tuple[tuple[str, int | None, str | None], ...]
 
 _MOST_BLOCKS = 1 << 20  # of element-wise kernels; each takes further points in turn
 
 
-def make_grid(scope: Scope) -> GridEntry | None:
-    """The grid of a kernel with a thread mapping; None for a CPU."""
+def make_grid(scope: Scope) -> GridEntry:
+    """The grid of a kernel that has a thread mapping."""
     kernel, mapping = scope.kernel, scope.kernel.mapping
-    if mapping is None:
-        return None
+    assert mapping is not None, f"kernel {kernel.name} has no thread mapping"
     strips: tuple[StripEntry, ...]
     splits, most, part = 1, None, 0
     match mapping:
