@@ -70,7 +70,7 @@ def einsum_min_flops() -> int:
 
 
 def lazy_min_elements() -> int:
-    """TCGEN_LAZY_MIN_ELEMENTS: delayed work on fewer elements goes to NumPy (0: none of it)."""
+    """TCGEN_LAZY_MIN_ELEMENTS: NumPy runs lazy operations on fewer elements (0: it runs none)."""
     text = _environment("TCGEN_LAZY_MIN_ELEMENTS")
     name = "TCGEN_LAZY_MIN_ELEMENTS"
     return LAZY_MIN_ELEMENTS if text is None else _whole(name, text, "elements")

@@ -1,7 +1,7 @@
-"""Delayed NumPy arrays: operations are noted, fused, and run when their values are needed.
+"""Lazy NumPy arrays: operations are recorded, fused, and run when their values are needed.
 
-After Morton et al. (DelayRepay: Delayed Execution for Kernel Fusion in Python, DLS 2020). What has
-no kernel is left to NumPy, which gets the values it needs.
+The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusion in Python, DLS
+2020). NumPy computes operations that have no kernel, from the values of their operands.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..errors import ArgumentError, ShapeError
-from .equations import delayed_system
-from .evaluate import program_of, settle
+from .equations import lazy_system
+from .evaluate import evaluate, program_of
 from .graph import Leaf, Node, snapshot
 from .record import (
     FUNCTIONS,
     UPDATES,
     UPDATING_METHODS,
-    Noted,
-    called,
-    total_of,
+    Recorded,
+    record_ufunc,
+    sum_of,
     transposed,
-    turned,
+    with_axes,
     with_named_out,
 )
 
 
 class LazyArray(NDArrayOperatorsMixin):
-    """An array whose values may still wait for operations; it behaves as a NumPy array.
+    """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
-    Operators and the functions of NumPy on it note what is to be done: arithmetic, whole powers,
-    sqrt, exp, log, abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``,
-    transposes and new axes, on arrays of one element type out of float64, float32 and complex128.
-    Everything else takes the values first and is NumPy's. Values are computed once, when something
-    asks for them: ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing.
+    Operators and NumPy's functions record operations: arithmetic, whole powers, sqrt, exp, log,
+    abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``, transposes and
+    new axes, on arrays of one element type out of float64, float32 and complex128. NumPy computes
+    every other operation from the values. Values are computed once, when something asks for them:
+    ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing.
     :func:`tcgen.compute` computes several arrays in one program.
     """
 
-    __slots__ = ("__weakref__", "_noted")
+    __slots__ = ("__weakref__", "_recorded")
 
-    def __init__(self, noted: Noted) -> None:
-        self._noted = noted
+    def __init__(self, record: Recorded) -> None:
+        self._recorded = record
 
     @property
     def _node(self) -> Node:
-        return self._noted.node
+        return self._recorded.node
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Known without the values."""
+        """Shape; it is known without the values."""
         return self._node.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Known without the values."""
-        return self._noted.dtype
+        """Element type; it is known without the values."""
+        return self._recorded.dtype
 
     @property
     def ndim(self) -> int:
@@ -79,13 +79,13 @@ class LazyArray(NDArrayOperatorsMixin):
 
     @property
     def waiting(self) -> int:
-        """Operations that have been noted and not run."""
+        """Number of operations that are recorded and have not run."""
         return self._node.weight
 
     def transpose(self, *axes: Any) -> LazyArray:
         """``numpy.ndarray.transpose``."""
         given = axes[0] if len(axes) == 1 else axes or None
-        return LazyArray(transposed(self._noted, given))
+        return LazyArray(transposed(self._recorded, given))
 
     def sum(self, *args: Any, **options: Any) -> Any:
         """``numpy.ndarray.sum``."""
@@ -99,21 +99,21 @@ class LazyArray(NDArrayOperatorsMixin):
         """The formula sequence and the loop nest of the kernel that would compute the values."""
         (node,) = snapshot([self._node])
         if not node.weight:
-            return "nothing waits: the values are there\n"
-        return program_of(delayed_system([node]), self.dtype.name).explain()
+            return "no operation waits: the values are known\n"
+        return program_of(lazy_system([node]), self.dtype.name).explain()
 
     def compute(self) -> npt.NDArray[Any]:
-        """The values as a read-only NumPy array, computed now if operations wait."""
+        """The values as a read-only NumPy array; operations that wait run now."""
         return np.asarray(self)
 
     def _values(self) -> npt.NDArray[Any]:
-        settle([self._node], self.dtype.name)
+        evaluate([self._node], self.dtype.name)
         assert isinstance(self._node.work, Leaf)
         return self._node.work.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = self._values().view()
-        values.flags.writeable = False  # others may wait for these values
+        values.flags.writeable = False  # recorded operations may read these values
         if not copy and dtype is None:
             return values
         return np.array(values, dtype=dtype, copy=copy)  # refuses a cast without a copy
@@ -121,15 +121,15 @@ class LazyArray(NDArrayOperatorsMixin):
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        made: Noted | None = None
+        made: Recorded | None = None
         if method == "at" and isinstance(inputs[0], LazyArray):
             return inputs[0]._updated(ufunc.at, inputs[1:], options)
         if method == "__call__" and not options:
-            made = called(ufunc, _notes(inputs))
+            made = record_ufunc(ufunc, _recorded_arguments(inputs))
         elif method == "reduce" and ufunc is np.add:
             options.setdefault("axis", 0)  # the default of reduce, which is not that of sum
-            made = total_of(*_notes(inputs), **options)
-        return _delivered(made, out, getattr(ufunc, method), inputs, options)
+            made = sum_of(*_recorded_arguments(inputs), **options)
+        return _result_of_call(made, out, getattr(ufunc, method), inputs, options)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -139,32 +139,32 @@ class LazyArray(NDArrayOperatorsMixin):
             return args[0]._updated(function, args[1:], kwargs)
         options = {name: value for name, value in kwargs.items() if name != "out"}
         target = kwargs.get("out")
-        noting = FUNCTIONS.get(function)
-        made = None if noting is None else noting(*_notes(args), **options)
-        return _delivered(made, None if target is None else (target,), function, args, options)
+        recorder = FUNCTIONS.get(function)
+        made = None if recorder is None else recorder(*_recorded_arguments(args), **options)
+        return _result_of_call(made, None if target is None else (target,), function, args, options)
 
     def __getitem__(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)
-        if all(k is None or k is Ellipsis or k == slice(None) for k in map(_plain_key, keys)):
-            source = _picked(keys, self.ndim)
+        if all(k is None or k is Ellipsis or k == slice(None) for k in map(_comparable, keys)):
+            source = _picked_axes(keys, self.ndim)
             if source is not None:
-                return LazyArray(turned(self._noted, source))
-        found = self._values()[_given(key)]
-        return _there(found) if type(found) is np.ndarray else found
+                return LazyArray(with_axes(self._recorded, source))
+        found = self._values()[_evaluated(key)]
+        return _as_lazy(found) if type(found) is np.ndarray else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._updated(setitem, (key, value), {})
 
     def _updated(self, change: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
-        """Let a function of NumPy change the values."""
-        values = self._values().copy()  # what was noted before keeps the old ones
-        made = change(values, *_given(args), **_given(options))
-        self._noted = _there(values)._noted
+        """Let a function of NumPy change a copy of the values."""
+        values = self._values().copy()  # operations recorded before read the old ones
+        made = change(values, *_evaluated(args), **_evaluated(options))
+        self._recorded = _as_lazy(values)._recorded
         return made
 
     @property
     def _data(self) -> Any:
-        """What ``numpy.ma`` asks an operand for before it drops everything that is not NumPy's."""
+        """``numpy.ma`` reads this attribute, and would then ignore that the array is lazy."""
         raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
 
     def __getattr__(self, name: str) -> Any:
@@ -176,7 +176,7 @@ class LazyArray(NDArrayOperatorsMixin):
         return getattr(np.asarray(self), name)
 
     def __copy__(self) -> LazyArray:
-        return LazyArray(self._noted)  # an update of one does not reach the other
+        return LazyArray(self._recorded)  # an update of one array does not change the other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (lazy, (np.asarray(self),))
@@ -224,12 +224,12 @@ class LazyArray(NDArrayOperatorsMixin):
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
-    """A delayed array: operations on it are noted, and run as few fused kernels.
+    """A lazy array: its operations are recorded, and run as few fused kernels.
 
     Args:
-        array: is not copied and never written to. What waits reads it later: do not change it
-            before, or pass ``copy``.
-        copy: take a copy; what a lazy array waits for is computed for it.
+        array: neither copied nor written to. Recorded operations read it later: do not change it
+            before they have run, or pass ``copy``.
+        copy: copy the array; operations that a lazy array waits for run first.
 
     Example:
         >>> import numpy as np
@@ -241,18 +241,18 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         array([1., 1., 1., 1., 1.])
     """
     if isinstance(array, LazyArray):
-        return _there(np.array(array)) if copy else array
+        return _as_lazy(np.array(array)) if copy else array
     if hasattr(array, "__cuda_array_interface__"):
-        raise ArgumentError("lazy arrays live on the CPU: copy the array to NumPy")
+        raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
     _refuse_other_arrays(array)
     try:
-        return _there(np.array(array, copy=copy or None))
+        return _as_lazy(np.array(array, copy=copy or None))
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
-    """Values of several lazy arrays, computed in one program: what they share is computed once.
+    """Values of several lazy arrays, computed in one program, common parts once.
 
     Returns:
         A read-only NumPy array for each argument.
@@ -271,16 +271,16 @@ def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
         if not isinstance(array, LazyArray):
             raise ArgumentError(f"compute: a {type(array).__name__} is not a lazy array")
     for name in dict.fromkeys(a.dtype.name for a in arrays):
-        settle([a._node for a in arrays if a.dtype.name == name], name)
+        evaluate([a._node for a in arrays if a.dtype.name == name], name)
     return tuple(a.compute() for a in arrays)
 
 
-def _there(array: npt.NDArray[Any]) -> LazyArray:
-    return LazyArray(Noted(Node(Leaf(array), array.shape), array.dtype))
+def _as_lazy(array: npt.NDArray[Any]) -> LazyArray:
+    return LazyArray(Recorded(Node(Leaf(array), array.shape), array.dtype))
 
 
-def _given(value: Any) -> Any:
-    """Delayed arrays, also inside tuples, lists and dicts, as NumPy arrays."""
+def _evaluated(value: Any) -> Any:
+    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
     match value:
         case LazyArray():
             return np.asarray(value)
@@ -288,61 +288,61 @@ def _given(value: Any) -> Any:
             _refuse_other_arrays(value)
             return value
         case tuple() | list():
-            return type(value)(map(_given, value)) if type(value) in (tuple, list) else value
+            return type(value)(map(_evaluated, value)) if type(value) in (tuple, list) else value
         case dict():
-            return {k: _given(v) for k, v in value.items()}
+            return {k: _evaluated(v) for k, v in value.items()}
         case _:
             return value
 
 
 def _refuse_other_arrays(value: object) -> None:
-    """Refuse the classes with another product than that of arrays, and with elements left out."""
+    """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
-    kind = type(value)  # with operators that NumPy's arrays leave the work to: SciPy's sparse ones
+    kind = type(value)  # such as SciPy's sparse arrays, whose operators NumPy calls
     if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
         raise ArgumentError(
-            f"a {kind.__name__} is not an array to NumPy: pass its elements as one (toarray), or "
+            f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
             f"numpy.asarray of the lazy array"
         )
 
 
-def _notes(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments with what delayed arrays stand for in their places."""
+def _recorded_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, lazy arrays replaced by their recorded operations."""
     for value in args:
         _refuse_other_arrays(value)
-    return tuple(a._noted if isinstance(a, LazyArray) else a for a in args)
+    return tuple(a._recorded if isinstance(a, LazyArray) else a for a in args)
 
 
 def _wrapped(made: Any) -> Any:
-    if isinstance(made, Noted):
+    if isinstance(made, Recorded):
         return LazyArray(made)
-    return _there(made) if type(made) is np.ndarray and made.ndim else made
+    return _as_lazy(made) if type(made) is np.ndarray and made.ndim else made
 
 
-def _delivered(
-    made: Noted | None,
+def _result_of_call(
+    made: Recorded | None,
     out: tuple[Any, ...] | None,
     call: Callable[..., Any],
     args: tuple[Any, ...],
     options: dict[str, Any],
 ) -> Any:
-    """The result of a call: what was noted for it, or else what NumPy makes of the values."""
+    """The result of a call: its recorded operation, or NumPy's result if there is none."""
     if out is None:
-        return _wrapped(call(*_given(args), **_given(options)) if made is None else made)
+        return _wrapped(call(*_evaluated(args), **_evaluated(options)) if made is None else made)
     if made is None or not _fits(made, out[0]):
-        return _computed_into(out, call, args, options)
+        return _call_numpy_with_out(out, call, args, options)
     if isinstance(out[0], LazyArray):
-        out[0]._noted = made  # it changes what it waits for
+        out[0]._recorded = made  # the target takes the new operation
     else:
         np.copyto(out[0], np.asarray(LazyArray(made)))
     return out[0]
 
 
-def _fits(made: Noted, target: Any) -> bool:
-    """The target takes what was noted as it is; NumPy casts, broadcasts and refuses the rest."""
+def _fits(made: Recorded, target: Any) -> bool:
+    """True if the target has the shape and type of the result; NumPy handles every other target."""
     return (
         (isinstance(target, LazyArray) or type(target) is np.ndarray)
         and target.shape == made.shape
@@ -350,44 +350,44 @@ def _fits(made: Noted, target: Any) -> bool:
     )
 
 
-def _computed_into(
+def _call_numpy_with_out(
     out: tuple[Any, ...], call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
-    """NumPy's results in their places: it alone knows which elements a call leaves as they are."""
-    places = tuple(_place(target, options) for target in out)
-    values, named = _given(args), _given(options)
+    """NumPy's call with ``out``: only NumPy knows which elements of a target it leaves alone."""
+    places = tuple(_memory_for(target, options) for target in out)
+    values, named = _evaluated(args), _evaluated(options)
     try:
         made = call(*values, out=places if len(places) > 1 else places[0], **named)
     except (TypeError, ValueError) as error:
         if type(error) is not ValueError and not isinstance(error, TypeError):
-            raise  # says more than that something does not fit: an AxisError, for example
+            raise  # a more precise error, such as an AxisError
         cast = isinstance(error, TypeError)
         targets = [t for t in out if hasattr(t, "shape")]
         said = " and ".join(f"{t.dtype}" if cast else f"shape {t.shape}" for t in targets)
         kind = ArgumentError if cast else ShapeError
-        raise kind(f"an array of {said} as out: {error}") from None
+        raise kind(f"out has {said}: {error}") from None
     results = []
     for target, place, result in zip(
         out, places, made if isinstance(made, tuple) else (made,), strict=True
     ):
         if isinstance(target, LazyArray):
-            target._noted = _there(place)._noted
+            target._recorded = _as_lazy(place)._recorded
         results.append(_wrapped(result) if target is None else target)
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _place(target: Any, options: dict[str, Any]) -> Any:
-    """Memory that NumPy writes to for a target: new for a delayed one, of which others may know."""
+def _memory_for(target: Any, options: dict[str, Any]) -> Any:
+    """Memory that NumPy writes for a target; new for a lazy one, whose values others may read."""
     _refuse_other_arrays(target)
     if not isinstance(target, LazyArray):
         return target
     if options.get("where", True) is True:
         return np.empty(target.shape, target.dtype)
-    return target._values().copy()  # elements that the mask leaves out stay
+    return target._values().copy()  # elements outside the mask keep their values
 
 
-def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
-    """Axes that a key of whole slices, new axes and an ellipsis picks; None for a wrong key."""
+def _picked_axes(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
+    """Axes that a key of whole slices, new axes and an ellipsis selects; None for a wrong key."""
     taken = sum(k is not None and k is not Ellipsis for k in keys)
     dots = [n for n, k in enumerate(keys) if k is Ellipsis]
     if taken > ndim or len(dots) > 1:
@@ -400,6 +400,6 @@ def _picked(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
     )
 
 
-def _plain_key(key: Any) -> Any:
-    """A key that may be compared with others: arrays may not."""
+def _comparable(key: Any) -> Any:
+    """The key, or 0 in place of an array, which cannot be compared with others."""
     return key if key is None or key is Ellipsis or isinstance(key, slice) else 0

@@ -1,12 +1,12 @@
-"""From delayed array operations to a system of equations.
+"""From recorded array operations to a system of equations.
 
-A delayed array is a node: operands, element-by-element operations, sums over axes, products of
-tensors, and turned axes. :func:`delayed_system` gives every axis an index and writes the nodes as
-equations. A node becomes an equation of its own where folding it into its reader would compute
-something twice: it has several readers, or its reader runs over more elements than it has
-(Henriksen and Oancea, A T2 Graph-Reduction Approach to Fusion, FHPC 2013, cases 3 and 4). All else
-is one expression, so that nothing is stored between operations. What is fused beyond that is
-decided by the levels below, which see the equations of all results together.
+The nodes of a graph are arrays, element-by-element operations, sums over axes, products of tensors,
+and transposes. :func:`lazy_system` gives every axis an index and writes the nodes as equations. A
+node has an equation of its own if folding it into its reader would compute something twice: it has
+several readers, or its reader runs over more elements than it has (Henriksen and Oancea, A T2
+Graph-Reduction Approach to Fusion, FHPC 2013, cases 3 and 4). Other nodes are folded into one
+expression, so that nothing is stored between operations. The levels below see the equations of all
+results together and decide what else is fused.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ MINUS = Const(Fraction(-1))
 
 
 @dataclass(frozen=True, slots=True)
-class Delayed:
-    """A system and what belongs to its names.
+class LazySystem:
+    """A system with the arrays and numbers of its inputs.
 
     Attributes:
         system: equations of all results; it does not depend on extents other than 1, nor on the
-            values of numbers, so equal work gives an equal system.
+            values of numbers, so that equal operations give an equal system.
         inputs: array of each input.
         numbers: value of each input without axes.
         outputs: name of the tensor of each root.
@@ -59,24 +59,24 @@ class Delayed:
     extents: dict[str, int]
 
 
-def delayed_system(roots: Sequence[Node]) -> Delayed:
+def lazy_system(roots: Sequence[Node]) -> LazySystem:
     """The equations of some nodes, an output for each.
 
     Args:
-        roots: nodes that are no leaves and no numbers, each once.
+        roots: nodes of operations, each once.
 
     Example:
         >>> import numpy as np
         >>> x = Node(Leaf(np.ones((3, 4))), (3, 4))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4))
-        >>> print(delayed_system([Node(SumAxes(square, (0,)), (4,))]).system.pretty(), end="")
+        >>> print(lazy_system([Node(SumAxes(square, (0,)), (4,))]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
     return _Writer(roots).written()
 
 
 class _Writer:
-    """Writes the equations of a graph; everything is kept by the identity of its node."""
+    """Writes the equations of a graph; tensors are stored by the identity of their nodes."""
 
     def __init__(self, roots: Sequence[Node]) -> None:
         self.roots = tuple(roots)
@@ -103,7 +103,7 @@ class _Writer:
                     continue
             self.tensors[id(node)] = Tensor(name, axes, role)
 
-    def written(self) -> Delayed:
+    def written(self) -> LazySystem:
         """The whole system."""
         equations = tuple(
             self._equation(node)
@@ -112,7 +112,7 @@ class _Writer:
         )
         tensors = sorted(self.tensors.values(), key=lambda t: not t.is_input)
         used = self.spaces.used()
-        return Delayed(
+        return LazySystem(
             System("lazy", tuple(used), tuple(tensors), equations),
             self.inputs,
             self.numbers,
@@ -121,7 +121,7 @@ class _Writer:
         )
 
     def _named(self) -> set[int]:
-        """Nodes with an equation of their own, of those that are no leaves."""
+        """Nodes of operations that have an equation of their own."""
         readers = Counter(id(o) for node in self.nodes for o in operands_of(node))
         named = {id(root) for root in self.roots}
         for node in self.nodes:
@@ -184,7 +184,7 @@ class _Writer:
                     for factor in self._factors(operand, _aligned(operand, places))
                 )
             case Transpose(operand, source):
-                return self._factors(operand, _unturned(operand, source, places))
+                return self._factors(operand, _operand_places(operand, source, places))
             case _:
                 return (Apply(self._expression(node, places)),)
 
@@ -193,7 +193,7 @@ class _Writer:
             return self._reference(node, places)
         match node.work:
             case Transpose(operand, source):
-                return self._expression(operand, _unturned(operand, source, places))
+                return self._expression(operand, _operand_places(operand, source, places))
             case Elementwise(operation, operands, exponent):
                 args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
                 return _operation(operation, args, exponent)
@@ -207,15 +207,15 @@ class _Writer:
 
 
 def _aligned(operand: Node, places: Sequence[Index | None]) -> list[Index | None]:
-    """The places of an operand that broadcasts against them from the right."""
+    """The places of an operand that is broadcast, aligned from the right."""
     last = places[len(places) - len(operand.shape) :]
     return [None if n == 1 else i for n, i in zip(operand.shape, last, strict=True)]
 
 
-def _unturned(
+def _operand_places(
     operand: Node, source: tuple[int | None, ...], places: Sequence[Index | None]
 ) -> list[Index | None]:
-    """The places of the operand of a turned node."""
+    """The places of the operand of a transpose."""
     return [places[source.index(axis)] for axis in range(len(operand.shape))]
 
 
@@ -239,8 +239,8 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
             return Call(function, args[0])
 
 
-def _ties(node: Node) -> Iterator[tuple[Axis, Axis]]:
-    """Axes, each as node and number, that run together because of this node."""
+def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
+    """Pairs of axes, each as node and number, that have one extent because of this node."""
     match node.work:
         case Leaf() | Scalar():
             pass
@@ -284,13 +284,13 @@ class _Letters:
 
 
 class _Spaces:
-    """A space for each set of axes that run together; none for axes of extent 1."""
+    """A space for each set of axes of one extent; none for axes of extent 1."""
 
     def __init__(self, nodes: tuple[Node, ...]) -> None:
         self.nodes = nodes
         self.parent: dict[Axis, Axis] = {}
         for node in nodes:
-            for here, there in _ties(node):
+            for here, there in _equal_axes(node):
                 self.parent[self._root(there)] = self._root(here)
         self.spaces: dict[Axis, Space] = {}
         self.extents: dict[Space, int] = {}

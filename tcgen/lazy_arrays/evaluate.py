@@ -1,8 +1,8 @@
-"""Runs what delayed arrays wait for: generated kernels, compiled once for each form of work.
+"""Runs recorded operations by generated kernels, each compiled once for a form of system.
 
-The form leaves out extents (other than 1) and the values of numbers, so a loop that computes the
-same with other numbers compiles once. Work on few elements goes to NumPy, whose calls cost less
-than a kernel's: operation by operation, as it was written.
+A form does not depend on extents (other than 1) or on the values of numbers, so a loop that repeats
+the same operations with other numbers compiles once. Operations on few elements run one by one in
+NumPy, whose calls take less time than a kernel's.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..compiler.target import kernel_target
 from ..environment import lazy_min_elements
 from ..options import Options
 from ..runtime.program import Program
-from .equations import Delayed, delayed_system
+from .equations import LazySystem, lazy_system
 from .graph import (
     Array,
     Elementwise,
@@ -33,7 +33,7 @@ from .graph import (
     snapshot,
 )
 
-_MOST_PROGRAMS = 256  # compiled forms of work that a process keeps
+_MOST_PROGRAMS = 256  # compiled programs that a process keeps
 PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
 _ELEMENTWISE: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -52,14 +52,14 @@ _ELEMENTWISE: dict[str, Callable[..., Any]] = {
 }
 
 
-def settle(nodes: Sequence[Node], dtype: str) -> None:
-    """Compute nodes together and put their arrays in their places.
+def evaluate(nodes: Sequence[Node], dtype: str) -> None:
+    """Compute nodes together; each becomes a leaf with its array.
 
     Args:
         nodes: of one element type.
         dtype: that element type.
     """
-    # Threads may settle nodes at the same time: each computes from a copy that stays as it is.
+    # Threads may evaluate nodes at the same time: each computes from a copy that does not change.
     waiting = {n: c for n, c in zip(nodes, snapshot(nodes), strict=True) if c.weight}
     roots = tuple(waiting.values())
     if not roots:
@@ -71,40 +71,40 @@ def settle(nodes: Sequence[Node], dtype: str) -> None:
             arrays[id(node)] = _by_numpy(node, arrays)
         made = [_owned(np.asarray(arrays[id(root)], dtype)) for root in roots]
     else:
-        delayed = delayed_system(roots)
-        made = _by_kernel(delayed, dtype)
+        lazy = lazy_system(roots)
+        made = _by_kernel(lazy, dtype)
     for node, array in zip(waiting, made, strict=True):
         array.flags.writeable = False  # so that operations may read it later without a copy
-        node.settle(array.reshape(node.shape))
+        node.set_array(array.reshape(node.shape))
 
 
-def program_of(delayed: Delayed, dtype: str) -> Program:
-    """The program of a form of work, compiled where it is not kept."""
-    key = (delayed.system, dtype, kernel_target())
-    return PROGRAMS.program(key, lambda: _compiled(delayed, dtype, key[2]))
+def program_of(lazy: LazySystem, dtype: str) -> Program:
+    """The program of a system, compiled if the cache has none."""
+    key = (lazy.system, dtype, kernel_target())
+    return PROGRAMS.program(key, lambda: _compiled(lazy, dtype, key[2]))
 
 
-def _compiled(delayed: Delayed, dtype: str, target: str) -> Artifact:
+def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
     # Products stay matrix products; without them intermediates shrink to elements of fused loops.
-    products = any(len(t.factors) > 1 for e in delayed.system.equations for t in e.terms)
+    products = any(len(t.factors) > 1 for e in lazy.system.equations for t in e.terms)
     options = Options(
-        extents=tuple(sorted((name, max(1, n)) for name, n in delayed.extents.items())),
+        extents=tuple(sorted((name, max(1, n)) for name, n in lazy.extents.items())),
         target=target,
         dtype=dtype,
-        objective="none" if products or len(delayed.system.equations) == 1 else "memory",
+        objective="none" if products or len(lazy.system.equations) == 1 else "memory",
         round_each=True,
     )
-    return compile_system(delayed.system, options).artifact
+    return compile_system(lazy.system, options).artifact
 
 
-def _by_kernel(delayed: Delayed, dtype: str) -> list[Array]:
+def _by_kernel(lazy: LazySystem, dtype: str) -> list[Array]:
     arrays: dict[str, Any] = {
         name: array.reshape([n for n in array.shape if n != 1])
-        for name, array in delayed.inputs.items()
+        for name, array in lazy.inputs.items()
     }
-    arrays |= {name: np.asarray(value, dtype) for name, value in delayed.numbers.items()}
-    made = program_of(delayed, dtype)(**arrays)
-    return [np.asarray(made[name]) for name in delayed.outputs]
+    arrays |= {name: np.asarray(value, dtype) for name, value in lazy.numbers.items()}
+    made = program_of(lazy, dtype)(**arrays)
+    return [np.asarray(made[name]) for name in lazy.outputs]
 
 
 def _owned(array: Array) -> Array:
@@ -132,8 +132,8 @@ def _by_numpy(node: Node, arrays: dict[int, Any]) -> Any:
         case SumAxes(operand, axes):
             return np.sum(arrays[id(operand)], axis=axes)
         case Transpose(operand, source):
-            turned = np.transpose(arrays[id(operand)], [a for a in source if a is not None])
-            return turned[tuple(None if a is None else slice(None) for a in source)]
+            transposed = np.transpose(arrays[id(operand)], [a for a in source if a is not None])
+            return transposed[tuple(None if a is None else slice(None) for a in source)]
         case Product(operands, labels, output):
             parts: list[Any] = []
             for operand, axes in zip(operands, labels, strict=True):

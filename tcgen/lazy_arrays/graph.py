@@ -1,4 +1,4 @@
-"""What delayed arrays are made of: nodes of operations that have not been run."""
+"""The graph of a lazy array: nodes for recorded operations and for arrays."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """An array that is there."""
+    """An array whose values are known."""
 
     array: Array
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A number; its value is an argument of the kernel and no part of it."""
+    """A number; its value is an argument of the kernel, which serves other numbers too."""
 
     value: complex
 
@@ -33,8 +33,8 @@ class Elementwise:
     Attributes:
         operation: add, subtract, multiply, divide, negative, power, or a function of the
             language (sqrt, exp, ...).
-        operands: its arguments.
-        exponent: of a power, else 0.
+        operands: the arguments.
+        exponent: of a power; otherwise 0.
     """
 
     operation: str
@@ -44,7 +44,7 @@ class Elementwise:
 
 @dataclass(frozen=True, slots=True)
 class SumAxes:
-    """The sum over some axes, which are gone afterwards."""
+    """The sum over some axes; the result does not have them."""
 
     operand: Node
     axes: tuple[int, ...]
@@ -70,8 +70,8 @@ class Transpose:
     """Axes in another order, with new axes of extent 1.
 
     Attributes:
-        operand: whose axes they are.
-        source: axis of the operand for each axis; None is a new one.
+        operand: the array that is transposed.
+        source: axis of the operand for each axis of the result; None for a new axis.
     """
 
     operand: Node
@@ -83,14 +83,14 @@ Work: TypeAlias = Leaf | Scalar | Elementwise | SumAxes | Product | Transpose
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A place in the graph. What it waits for is replaced by its array once that is there.
+    """A node of the graph. Its work becomes a leaf once its array is computed.
 
     Attributes:
-        work: how its elements come to be.
-        shape: of its array.
-        weight: operations that wait for it and below it, those read twice counted twice.
-        depth: operations that wait one for the other.
-        reads: arrays that these operations read, those read twice counted twice.
+        work: the operation, array or number.
+        shape: of the result.
+        weight: operations that wait, of this node and below it; shared ones count for each reader.
+        depth: operations that wait, on the longest path.
+        reads: arrays that these operations read; shared ones count for each reader.
     """
 
     work: Work
@@ -105,8 +105,8 @@ class Node:
         self.depth = max(o.depth for o in below) + 1 if below else 0
         self.reads = sum(o.reads for o in below) if below else isinstance(self.work, Leaf)
 
-    def settle(self, array: Array) -> None:
-        """Put the array in the place of the work; what that read is free to go."""
+    def set_array(self, array: Array) -> None:
+        """Replace the work by its array, so that the memory of its operands can be freed."""
         self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
@@ -124,7 +124,7 @@ def operands_of(node: Node) -> tuple[Node, ...]:
 
 
 def snapshot(roots: Sequence[Node]) -> tuple[Node, ...]:
-    """Nodes as they are now, with all below them: other threads may settle the originals.
+    """Copies of the nodes and of all below them: other threads may evaluate the originals.
 
     Args:
         roots: nodes; one that is given twice has one copy.
@@ -133,11 +133,11 @@ def snapshot(roots: Sequence[Node]) -> tuple[Node, ...]:
     return tuple(_copied(root, copies) for root in roots)
 
 
-# No function inside another one that calls itself: such a pair would keep the arrays until Python
-# looks for cycles.
+# These are two functions, since a recursive function inside another one is a reference cycle, which
+# would keep the arrays until Python's garbage collection.
 def _copied(node: Node, copies: dict[Node, Node]) -> Node:
     if node not in copies:
-        work = node.work  # read once: it may be another one the next time
+        work = node.work  # another thread may replace it after this line
         copies[node] = Node(_reading(work, copies), node.shape)
     return copies[node]
 
@@ -157,14 +157,14 @@ def _reading(work: Work, copies: dict[Node, Node]) -> Work:
 
 def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
     """All nodes that the roots need, each once, operands first."""
-    found: dict[int, Node] = {}
+    visited: dict[int, Node] = {}
     for root in roots:
-        _visit(root, found)
-    return tuple(found.values())
+        _visit(root, visited)
+    return tuple(visited.values())
 
 
-def _visit(node: Node, found: dict[int, Node]) -> None:
-    if id(node) not in found:
+def _visit(node: Node, visited: dict[int, Node]) -> None:
+    if id(node) not in visited:
         for operand in operands_of(node):
-            _visit(operand, found)
-        found[id(node)] = node
+            _visit(operand, visited)
+        visited[id(node)] = node

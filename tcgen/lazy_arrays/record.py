@@ -1,8 +1,8 @@
-"""Which calls of NumPy's functions can be noted, and what they note.
+"""Which calls of NumPy's functions are recorded, and as which nodes.
 
-A call becomes a node where generated code gives what NumPy would give: known operations, on arrays
-of one element type that has kernels, with numbers that do not change it. For all else the answer
-is None, and NumPy gets the values.
+A call becomes a node if generated code gives NumPy's result: its operation is known, its arrays
+have one element type, for which there are kernels, and its numbers do not change that type. For
+every other call the functions return None, and NumPy computes it from the values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..frontend.einsum.equation import extents_of
 from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
 from ..options import DTYPES
-from .evaluate import settle
+from .evaluate import evaluate
 from .graph import (
     Array,
     Elementwise,
@@ -37,11 +37,11 @@ from .graph import (
     operands_of,
 )
 
-# What waits for more is run in parts.
-_HEAVIEST = 200  # operations that one kernel may hold
-_DEEPEST = 64  # operations that wait one for the other: each takes several frames of Python's stack
-_MOST_ARRAYS = 32  # that one kernel may read: until it runs, nobody can give their memory back
-_LARGEST_POWER = 16
+# Beyond these numbers, operands are computed first.
+_HEAVIEST = 200  # operations of one kernel
+_DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
+_MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
+_LARGEST_POWER = 16  # whole exponent up to which a power is recorded
 _OPERATIONS: dict[Any, str] = {
     np.add: "add",
     np.subtract: "subtract",
@@ -60,15 +60,15 @@ _OPERATIONS: dict[Any, str] = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noted:
-    """A node and its element type: what a delayed array stands for."""
+class Recorded:
+    """A node and its element type."""
 
     node: Node
     dtype: np.dtype[Any]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of the array to come."""
+        """Shape of the result."""
         return self.node.shape
 
     @property
@@ -82,13 +82,13 @@ class Noted:
         return self.dtype.isnative and self.dtype.name in DTYPES
 
 
-def noted(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Noted:
-    """Work as a node; where too much would wait, what it reads is computed first."""
+def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Recorded:
+    """A node for the work; its operands are computed first if too many operations wait."""
     node = Node(work, shape)
     if _is_too_much(node):
-        settle([o for o in operands_of(node) if o.weight], dtype.name)
+        evaluate([o for o in operands_of(node) if o.weight], dtype.name)
         node = Node(work, shape)
-    return Noted(node, dtype)
+    return Recorded(node, dtype)
 
 
 def _is_too_much(node: Node) -> bool:
@@ -99,19 +99,19 @@ def _is_too_much(node: Node) -> bool:
     return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
 
 
-def turned(array: Noted, source: tuple[int | None, ...]) -> Noted:
-    """Axes in another order, None for a new one; a view where the array is there."""
+def with_axes(array: Recorded, source: tuple[int | None, ...]) -> Recorded:
+    """Axes in another order, None for a new one; a view if the array is known."""
     shape = tuple(1 if a is None else array.shape[a] for a in source)
     if isinstance(array.node.work, Leaf):
         view = array.node.work.array.transpose([a for a in source if a is not None])
-        return Noted(Node(Leaf(view.reshape(shape)), shape), array.dtype)
-    return noted(Transpose(array.node, source), shape, array.dtype)
+        return Recorded(Node(Leaf(view.reshape(shape)), shape), array.dtype)
+    return record(Transpose(array.node, source), shape, array.dtype)
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
-    """What an operation of this element type reads; None where NumPy would promote it."""
+    """The node of an operand of this element type; None if NumPy would promote it."""
     match value:
-        case Noted():
+        case Recorded():
             return value.node if value.dtype == dtype else None
         case bool() | np.bool_():
             return None
@@ -120,7 +120,7 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
         case np.ndarray():
             if value.dtype != dtype or type(value) is not np.ndarray:
                 return None
-            return Node(Leaf(_held(value)), value.shape)
+            return Node(Leaf(_unchanging(value)), value.shape)
         case int() | float():
             try:
                 return Node(Scalar(float(value)), ())
@@ -132,18 +132,20 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
             return None
 
 
-def _held(array: Array) -> Array:
-    """The array, or a copy of it where its elements may change before they are read."""
-    if _is_fixed(array):
+def _unchanging(array: Array) -> Array:
+    """The array, or a copy of it if its elements may change before they are read."""
+    if _is_read_only(array):
         return array
     axes = zip(array.strides, array.shape, strict=True)
-    repeated = [stride == 0 and extent > 1 for stride, extent in axes]  # broadcast: kept once
+    repeated = [
+        stride == 0 and extent > 1 for stride, extent in axes
+    ]  # broadcast: one copy is enough
     once = array[tuple(slice(1 if again else None) for again in repeated)].copy()
     return np.broadcast_to(once, array.shape) if any(repeated) else once
 
 
-def _is_fixed(array: Array) -> bool:
-    """True where nobody can write to the memory: a read-only view may be of a writeable array."""
+def _is_read_only(array: Array) -> bool:
+    """True if nobody can write to the memory; a read-only view of a writeable array changes."""
     part: Any = array
     while isinstance(part, np.ndarray):
         if part.flags.writeable:
@@ -154,18 +156,18 @@ def _is_fixed(array: Array) -> bool:
     return isinstance(part, bytes)
 
 
-def _common(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
-    """Element type and nodes of operands that a kernel takes; None where NumPy has to do it."""
-    first = next((v for v in values if isinstance(v, Noted)), None)
-    if first is None:  # only the place of the result is a delayed array
+def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """Element type and nodes of operands that a kernel takes; None if NumPy has to compute."""
+    first = next((v for v in values if isinstance(v, Recorded)), None)
+    if first is None:  # only ``out`` is a lazy array
         return None
     nodes = [_operand(v, first.dtype) for v in values]
-    found = tuple(n for n in nodes if n is not None)
-    return (first.dtype, found) if first.has_kernels and len(found) == len(nodes) else None
+    known = tuple(n for n in nodes if n is not None)
+    return (first.dtype, known) if first.has_kernels and len(known) == len(nodes) else None
 
 
-def called(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Noted | None:
-    """A call of a universal function."""
+def record_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Recorded | None:
+    """Record a call of a universal function."""
     if ufunc is np.matmul:
         return _matmul(*inputs)
     if ufunc is np.square:
@@ -173,28 +175,28 @@ def called(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Noted | None:
     if ufunc is np.power:
         return _power(*inputs)
     operation = _OPERATIONS.get(ufunc)
-    common = None if operation is None else _common(inputs)
+    common = None if operation is None else _same_type_operands(inputs)
     if operation is None or common is None:
         return None
     dtype, nodes = common
     if operation == "abs" and dtype.kind == "c":
         return None  # its result is real
-    return noted(Elementwise(operation, nodes), _broadcast(nodes), dtype)
+    return record(Elementwise(operation, nodes), _broadcast(nodes), dtype)
 
 
-def _power(base: Any, exponent: Any) -> Noted | None:
-    if not isinstance(base, Noted) or not base.has_kernels:
+def _power(base: Any, exponent: Any) -> Recorded | None:
+    if not isinstance(base, Recorded) or not base.has_kernels:
         return None
     if isinstance(exponent, bool) or not isinstance(exponent, int | float):
         return None
     if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
         return None
     if exponent == 0.5:
-        return called(np.sqrt, (base,))
+        return record_ufunc(np.sqrt, (base,))
     if not math.isfinite(exponent) or exponent != int(exponent):
         return None
     work = Elementwise("power", (base.node,), int(exponent))
-    return noted(work, base.shape, base.dtype)
+    return record(work, base.shape, base.dtype)
 
 
 def _broadcast(nodes: Sequence[Node]) -> tuple[int, ...]:
@@ -209,9 +211,9 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """Numbers of axes, counted from the front.
 
     Raises:
-        ArgumentError: one is no whole number.
-        AxisError: one does not exist.
-        ShapeError: one is named twice.
+        ArgumentError: an axis is not a whole number.
+        AxisError: an axis does not exist.
+        ShapeError: an axis is named twice.
     """
     try:
         given = [index(a) for a in (axis if isinstance(axis, tuple | list) else (axis,))]
@@ -226,7 +228,7 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def total_of(
+def sum_of(
     array: Any,
     axis: Any = None,
     dtype: Any = None,
@@ -234,10 +236,10 @@ def total_of(
     keepdims: Any = np._NoValue,
     initial: Any = np._NoValue,
     where: Any = True,
-) -> Noted | None:
+) -> Recorded | None:
     """``numpy.sum`` over axes, all of them for None; the order of arguments is NumPy's."""
     if (
-        not isinstance(array, Noted)
+        not isinstance(array, Recorded)
         or not array.has_kernels
         or dtype is not None
         or out is not None
@@ -249,37 +251,39 @@ def total_of(
         axis = None
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
     kept = [n for n in range(array.ndim) if n not in axes]
-    total = noted(SumAxes(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
+    total = record(SumAxes(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
     if keepdims is not np._NoValue and keepdims:
-        return turned(total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim)))
+        return with_axes(
+            total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim))
+        )
     return total
 
 
-def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Noted | None:
-    total = total_of(array, axis, *rest, **options)
+def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Recorded | None:
+    total = sum_of(array, axis, *rest, **options)
     if total is None:
         return None
     axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    return called(np.divide, (total, math.prod(array.shape[n] for n in axes)))
+    return record_ufunc(np.divide, (total, math.prod(array.shape[n] for n in axes)))
 
 
-def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Noted | None:
+def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Recorded | None:
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
     if not _is_free_order(options.get("optimize"), len(operands)):
         return None
-    common = _common(operands)
+    common = _same_type_operands(operands)
     if common is None:
         return None
     dtype, nodes = common
     expression = express(subscripts, tuple(len(n.shape) for n in nodes))
     extents = extents_of(expression, tuple(n.shape for n in nodes))
     work = Product(nodes, expression.inputs, expression.output)
-    return noted(work, tuple(extents[n] for n in expression.output), dtype)
+    return record(work, tuple(extents[n] for n in expression.output), dtype)
 
 
 def _is_free_order(optimize: Any, count: int) -> bool:
-    """True where the order of contraction is left to the planner; NumPy follows a path.
+    """True if the planner chooses the order of contraction; NumPy follows a path.
 
     Raises:
         PathNameError: the name of an unknown order.
@@ -290,7 +294,7 @@ def _is_free_order(optimize: Any, count: int) -> bool:
     return optimize is None or isinstance(optimize, bool | np.bool_)
 
 
-def _matmul(a: Any, b: Any) -> Noted | None:
+def _matmul(a: Any, b: Any) -> Recorded | None:
     m, n = np.ndim(a), np.ndim(b)
     if not m or not n:
         raise EinsumError("@ needs operands with axes: use * for numbers")
@@ -305,14 +309,14 @@ def _matmul(a: Any, b: Any) -> Noted | None:
     return _einsum(f"{left},{right}->{output}", a, b)
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Noted | None:
+def _dot(a: Any, b: Any, out: Any = None) -> Recorded | None:
     return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
 
 
 def with_named_out(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a function of NumPy, those from ``out`` on by name."""
+    """The arguments of a NumPy function, those from ``out`` on by name."""
     names, first = _positions(function)
     if not first < len(args) <= len(names):
         return args, kwargs
@@ -321,35 +325,35 @@ def with_named_out(
 
 @lru_cache(maxsize=256)
 def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Names of the parameters, and which of them is ``out``, where that may come by position."""
+    """Names of the parameters, and the position of ``out`` if it may be passed by position."""
     try:
-        found = signature(function).parameters
-    except ValueError:  # nothing is known of some functions in C
+        parameters = signature(function).parameters
+    except ValueError:  # some functions in C have no signature
         return (), 0
-    if "out" not in found or found["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
+    if "out" not in parameters or parameters["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
         return (), 0
-    return tuple(found), list(found).index("out")
+    return tuple(parameters), list(parameters).index("out")
 
 
-def transposed(array: Noted, axes: Any = None) -> Noted:
-    """``numpy.transpose`` of a delayed array."""
+def transposed(array: Recorded, axes: Any = None) -> Recorded:
+    """``numpy.transpose`` of a lazy array."""
     if axes is None:
-        return turned(array, tuple(reversed(range(array.ndim))))
+        return with_axes(array, tuple(reversed(range(array.ndim))))
     order = axes_of(axes, array.ndim)
     if len(order) != array.ndim:
         raise ShapeError(f"transpose: axes {axes} of an array of {array.ndim} axes")
-    return turned(array, order)
+    return with_axes(array, order)
 
 
-FUNCTIONS: dict[Any, Callable[..., Noted | None]] = {
-    np.sum: total_of,
+FUNCTIONS: dict[Any, Callable[..., Recorded | None]] = {
+    np.sum: sum_of,
     np.mean: _mean,
     np.einsum: _einsum,
     np.dot: _dot,
     np.transpose: transposed,
 }
 
-# What changes its first argument: it gets values of its own.
+# Functions and methods that change their first argument, which gets a copy of its values.
 UPDATES = frozenset(
     (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
 )

@@ -1,4 +1,4 @@
-"""Delayed arrays: NumPy's values, shapes and types; nothing twice, nothing too late."""
+"""Lazy arrays: NumPy's values, shapes and types; nothing twice, nothing too late."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import tcgen
 from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError, TcgenError
-from tcgen.lazy_arrays import evaluate as delayed_run
-from tcgen.lazy_arrays.equations import delayed_system
+from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays.equations import lazy_system
 
 Array = npt.NDArray[Any]
 
@@ -213,7 +213,7 @@ def test_several_readers_share_one_value() -> None:
 def test_what_has_fewer_elements_is_not_computed_for_each_element_of_its_reader() -> None:
     """Case 3: a producer that is folded into a larger loop would be computed again and again."""
     x, y = tcgen.lazy(drawn(1, 6)), tcgen.lazy(drawn(5, 1))
-    system = delayed_system([(np.sin(x**2) + np.cos(y**2))._node]).system
+    system = lazy_system([(np.sin(x**2) + np.cos(y**2))._node]).system
     assert system.pretty() == (
         "t1[i] = (sin(x0[i]**2))\nt3[i] = (cos(x1[i]**2))\ny0[i,j] = (t1[j] + t3[i])\n"
     )
@@ -234,23 +234,23 @@ def test_results_asked_for_together_are_one_program() -> None:
 def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     y = np.exp(tcgen.lazy(drawn(5)))
     first = np.asarray(y)
-    monkeypatch.setattr(delayed_run, "delayed_system", None)
+    monkeypatch.setattr(evaluation, "lazy_system", None)
     assert np.asarray(y)[0] == first[0]
     assert not first.flags.writeable
 
 
 def test_equal_work_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    original = delayed_run.compile_system
+    original = evaluation.compile_system
     monkeypatch.setattr(
-        delayed_run, "compile_system", lambda *args: compiled.append(args) or original(*args)
+        evaluation, "compile_system", lambda *args: compiled.append(args) or original(*args)
     )
     for n in range(5):  # other numbers and extents: the same kernel
         np.asarray(tcgen.lazy(drawn(3 + n, 7)) * float(n) + np.tanh(drawn(3 + n, 7)))
     assert len(compiled) <= 1
 
 
-def test_operations_read_what_was_there_when_they_were_noted() -> None:
+def test_operations_read_what_was_there_when_they_were_recorded() -> None:
     """Case 1, and the fault of DelayRepay: an update does not reach what was noted before it."""
     values, other = drawn(4, 3), drawn(4, 3, seed=1)
     x = tcgen.lazy(values)
@@ -314,7 +314,7 @@ def test_what_it_is_in_python() -> None:
     assert complex(x.sum()) == 12
     assert tcgen.lazy(x) is x
     assert np.linalg.norm(x) == pytest.approx(np.sqrt(56))
-    assert tcgen.lazy(1.0).explain() == "nothing waits: the values are there\n"
+    assert tcgen.lazy(1.0).explain() == "no operation waits: the values are known\n"
 
 
 @pytest.mark.parametrize(

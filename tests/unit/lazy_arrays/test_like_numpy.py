@@ -1,4 +1,4 @@
-"""Delayed arrays where NumPy is particular: ``out=``, memory that changes, threads, errors."""
+"""Lazy arrays where NumPy is particular: ``out=``, memory that changes, threads, errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 import tcgen
 from support.messages import mentions
 from tcgen.errors import ArgumentError, AxisError, PathNameError, ShapeError, TcgenError
-from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.lazy_arrays import evaluate as evaluation
 
 Array = npt.NDArray[Any]
 
@@ -213,8 +213,8 @@ def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPa
             meanwhile.join()
         return run(roots)
 
-    for name in ("delayed_system", "in_order"):  # the first step of kernels, and of NumPy
-        monkeypatch.setattr(delayed_run, name, partial(after_the_other, getattr(delayed_run, name)))
+    for name in ("lazy_system", "in_order"):  # the first step of kernels, and of NumPy
+        monkeypatch.setattr(evaluation, name, partial(after_the_other, getattr(evaluation, name)))
     np.testing.assert_allclose(y, np.exp(-grid(4, 5)) * 3)
     assert meanwhile.ident
     assert (y.waiting, shared.waiting) == (0, 0)
@@ -394,7 +394,7 @@ def test_updates_do_not_reach_slices_and_slices_not_the_array() -> None:
     np.testing.assert_array_equal(v, [99, 3])
 
 
-def test_an_update_of_one_element_reaches_neither_the_callers_array_nor_what_was_noted() -> None:
+def test_an_update_of_one_element_changes_no_other_array() -> None:
     given = grid(3)
     x = tcgen.lazy(given)
     before = x + 0

@@ -13,7 +13,7 @@ import pytest
 
 import tcgen
 from tcgen.contraction import programs as einsum_kernels
-from tcgen.lazy_arrays import evaluate as delayed_run
+from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.runtime import host_device as allocation
 from tcgen.runtime.fork_safe_lock import Lock
 
@@ -51,7 +51,7 @@ def _code_in_child(work: Callable[[], Any]) -> int:
     ("lock", "work"),
     [
         (einsum_kernels.PROGRAMS._lock, _einsum),
-        (delayed_run.PROGRAMS._lock, _lazy),
+        (evaluation.PROGRAMS._lock, _lazy),
         (allocation._pool._lock, _einsum),
     ],
 )
