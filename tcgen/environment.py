@@ -13,7 +13,7 @@ from .errors import ArgumentError
 from .options import parse_bytes
 
 STAGES = ("system", "program", "plan", "module", "tuned")
-# From 100,000 flops to this, a kernel is faster than the better of NumPy's two ways in 30 of 100
+# From 100,000 flops to this, a kernel is faster than the better of NumPy's two methods in 30 of 100
 # random calls (43 with out=) and saves nothing on average, while an expression takes 0.1 to
 # 0.7 s to compile; below, it hardly ever is.
 EINSUM_MIN_FLOPS = 1_000_000

@@ -32,7 +32,7 @@ Arrays = dict[str, "np.ndarray[Any, Any]"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Inputs of a run; ``starts`` are the arrays that accumulating outputs start from."""
+    """Inputs of a run; ``starts`` are the arrays to which accumulating outputs are added."""
 
     inputs: Arrays
     starts: Arrays
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Results of a run: arrays, numbers for --json, lines for people, and why it failed, if so."""
+    """Arrays of a run, numbers for --json, lines of text, and the failure of a check, or ''."""
 
     outputs: Arrays
     numbers: dict[str, Any]
@@ -50,19 +50,19 @@ class Outcome:
 
 
 def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int) -> Case:
-    """Random arrays that keep the declared symmetries and keep denominators away from 0."""
+    """Random arrays with the declared symmetries, whose denominators are not close to 0."""
     arrays = random_arrays(system, extents, dtype=dtype, seed=seed)
     return Case(*split_starts(system, arrays), extents)
 
 
 def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
-    """Arrays from an .npz file; extents from their shapes, else from ``given``.
+    """Arrays from an .npz file; extents from their shapes, or else from ``given``.
 
     Raises:
         ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
     """
     try:
-        with zipfile.ZipFile(path):  # a file of another kind is refused as such
+        with zipfile.ZipFile(path):  # numpy.load would read other kinds of files too
             pass
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
@@ -92,7 +92,7 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
 
 
 def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays to an .npz file of exactly this name, whole or not at all."""
+    """Write arrays to an .npz file of exactly this name; an error leaves no part of a file."""
     try:
         with whole_file(path) as file:
             np.savez(file, **dict[str, Any](arrays))
@@ -123,14 +123,14 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
 
 @contextlib.contextmanager
 def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
-    """Where kernels run: in the main thread, Ctrl-C would wait until the kernel returns."""
+    """A thread for the kernels: in the main thread, Ctrl-C would wait until the kernel returns."""
     worker = ThreadPoolExecutor(1)
     try:
         yield worker
     except KeyboardInterrupt:
         sys.stderr.write("Aborted!\n")
         sys.stderr.flush()
-        os._exit(1)  # everything else waits for the thread
+        os._exit(1)  # any other exit waits for the thread
     finally:
         worker.shutdown()
 
@@ -164,10 +164,10 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
     for name, reference in expected.items():
         if reference.size == 0:
             continue
-        found = outputs[name]
-        alike = (found == reference) | (np.isnan(found) & np.isnan(reference))  # inf - inf is NaN
+        result = outputs[name]
+        equal = (result == reference) | (np.isnan(result) & np.isnan(reference))  # inf - inf is NaN
         with np.errstate(invalid="ignore"):
-            error = float(np.max(np.where(alike, 0, np.abs(found - reference))))
+            error = float(np.max(np.where(equal, 0, np.abs(result - reference))))
         scale = float(np.max(np.abs(reference), initial=0, where=np.isfinite(reference)))
         relative = error / scale if scale else error
         if scale and relative > tolerance:
@@ -183,10 +183,10 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
 def _cancelled(
     system: System, case: Case, name: str, reference: np.ndarray[Any, Any], tolerance: float
 ) -> float:
-    """Largest change of a result where each term of the equations changes by the tolerance.
+    """Largest change of a result if each term of the equations changes by the tolerance.
 
-    A result that is less than that is zero but for rounding, as (T) of one electron pair: its
-    largest element is no measure of an error, while the terms that cancel are.
+    A result that is smaller than this change is zero except for rounding, such as (T) of one
+    electron pair. Errors are then relative to the terms that cancel, not to the result.
     """
     rng = np.random.default_rng(0)
     equations = tuple(

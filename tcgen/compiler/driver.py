@@ -1,6 +1,6 @@
 """The page that knows every stage: from equations to an artifact.
 
-    text -> System -> Program -> FusionPlan -> Module -> Artifact
+    text -> System -> FormulaSequence -> FusionPlan -> Module -> Artifact
 
 Each stage is a plain function, called through a :class:`Tracer`, which times it, verifies what it
 made and dumps it where TCGEN_DUMP asks for it. Stages know nothing of each other.

@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]
 Dtype = np.dtype[Any]
 
-_LARGE = 2**17  # elements: slices of at least this size are read in place, smaller ones copied
+_LARGE = 2**17  # elements from which a slice is read in place; smaller slices are copied
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Call:
         expression: labels of operands and result.
         arrays: the operands as the caller gave them.
         extents: of each label.
-        dtype: in which to compute; None where only NumPy knows (views, objects, text, dates).
+        dtype: of the computation; None if NumPy decides (views, objects, text, dates).
         out: array for the result, or None.
         order: of memory: "C", "F", "A" or "K".
         casting: as the caller gave it.
         asked_dtype: as the caller gave it.
         path: order of contraction, or None for the cheapest.
         memory_limit: in bytes, or None.
-        least: flops below which a call is small.
+        least: flops below which NumPy runs the call.
         update: a factor of the product, and whether it is added to ``out``; None for neither.
     """
 
@@ -84,7 +84,7 @@ class Call:
 
     @property
     def direct(self) -> bool:
-        """The result can be written to ``out`` element by element, as it is computed."""
+        """A kernel can write the result to ``out``, without a buffer."""
         out = self.out
         return out is not None and out.dtype == self.dtype and out.shape == self.shape
 
@@ -131,10 +131,10 @@ class _Delegated:
 
     Attributes:
         row: of the report: expression, element type, route and reason.
-        subscripts: in letters that NumPy knows.
+        subscripts: in the letters that NumPy accepts.
         keywords: for NumPy.
         scalar: products of pairs leave an array, where NumPy's own loop gives a scalar.
-        swapped: type of the result where its bytes are to be in another order than the machine's.
+        swapped: type of the result if its bytes are in another order than the machine's; else None.
     """
 
     row: tuple[str, str, str, str]
@@ -147,7 +147,7 @@ class _Delegated:
         """The result.
 
         Raises:
-            DtypeError: elements that are no plain numbers do not let themselves be multiplied.
+            DtypeError: NumPy cannot multiply elements of this type.
         """
         count_call(self.row)
         try:
@@ -190,10 +190,10 @@ class _Generated:
         row: of the report: expression, element type.
         request: for the program.
         layouts: by name of the operand; None if it is passed as it is.
-        layout: axes of the result in the order of memory, the slowest first; None where they are.
-        back: the axes of what the kernel makes, in the result's order; None likewise.
+        layout: axes of the result in the order of memory, the slowest first; None for C order.
+        back: the order that transposes the kernel's result back; None for C order.
         direct: the kernel writes to ``out``.
-        swapped: type of the result where its bytes are to be in another order than the machine's.
+        swapped: type of the result if its bytes are in another order than the machine's; else None.
     """
 
     row: tuple[str, str]
@@ -258,11 +258,11 @@ def prepare(call: Call) -> Prepared | None:
 
 
 def _why_numpy(call: Call) -> str | None:
-    """Why this call is better left to NumPy; None where a kernel runs it."""
+    """The reason why NumPy runs this call; None if a kernel runs it."""
     dtype = call.dtype or call.arrays[0].dtype
     if call.dtype is None or _name(dtype) not in DTYPES:
         return f"no kernels for {_name(dtype)}"
-    # Starting a program costs more time than its kernel saves.
+    # A program takes longer to start than its kernel saves.
     small = call.memory_limit is None and call.flops < call.least * (4 if call.reuses else 1)
     return "tiny" if small and len(call.extents) <= len(LETTERS) else None
 
@@ -296,16 +296,16 @@ def _delegated(call: Call, reason: str) -> _Delegated:
 
 @lru_cache(maxsize=4096)
 def _in_letters(expression: Expression) -> str:
-    """Subscripts that NumPy knows."""
+    """Subscripts in the letters that NumPy accepts."""
     terms = ("".join(LETTERS[n] for n in labels) for labels in expression.inputs)
     return f"{','.join(terms)}->{''.join(LETTERS[n] for n in expression.output)}"
 
 
 def _pays_in_pairs(call: Call) -> bool:
-    """True where NumPy's products of pairs give the same result in less time.
+    """True if NumPy's products of pairs give the same result in less time.
 
-    They skip checks of casts and compute each pair in the type of its two operands, so they serve
-    only calls whose arrays have one element type.
+    They skip checks of casts and compute each pair in the type of its two operands, so they are
+    used only if all arrays have one element type.
     """
     if call.dtype is None or call.asked_dtype is not None:
         return False
@@ -385,7 +385,7 @@ def _operand(
         order = _by_stride(array)
         transposed = array.transpose(order)
         gaps = _gaps(transposed) if cast is None else ()
-        # A cast leaves gaps behind and keeps the order.
+        # A cast makes a dense copy in the same order.
         if cast is not None or gaps or transposed.flags.c_contiguous:
             axes = None if order == tuple(range(array.ndim)) else order
             labels = tuple(labels[k] for k in order)
@@ -413,7 +413,7 @@ def _layout(call: Call) -> tuple[int, ...]:
         return tuple(reversed(range(rank)))
     if call.order == "A" or len(call.extents) > len(LETTERS) or 2 ** len(call.extents) > 4096:
         return tuple(range(rank))
-    # K: NumPy's choice depends on strides alone; it is asked with two elements of each axis.
+    # K: NumPy's choice depends on strides alone, so two elements of each axis show it.
     arguments: list[Any] = []
     for array, labels in zip(call.arrays, call.expression.inputs, strict=True):
         arguments += [array[(slice(0, 2),) * array.ndim], list(labels)]

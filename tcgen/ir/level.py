@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 class Level:
-    """A level: :class:`~tcgen.ir.system.System`, ``Program``, ``FusionPlan`` or ``Module``.
+    """A level: :class:`~tcgen.ir.system.System`, ``FormulaSequence``, ``FusionPlan`` or ``Module``.
 
     Attributes:
         checker: checks a level (:func:`tcgen.ir.verify.verify`).

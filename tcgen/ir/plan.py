@@ -168,7 +168,7 @@ class Solve:
 
 @dataclass(frozen=True, slots=True)
 class FusionPlan(Level):
-    """Program, shared loops, visits in execution order, arrays, kernels.
+    """Formula sequence, shared loops, visits in execution order, arrays, kernels.
 
     Attributes:
         program: what is executed; every step is visited at least once.
