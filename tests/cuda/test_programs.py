@@ -334,7 +334,7 @@ def test_turned_tiles(dtype: str) -> None:
     refused("divide", threads=64 + 32, tile=64)
 
 
-def test_of_several_operands_that_lie_across_the_largest_is_turned() -> None:
+def test_the_largest_operand_of_another_order_is_transposed() -> None:
     """What does not hold the column is read once by all threads, whatever it runs along."""
     i, j, a = (BandVar(n, s) for n, s in zip("ija", (hand.O, hand.O, hand.V), strict=True))
     small, large = hand.at("w", "a", "i"), hand.at("x", "a", "j", "i")

@@ -193,7 +193,7 @@ def test_a_limit_leaves_out_copies() -> None:
     assert program.allocated_bytes == program.peak_bytes()
 
 
-def test_threads_make_way_for_the_limit(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_threads_keep_the_limit(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.CpuBackend, "threads", 8)
     text = """
     space o = 5

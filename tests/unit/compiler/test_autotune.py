@@ -92,7 +92,7 @@ def benchmark(
 
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS.keys())
-def test_all_ways_compute_the_same(labels: str, dtype: str) -> None:
+def test_all_variants_compute_the_same(labels: str, dtype: str) -> None:
     """One program with a result for each way, at planning extents, odd ones and ones."""
     extents = {c: 5 + n for n, c in enumerate(sorted(set(labels) - set(",->")))}
     made = compiled(labels, extents, dtype=dtype)
@@ -243,7 +243,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return calls
 
 
-def test_ways_take_turns_and_slow_ones_drop_out() -> None:
+def test_variants_run_in_turn_and_slow_ones_drop_out() -> None:
     made = compiled("ab,bc->ac", {"a": 40, "b": 30, "c": 50})
     ways = variants(made.module, dict(made.plan.extents))
     assert ways[0].scheme is None
@@ -276,7 +276,7 @@ def test_ways_take_turns_and_slow_ones_drop_out() -> None:
     assert len(times_kept()) == 2  # one for each number of threads
 
 
-def test_another_way_must_be_clearly_faster() -> None:
+def test_another_variant_must_be_clearly_faster() -> None:
     given = [1.0, 4.0, 1.0, 2.0]
     assert fastest_variant([given, [0.96, 3.84, 0.96, 1.9]]) == 0
     assert fastest_variant([given, [0.9, 3.6, 0.9, 9.0]]) == 0  # not in every fourth round
@@ -403,7 +403,9 @@ def test_the_command_line(measured: list[str], tmp_path: Path) -> None:
     assert times_kept() == ()
 
 
-def test_targets_without_ways_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_targets_without_variants_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for target in ("numpy", "cuda"):
         with pytest.raises(ArgumentError, match=mentions(f"target {target}")):
             tcgen.compile("ij,jk->ik", extents={"i": 2, "j": 2, "k": 2}, target=target, tune=True)

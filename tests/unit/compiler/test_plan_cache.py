@@ -91,7 +91,7 @@ def test_the_sequence_serves_other_plans(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema": 2, "nodes": [], "root": 7}', "[]"])
-def test_damaged_files_are_found_anew(damage: str, tmp_path: Path) -> None:
+def test_damaged_files_are_searched_again(damage: str, tmp_path: Path) -> None:
     first = files(tmp_path)
     sound = {p: p.read_text() for p in plans_kept()}
     for path in sound:

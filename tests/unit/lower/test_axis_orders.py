@@ -71,7 +71,7 @@ VECTORS = {
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", VECTORS)
-def test_vectors_are_turned_and_the_matrix_is_not(name: str, dtype: str) -> None:
+def test_vectors_are_transposed_and_the_matrix_is_not(name: str, dtype: str) -> None:
     text, extents = VECTORS[name]
     program, module = compiled(text, extents, dtype=dtype)
     (product,) = (s for s in body(module) if isinstance(s, Gemm))
@@ -149,7 +149,7 @@ TURNED = {
 @needs_compiler
 @pytest.mark.parametrize("dtype", ["float64", *slow("float32", "complex128")])
 @pytest.mark.parametrize("name", TURNED)
-def test_operands_that_lie_across_are_turned(name: str, dtype: str) -> None:
+def test_operands_of_another_order_are_transposed(name: str, dtype: str) -> None:
     text, extents, ranks = TURNED[name]
     program, module = compiled(text, extents, dtype=dtype)
     (product,) = (s for s in body(module) if isinstance(s, Gemm))

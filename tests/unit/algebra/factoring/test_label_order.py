@@ -46,7 +46,7 @@ def multiply_adds(system: System) -> int:
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_numbered_sums_do_not_depend_on_the_way_of_writing(name: str) -> None:
+def test_numbered_sums_do_not_depend_on_the_notation(name: str) -> None:
     system = read_system(EQS / f"{name}.json")
     wanted = sums(system)
     for seed in range(3):
@@ -64,7 +64,7 @@ def test_numbered_sums_of_many_rewritings(name: str) -> None:
         assert sums(rewritten(system, seed).system) == wanted
 
 
-def test_the_count_does_not_depend_on_the_way_of_writing() -> None:
+def test_the_count_does_not_depend_on_the_notation() -> None:
     system = read_system(EQS / "ccd_so.sym.json")
     wanted = multiply_adds(system)
     for seed in range(4):

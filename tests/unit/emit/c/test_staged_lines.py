@@ -23,7 +23,7 @@ CASES = [
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize(("labels", "extents"), CASES)
-def test_lines_of_a_turned_target(
+def test_lines_of_a_transposed_target(
     labels: str, extents: dict[str, int], dtype: str, threads: int
 ) -> None:
     """Nothing is written beside the target, wherever it begins."""

@@ -167,7 +167,7 @@ def test_the_optimum_is_that_of_all_partitions(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_what_stands_in_no_way_keeps_the_optimum(seed: int) -> None:
+def test_unrelated_operations_keep_the_optimum(seed: int) -> None:
     """Theorem 3: after unintrusive merges the least cost can still be reached."""
     graph, cost = wsp_graph(random_work(100 + seed, 5)), COST_MODELS["accesses"]
     least = optimal(graph, cost, 100_000)
