@@ -60,6 +60,18 @@ typedef tc_lane tc_lanes __attribute__((vector_size(TC_VECTOR_BYTES)));
 #define TC_FENCE() ((void)0)
 #endif
 
+/* Lists of lane numbers for transposes: in each square of 2 h lanes, the upper right and the lower left quarter
+ * change places. ``l`` is the number of lanes of a vector.
+ */
+#define TC_UPPER(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))
+#define TC_LOWER(n, l, h) ((n) & (h) ? (l) + (n) : (n) + (h))
+#define TC_LIST_2(F, l, h) F(0, l, h), F(1, l, h)
+#define TC_LIST_4(F, l, h) TC_LIST_2(F, l, h), F(2, l, h), F(3, l, h)
+#define TC_LIST_8(F, l, h) TC_LIST_4(F, l, h), F(4, l, h), F(5, l, h), F(6, l, h), F(7, l, h)
+#define TC_LIST_16(F, l, h) TC_LIST_8(F, l, h), F(8, l, h), F(9, l, h), F(10, l, h), F(11, l, h), \
+    F(12, l, h), F(13, l, h), F(14, l, h), F(15, l, h)
+#define TC_LIST TC_PASTE(TC_LIST_, TC_LANES)
+
 /* Store lanes first to last of a vector, or add them to what is there; lane 0 belongs to ``to``. */
 #if defined(__AVX512F__) && !defined(__clang__) && TC_REAL_BYTES == 8
 #define TC_MASK(first, last) ((unsigned char)((1u << (last)) - (1u << (first))))
@@ -98,18 +110,6 @@ static inline void tc_store_lanes(tc_real *to, tc_vec x, int64_t first, int64_t 
 #else
 #define TC_SHUFFLE(lanes, one, two, ...) __builtin_shuffle(one, two, (lanes){__VA_ARGS__})
 #endif
-
-/* Lists of lane numbers for transposes: in each square of 2 h lanes, the upper right and the lower left quarter
- * change places. ``l`` is the number of lanes of a vector.
- */
-#define TC_UPPER(n, l, h) ((n) & (h) ? (l) + (n) - (h) : (n))
-#define TC_LOWER(n, l, h) ((n) & (h) ? (l) + (n) : (n) + (h))
-#define TC_LIST_2(F, l, h) F(0, l, h), F(1, l, h)
-#define TC_LIST_4(F, l, h) TC_LIST_2(F, l, h), F(2, l, h), F(3, l, h)
-#define TC_LIST_8(F, l, h) TC_LIST_4(F, l, h), F(4, l, h), F(5, l, h), F(6, l, h), F(7, l, h)
-#define TC_LIST_16(F, l, h) TC_LIST_8(F, l, h), F(8, l, h), F(9, l, h), F(10, l, h), F(11, l, h), \
-    F(12, l, h), F(13, l, h), F(14, l, h), F(15, l, h)
-#define TC_LIST TC_PASTE(TC_LIST_, TC_LANES)
 
 /* One step of a transpose of ``count`` vectors: quarters of squares of 2 h lanes change places. */
 #define TC_EXCHANGE(type, lanes, list, l, h, count)                               \

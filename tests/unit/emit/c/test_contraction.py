@@ -151,7 +151,7 @@ def test_large_operands(labels: str) -> None:
         ("dabe,ec->dcba", {"a": 30, "b": 29, "c": 13, "d": 53, "e": 17}),  # staged
     ],
 )
-def test_targets_that_pass_by_the_caches(labels: str, extents: dict[str, int], dtype: str) -> None:
+def test_non_temporal_stores(labels: str, extents: dict[str, int], dtype: str) -> None:
     """Targets of 4 MB and more, whose runs are no whole lines, or begin within one."""
     program, _ = program_for(labels, extents, dtype)
     random = np.random.default_rng(5)
@@ -278,7 +278,7 @@ def test_threads_share_the_target_or_the_batch() -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-11)
 
 
-def test_set_threads_refuses_what_is_no_count() -> None:
+def test_set_threads_refuses_other_than_counts() -> None:
     for wrong in (0, -1, 1.5, True, "2"):
         with pytest.raises(tcgen.ArgumentError, match="set_threads"):
             tcgen.set_threads(wrong)  # type: ignore[arg-type]
@@ -307,7 +307,7 @@ def test_rows_in_place_are_not_read_beyond_the_end_of_the_operand() -> None:
         ("ae,edcb->cdab", 10, "cdb"),  # as they are stored
     ],
 )
-def test_rows_of_long_sums_are_packed_as_they_lie(labels: str, summed: int, rows: str) -> None:
+def test_rows_of_long_sums_are_packed_in_their_order(labels: str, summed: int, rows: str) -> None:
     extents = {"a": 100, "b": 2, "c": 5, "d": 7, "e": summed}
     program, module = program_for(labels, extents, "float64")
     product = contraction_of(module)

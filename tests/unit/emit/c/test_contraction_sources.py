@@ -20,15 +20,23 @@ TYPES = {
     "z": ("-DTC_REAL=double", "-DTC_COMPLEX=1"),
 }
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
+X86_VECTORS = ("-mavx", "-mavx2 -mfma", "-mavx512f")
 
 
+def on_x86() -> bool:
+    """True if the compiler makes code for x86-64."""
+    done = subprocess.run(["cc", "-dumpmachine"], capture_output=True, text=True)
+    return done.stdout.startswith("x86_64")
+
+
+@pytest.mark.parametrize("vectors", ["", *X86_VECTORS])
 @pytest.mark.parametrize("kind", TYPES)
-def test_each_file_compiles_alone(kind: str) -> None:
+def test_each_file_compiles_alone(kind: str, vectors: str) -> None:
+    if vectors and not on_x86():
+        pytest.skip(f"{vectors} is for x86")
+    options = [*TYPES[kind], *WARNINGS, *vectors.split(), "-fsyntax-only", "-x", "c"]
     for path in FILES:
-        subprocess.run(
-            ["cc", "-std=c11", *TYPES[kind], *WARNINGS, "-fsyntax-only", "-x", "c", str(path)],
-            check=True,
-        )
+        subprocess.run(["cc", "-std=c11", *options, str(path)], check=True)
 
 
 @pytest.mark.parametrize("part", ["blocks", "staged", "packed", "left", "right"])
@@ -66,10 +74,7 @@ def test_the_headers_of_the_table_are_up_to_date() -> None:
 def test_a_processor_gets_its_row(
     cpu: tuple[int, int, int], flags: str, name: str, tmp_path: Path
 ) -> None:
-    if (
-        subprocess.run(["cc", "-dumpmachine"], capture_output=True, text=True).stdout[:6]
-        != "x86_64"
-    ):
+    if not on_x86():
         pytest.skip("rows of x86 are for its compilers")
     path = tmp_path / "row.c"
     path.write_text('#include "target.h"\nrow TC_TARGET\n')
