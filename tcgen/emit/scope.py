@@ -33,7 +33,6 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.tensor import Packing, Space
-from ..ir.thread_mapping import Tiles
 from ..thresholds.cpu import CpuThresholds
 from .names import unique
 
@@ -111,7 +110,11 @@ class Scope:
     def read(self) -> frozenset[str]:
         """Buffers whose values the kernel needs, except a tile that it holds in registers."""
         body, mapping = self.kernel.body, self.kernel.mapping
-        count = len(mapping.terms) if isinstance(mapping, Tiles) else len(body)
+        count = len(body)
+        if mapping is not None:
+            from ..ir.thread_mapping import Tiles  # noqa: PLC0415  (loaded for GPUs)
+
+            count = len(mapping.terms) if isinstance(mapping, Tiles) else count
         needed = {r for s in body[:count] for r in _reads(s)}
         held = set(written_buffers(body[0])) if count < len(body) else set()
         return frozenset(needed | {r for s in body[count:] for r in _reads(s)} - held)

@@ -12,12 +12,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .expr import Access, Expr
 from .level import Level
 from .tensor import Packing, Space, Tensor
-from .thread_mapping import ThreadMapping
+
+if TYPE_CHECKING:  # a program for the CPU does not load the mappings of GPUs
+    from .thread_mapping import ThreadMapping
 
 
 @dataclass(frozen=True, slots=True)

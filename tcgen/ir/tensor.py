@@ -12,8 +12,6 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 
-BYTES_OF = {name: dtype.itemsize for name, dtype in BY_NAME.items()}
-
 
 class Role(Enum):
     """What a tensor is to the user's program."""

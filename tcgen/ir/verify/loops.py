@@ -18,6 +18,7 @@ from ..loop_analysis import (
     positions,
     private_to,
     summed_numbers,
+    used_buffers,
 )
 from ..loops import (
     Assign,
@@ -37,8 +38,6 @@ from ..loops import (
 )
 from ..pretty.loops import format_buffer, format_statement
 from ..tensor import Ref, Space
-from ..thread_mapping import Tiles
-from .thread_mapping import check_thread_mapping
 
 _PLACES = ("caller", "arena", "private", "register", "tile")
 
@@ -66,7 +65,7 @@ def _check_lives(module: Module) -> None:
     """Every buffer is live at each statement that uses it."""
     numbered = positions(module)
     spans = numbered.kernels.values()
-    tiled = [numbered.kernels[k.name] for k in module.kernels if isinstance(k.mapping, Tiles)]
+    tiled = [numbered.kernels[k.name] for k in module.kernels if _computes_tiles(k)]
     for buffer in module.buffers:
         uses = numbered.uses.get(buffer.name, ())
         if not uses or buffer.place == "caller":
@@ -87,6 +86,27 @@ def _check_lives(module: Module) -> None:
             raise VerifyError(
                 f"buffer {buffer.name} is used in both phases but does not have keep set"
             )
+
+
+def _check_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    """Check the thread mapping, and that kernels without tiles use no buffers of place tile."""
+    if not _computes_tiles(kernel):
+        for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
+            if name in buffers and buffers[name].place == "tile":
+                raise VerifyError(f"{name} has place tile in a kernel without tiles")
+    if kernel.mapping is not None:
+        from .thread_mapping import check_thread_mapping  # noqa: PLC0415  (loaded for GPUs)
+
+        check_thread_mapping(kernel, buffers)
+
+
+def _computes_tiles(kernel: Kernel) -> bool:
+    """True for a matrix product on a GPU."""
+    if kernel.mapping is None:
+        return False
+    from ..thread_mapping import Tiles  # noqa: PLC0415  (loaded for GPUs)
+
+    return isinstance(kernel.mapping, Tiles)
 
 
 def _whole_launches(uses: tuple[int, ...], tiled: list[tuple[int, int]]) -> tuple[int, ...]:
@@ -175,7 +195,7 @@ class _Scope:
 
 def _check_kernel(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
     try:
-        check_thread_mapping(kernel, buffers)
+        _check_mapping(kernel, buffers)
     except VerifyError as error:
         raise VerifyError(f"kernel {kernel.name}: {error}") from None
     scope = _Scope(buffers, {v.name: v for v in kernel.host_vars}, False, 0)

@@ -13,7 +13,7 @@ from typing import assert_never
 from ...errors import VerifyError
 from ...hardware import WARP_THREADS
 from ..expr import Access, Prod, leaves
-from ..loop_analysis import is_total, is_total_target, used_buffers
+from ..loop_analysis import is_total, is_total_target
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Transpose
 
@@ -21,19 +21,15 @@ _MAX_BLOCK_THREADS = 1024  # limit of CUDA
 
 
 def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
-    """Check the thread mapping of a kernel, if it has one.
+    """Check the thread mapping of a kernel that has one.
 
     Raises:
         VerifyError: naming the rule that is broken.
     """
     mapping = kernel.mapping
-    if not isinstance(mapping, Tiles):
-        for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
-            if name in buffers and buffers[name].place == "tile":
-                raise VerifyError(f"{name} has place tile in a kernel without tiles")
     match mapping:
         case None:
-            return
+            raise VerifyError("the kernel has no thread mapping")
         case Points():
             _check_threads(mapping.threads)
             stmt = _only(kernel)
