@@ -136,9 +136,8 @@ raise SystemExit(code)
 """
 
 
-@pytest.mark.parametrize(
-    "forced", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["kernels", "default"]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("forced", [True, False], ids=["kernels", "default"])
 def test_numpys_own_tests(forced: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pytest.importorskip("numpy._core.tests.test_einsum", reason="NumPy 2's tests are not installed")
     if not forced:
