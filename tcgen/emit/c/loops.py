@@ -318,7 +318,10 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     """A parallel sum: each thread adds up a part, and parts are added in the order of threads."""
     kind = _sum_type(stmt, scope)
     depth = _rectangular(stmt.band, min(stmt.parallel, max(1, len(stmt.band) - 1)))
-    depth = len(stmt.band) if _blocked(stmt.band, stmt) else depth
+    if blocked := _blocked(stmt.band, stmt):
+        first = stmt.band.index(blocked[0])
+        before = _rectangular(stmt.band, first)
+        depth = before if before < first else first + len(blocked)  # no loop within a block
     collapse = f" collapse({depth})" if depth > 1 else ""
     divide = f"#pragma omp for{collapse} schedule(static) nowait"
     opening = _pragma(stmt, scope, 1, "parallel")

@@ -134,6 +134,30 @@ def test_random_assignments(target: str, extents: dict[str, int]) -> None:
     compare(module, target, extents, 2)
 
 
+@pytest.mark.parametrize("block", [("i", "j"), ("i", "a"), ("i", "b"), ("a", "b"), ("j", "b")])
+@pytest.mark.parametrize("extents", [EXTENTS, {"o": 34, "v": 35}])
+@pytest.mark.parametrize("target", TARGETS)
+def test_parallel_sums_over_blocks(
+    target: str, extents: dict[str, int], block: tuple[str, str]
+) -> None:
+    """Blocked variables stand anywhere in the band of a sum to one number."""
+    p, q = (hand.tensor(name, hand.O, hand.O, hand.V, hand.V) for name in "pq")
+    e = hand.output("e")
+    stmt = Assign(
+        hand.at("e"),
+        Prod((hand.at("p", "i", "j", "a", "b"), hand.at("q", "j", "i", "b", "a"))),
+        band=(
+            BandVar("i", hand.O),
+            BandVar("a", hand.V),
+            BandVar("j", hand.O),
+            BandVar("b", hand.V),
+        ),
+        parallel=4,
+        block=block,
+    )
+    compare(hand.module("sums", (p, q, e), (stmt,)), target, extents, 3)
+
+
 def random_product(random: Random, number: int) -> tuple[tuple[Any, ...], Stmt]:
     """A product of random groups in a random legal layout."""
     pool = [
