@@ -11,7 +11,6 @@ from ...artifact.manifest import BufferEntry, ContractionEntry, KernelEntry, Man
 from ...artifact.sizes import array_bytes, stored_shape
 from ...errors import MemoryLimitError
 from .footprint import MemoryUse
-from .gpu_usage import gpu_memory_use
 
 
 def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
@@ -21,6 +20,8 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
     threads are live while their kernel runs.
     """
     if manifest.target == "cuda":
+        from .gpu_usage import gpu_memory_use  # noqa: PLC0415  (loaded for GPUs)
+
         return gpu_memory_use(manifest, extents)
     alignment = 1 if manifest.tight else ALIGNMENT
     placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
