@@ -219,7 +219,7 @@ def check_random(
     check(system, compile_system(system, options).artifact, extents, dtype)
 
 
-@cases(15, 1000)
+@cases(8, 1000)
 @given(
     case=CASES,
     dtype=ELEMENT_TYPES,

@@ -53,13 +53,13 @@ def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
 CASES = st.composite(drawn)()
 
 
-@cases(20, 2000)
+@cases(12, 2000)
 @given(case=CASES)
 def test_generated_c_equals_the_interpreter(case, monkeypatch) -> None:
     check(*case, "float64", monkeypatch, target="cpu")
 
 
-@cases(5, 1000)
+@cases(3, 1000)
 @given(case=CASES, dtype=st.sampled_from(["float32", "complex128"]))
 def test_other_element_types(case, dtype: str, monkeypatch) -> None:
     check(*case, dtype, monkeypatch, target="cpu")

@@ -140,7 +140,7 @@ def test_options_that_shape_a_plan_are_refused_beside_a_folder(tmp_path: Path) -
     [
         ("none", "objective time peak"),
         ("peak", "objective time limit"),
-        ("time", "smaller plan 1,176"),
+        pytest.param("time", "smaller plan 1,176", marks=pytest.mark.slow),
     ],
 )
 def test_a_limit_that_is_too_small_says_which_objective_to_try(objective: str, advice: str) -> None:

@@ -349,6 +349,7 @@ def test_ways_to_square_an_array_have_names_of_their_own() -> None:
     assert len({format_variant(way) for way in ways}) == len(ways)
 
 
+@pytest.mark.slow
 def test_equations_with_several_products(measured: list[str]) -> None:
     program = tcgen.compile(SPEC, tune=True)
     rows = program.report["tuning"]

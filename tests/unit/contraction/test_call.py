@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tcgen
 import tcgen.compiler.api
 from support.campaigns import cases
+from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import call as einsum_call
@@ -76,7 +77,7 @@ def operands(
     return made
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", slow_where(lambda target: target == "cpu", TARGETS))
 def test_calls_that_differ_in_one_thing(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few expressions, so that most calls find what an earlier one has left."""
     if target == "cpu" and tcgen.compiler.target.default_target() != "cpu":

@@ -64,6 +64,7 @@ def test_numbered_sums_of_many_rewritings(name: str) -> None:
         assert sums(rewritten(system, seed).system) == wanted
 
 
+@pytest.mark.slow
 def test_the_count_does_not_depend_on_the_notation() -> None:
     system = read_system(EQS / "ccd_so.sym.json")
     wanted = multiply_adds(system)

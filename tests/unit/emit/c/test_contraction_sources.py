@@ -114,9 +114,8 @@ def run_driver(compiler: list[str], kind: str, folder: Path, emulator: tuple[str
     return done.stdout
 
 
-@pytest.mark.parametrize(
-    "kind", ["d", *(pytest.param(k, marks=pytest.mark.slow) for k in ("s", "z"))]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["d", "s", "z"])
 def test_contractions_have_no_undefined_behaviour(kind: str, tmp_path: Path) -> None:
     checks = ["-fsanitize=undefined,address", "-fno-sanitize-recover=all", "-march=native"]
     printed = run_driver(["cc", *checks], kind, tmp_path)

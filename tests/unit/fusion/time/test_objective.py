@@ -70,13 +70,8 @@ def some_program(seed: int) -> FormulaSequence:
             return brute.small_dag(seed, 3 + seed % 3, 0.8, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("limit", "seconds"),
-    [
-        pytest.param(limit, published, marks=() if limit == 10**6 else pytest.mark.slow)
-        for limit, _, published in A3A
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "seconds"), [(limit, published) for limit, _, published in A3A])
 def test_a3a_is_no_slower_than_published(limit, seconds):
     extents = (("o", 30), ("v", 300))
     program = form_sequence(read_system(spec_path("a3a")), Options(extents))

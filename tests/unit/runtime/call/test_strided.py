@@ -108,7 +108,7 @@ def compare(text: str, operands: list[np.ndarray], out: np.ndarray) -> None:
     assert (whole == OUTSIDE).all()
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target", slow_where(lambda target: target == "cpu", TARGETS))
 def test_random_parts(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
 
