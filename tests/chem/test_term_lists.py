@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from support.marks import slow
 from support.paths import DATA
 
 LISTS = DATA / "equations"
@@ -24,8 +23,9 @@ def water(examples: SimpleNamespace) -> dict[str, np.ndarray]:
         return dict(file)
 
 
-@pytest.mark.parametrize("target", [*slow("cpu"), "numpy"])
-@pytest.mark.parametrize("name", ["ccsd_cs_factorised", *slow("ccsd_cs_expanded")])
+@pytest.mark.slow
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+@pytest.mark.parametrize("name", ["ccsd_cs_factorised", "ccsd_cs_expanded"])
 def test_closed_shell_list(
     name: str, target: str, water: dict[str, np.ndarray], examples: SimpleNamespace, pick: Pick
 ) -> None:

@@ -58,7 +58,7 @@ def test_calls(program: tcgen.Program, arrays: dict[str, Any], message: str) -> 
 
 @pytest.mark.parametrize("name", ["a", "b"])
 @pytest.mark.parametrize(
-    "view", [lambda x: x, lambda x: x.T, lambda x: x[::-1]], ids=["whole", "turned", "reversed"]
+    "view", [lambda x: x, lambda x: x.T, lambda x: x[::-1]], ids=["whole", "transposed", "reversed"]
 )
 def test_results_may_overwrite_an_input(name: str, view: Callable[[Any], Any]) -> None:
     product = tcgen.compile("ij,jk->ik", extents=dict.fromkeys("ijk", 3), target="numpy")

@@ -79,6 +79,7 @@ def test_every_spec_has_extents() -> None:
     assert tuple(EXTENTS) == SPECS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "keywords"), CASES)
 def test_resident_memory_stays_within_the_report(name: str, keywords: dict[str, str]) -> None:
     done = subprocess.run(

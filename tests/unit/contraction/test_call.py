@@ -19,7 +19,7 @@ from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import call as einsum_call
-from tcgen.contraction import routes as einsum_ways
+from tcgen.contraction import routes as einsum_routes
 from tcgen.errors import ArgumentError, DtypeError, EinsumError, MemoryLimitError, ShapeError
 
 TARGETS = ("numpy", "cpu")
@@ -230,7 +230,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(keywords.get("optimize", False))
         return np.einsum(*operands, **keywords)
 
-    monkeypatch.setattr(einsum_ways, "numpy_einsum", noted)
+    monkeypatch.setattr(einsum_routes, "numpy_einsum", noted)
     monkeypatch.setattr(einsum_call, "_prepared", LeastRecentlyUsed(lambda: 100))
     return found
 

@@ -264,17 +264,17 @@ def test_who_runs_a_call(
 
 
 @pytest.mark.parametrize("order", ["C", "F", "A", "K", None])
-@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
-def test_order_of_memory_is_numpys(order: str | None, turned: tuple[bool, bool]) -> None:
+@pytest.mark.parametrize("transposed", [(False, False), (False, True), (True, False), (True, True)])
+def test_order_of_memory_is_numpys(order: str | None, transposed: tuple[bool, bool]) -> None:
     random = np.random.default_rng(3)
     a, b = (
         np.asfortranarray(x) if t else x
-        for x, t in zip(random.random((2, 2, 3, 4)), turned, strict=True)
+        for x, t in zip(random.random((2, 2, 3, 4)), transposed, strict=True)
     )
     found = tcgen.einsum("abc,dbc->ad", a, b, order=order)
     expected = np.einsum("abc,dbc->ad", a, b, order=order)
     np.testing.assert_allclose(found, expected)
-    if order in ("C", "F") or any(turned):
+    if order in ("C", "F") or any(transposed):
         assert found.flags.c_contiguous == expected.flags.c_contiguous
         assert found.flags.f_contiguous == expected.flags.f_contiguous
 
@@ -290,8 +290,8 @@ def test_out_may_be_an_operand_strided_or_longer() -> None:
     assert not wide[:, 1::2].any()
     repeated = tcgen.einsum("ij,jk->ik", A[:1], B, out=np.zeros((5, 4)))
     np.testing.assert_array_equal(repeated, np.broadcast_to(A[:1] @ B, (5, 4)))
-    turned = tcgen.einsum("ij,jk->ik", A, B, out=np.zeros((2, 4), order="F"))
-    np.testing.assert_array_equal(turned, A @ B)
+    transposed = tcgen.einsum("ij,jk->ik", A, B, out=np.zeros((2, 4), order="F"))
+    np.testing.assert_array_equal(transposed, A @ B)
 
 
 # ---- the pairwise signature
@@ -391,9 +391,9 @@ def test_tensordot(data: st.DataObject) -> None:
     ]
     axes_b = [order_b.index(k) for k in range(n)]
     np.testing.assert_allclose(tcgen.tensordot(a, b, n), np.tensordot(a, b, n))
-    turned = a.transpose(order_a), b.transpose(order_b)
-    expected = np.tensordot(*turned, (axes_a, axes_b))
-    found = tcgen.tensordot(*turned, axes=(axes_a, axes_b))
+    transposed = a.transpose(order_a), b.transpose(order_b)
+    expected = np.tensordot(*transposed, (axes_a, axes_b))
+    found = tcgen.tensordot(*transposed, axes=(axes_a, axes_b))
     assert np.shape(found) == np.shape(expected)
     np.testing.assert_allclose(found, expected)
 

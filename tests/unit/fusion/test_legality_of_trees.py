@@ -1,4 +1,4 @@
-"""Trees: four ways to say which fusions are legal agree, and two ways to find the least memory."""
+"""Trees: four definitions of legal fusions agree, and two algorithms find the least memory."""
 
 from __future__ import annotations
 

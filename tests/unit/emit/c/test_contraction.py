@@ -105,8 +105,8 @@ def test_the_numpy_target_runs_contractions_of_any_layout() -> None:
 LABELS = {
     "in place": "deba,ce->dcba",
     "elements in place": "dcbe,ae->dcba",
-    "rows turned": "aebd,ce->dcba",
-    "columns turned": "dabe,ec->dcba",
+    "rows transposed": "aebd,ce->dcba",
+    "columns transposed": "dabe,ec->dcba",
     "both packed": "aged,cbfg->fedcba",
     "batch": "xaeb,xec->xcba",
     "batch between": "aexb,xec->cxba",
@@ -198,8 +198,8 @@ def test_schemes_follow_the_layout() -> None:
         extents = {c: 72 if c in "abde" else 24 for c in labels if c.isalpha()}
         _, module = program_for(labels, extents, "float64")
         chosen[name] = contraction_of(module).scheme
-    assert chosen["rows turned"] == PackingScheme(pack_a=False, stage=True)
-    assert chosen["columns turned"] == PackingScheme(pack_b=False, stage=True)
+    assert chosen["rows transposed"] == PackingScheme(pack_a=False, stage=True)
+    assert chosen["columns transposed"] == PackingScheme(pack_b=False, stage=True)
     assert chosen["both packed"] == PackingScheme()
     assert chosen["elements in place"] == PackingScheme(pack_b=False)
 
@@ -222,7 +222,7 @@ def test_a_program_holds_the_parts_of_the_kernel_that_it_needs(labels: str) -> N
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
 def test_thin_products_leave_the_blas(dtype: str) -> None:
-    """A real product that lies right leaves the BLAS if it is large and one side is short."""
+    """A real product in C order leaves the BLAS if it is large and one side is short."""
     found = {}
     for n in (72, 600):
         _, module = program_for("ik,jk->ij", {"i": 9000, "j": n, "k": n}, dtype)

@@ -75,7 +75,7 @@ def test_parts_of_a_sum_add_up(name: str, dtype: str, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("count", [1, 2, 5, 16])
 def test_parts_are_added_to_what_is_there(count: int) -> None:
-    """The second term adds to the first one; its operand lies across."""
+    """The second term adds to the first one; its operand is transposed."""
     program = tcgen.compile(TWICE, extents={"o": 14, "x": 20011})
     random = np.random.default_rng(2)
     a, b, c = (random.standard_normal(shape) for shape in ((14, 20011), (14, 20011), (20011, 14)))

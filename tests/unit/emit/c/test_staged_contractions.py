@@ -1,4 +1,4 @@
-"""Contractions whose target is turned in a buffer, block by block."""
+"""Contractions whose target is transposed in a buffer, block by block."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_staged_rows_of_several_axes(labels: str, even: bool, threads: int) -> N
         "aebd,ce->dcba",
         "dafe,fb->edba",  # the columns follow each other
         "dafe,fb->deba",
-        "dabe,ec->dcba",  # rows c are packed, columns a and b turned
+        "dabe,ec->dcba",  # rows c are packed, columns a and b transposed
     ],
 )
 def test_lines_that_go_on_in_the_next_block(labels: str, threads: int, dtype: str) -> None:

@@ -41,8 +41,8 @@ def test_wicked_agrees_with_pdaggerq() -> None:
     ours.verify()
     extents = {"o": 4, "v": 5}
     arrays = {t.name: whole(t, extents) for t in ours.inputs}
-    turned = {n: a.transpose(2, 3, 0, 1) if a.ndim == 4 else a.T for n, a in arrays.items()}
-    other = {n: turned[n] if n in ("t1", "t2") else a for n, a in arrays.items()}
+    transposed = {n: a.transpose(2, 3, 0, 1) if a.ndim == 4 else a.T for n, a in arrays.items()}
+    other = {n: transposed[n] if n in ("t1", "t2") else a for n, a in arrays.items()}
     got = evaluate_system(ours, arrays, extents)
     wanted = evaluate_system(theirs, other, extents)
     # pdaggerq's energy holds that of the reference determinant
@@ -58,8 +58,8 @@ def test_triples_of_wicked_agree_with_pdaggerq() -> None:
     ours.verify()
     extents = {"o": 3, "v": 4}
     arrays = {t.name: whole(t, extents) for t in theirs.inputs}
-    turned = {n: a.transpose(turn(a.ndim)) if n[0] == "t" else a for n, a in arrays.items()}
-    got = evaluate_system(ours, turned, extents)
+    transposed = {n: a.transpose(turn(a.ndim)) if n[0] == "t" else a for n, a in arrays.items()}
+    got = evaluate_system(ours, transposed, extents)
     wanted = evaluate_system(theirs, arrays, extents)
     for name in ("r1", "r2", "r3"):
         assert_same_values(got[name], wanted[name].transpose(turn(wanted[name].ndim)), rtol=1e-9)

@@ -276,9 +276,9 @@ def test_a_group_must_be_contiguous() -> None:
     replace(base, buffers=(*base.buffers, three, plain)).verify()
     with pytest.raises(VerifyError, match=mentions("z part axis")):
         replace(base, buffers=(*base.buffers, three, joined)).verify()
-    turned = replace(plain, order=(2, 0, 1))
+    transposed = replace(plain, order=(2, 0, 1))
     with pytest.raises(VerifyError, match=mentions("k z adjacent")):
-        replace(base, buffers=(*base.buffers, three, turned)).verify()
+        replace(base, buffers=(*base.buffers, three, transposed)).verify()
     strided = replace(three, order=(1, 2, 0))
     replace(base, buffers=(*base.buffers, strided, plain)).verify()
     batch = module(

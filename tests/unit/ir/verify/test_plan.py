@@ -236,8 +236,8 @@ def test_triangular_loops(hand_plans):
         swap_loop(swap_loop(plan, outer, other), inner, replace(inner, order_after=other)),
         "space",
     )
-    turned = visit(visit(plan, 0, loops=(inner, outer)), 1, loops=(inner, outer))
-    refused(turned, "loop 1 ordered 0")
+    transposed = visit(visit(plan, 0, loops=(inner, outer)), 1, loops=(inner, outer))
+    refused(transposed, "loop 1 ordered 0")
     refused(visit(plan, 0, bind=((h.i2, inner),), redundant=(outer,)), "x i")
     whole = array(plan, 0, contracted=(), home=None, place=Place.ARENA)
     refused(whole, "x written triangle contracted chain")

@@ -88,7 +88,7 @@ def test_calls_of_any_extents_threads_and_layouts(target: str, dtype: str) -> No
             min_size=2,
             max_size=2,
         ),
-        given_out=st.sampled_from(("", "r", "rs", "overlapping", "turned")),
+        given_out=st.sampled_from(("", "r", "rs", "overlapping", "transposed")),
     )
     def check(o: int, v: int, threads: int | None, layouts: list[str], given_out: str) -> None:
         tcgen.set_threads(threads)
@@ -99,7 +99,7 @@ def test_calls_of_any_extents_threads_and_layouts(target: str, dtype: str) -> No
         wanted = expected(x, y)
         shapes = {"r": (o, o), "s": (v, v)}
         out = {n: np.full(shapes[n], 7, dtype) for n in given_out if n in shapes}
-        if given_out == "turned":
+        if given_out == "transposed":
             out = {"s": np.full((v, v), 7, dtype).T}
         if given_out == "overlapping" and o == v and y.flags.writeable and x.flags.writeable:
             out = {"r": y}

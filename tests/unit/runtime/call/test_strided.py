@@ -19,7 +19,7 @@ from support.marks import slow_where
 from support.messages import mentions
 from tcgen.compiler.program_cache import LeastRecentlyUsed
 from tcgen.contraction import programs as einsum_kernels
-from tcgen.contraction import routes as einsum_ways
+from tcgen.contraction import routes as einsum_routes
 from tcgen.errors import TcgenError
 from tcgen.frontend.einsum.equation import LabelPattern, einsum_system
 from tcgen.frontend.spec.writer import spec_text
@@ -29,13 +29,13 @@ from tcgen.runtime.memory.ledger import Ledger
 
 TARGETS = ["numpy", *(["cpu"] if tcgen.compiler.target.default_target() == "cpu" else [])]
 DTYPES = ("float64", "float32", "complex128")
-OUTSIDE = 777.0  # what lies beside a result
+OUTSIDE = 777.0  # what stands beside a result
 
 
 @pytest.fixture(autouse=True)
 def every_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays are treated as large ones are, and no call is left to NumPy."""
-    monkeypatch.setattr(einsum_ways, "_LARGE", 0)
+    monkeypatch.setattr(einsum_routes, "_LARGE", 0)
     monkeypatch.setattr("tcgen.contraction.call._prepared", LeastRecentlyUsed(lambda: 100))
     monkeypatch.setenv("TCGEN_EINSUM_MIN_FLOPS", "0")
 
@@ -90,8 +90,8 @@ def parts(draw: Any) -> tuple[str, list[np.ndarray], np.ndarray]:
         values = np.asarray(rng.integers(-3, 4, shape))
         if dtype == "complex128":
             values = values + 1j * rng.integers(-3, 4, shape)
-        lies = inside(values.astype(dtype), [draw(places) for _ in labels], filling)
-        return lies.transpose(np.argsort(order))
+        view = inside(values.astype(dtype), [draw(places) for _ in labels], filling)
+        return view.transpose(np.argsort(order))
 
     operands = [part(labels, np.nan) for labels in terms]
     return f"{','.join(terms)}->{''.join(output)}", operands, part("".join(output), OUTSIDE)
@@ -288,7 +288,7 @@ def test_a_spec_has_no_parts() -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_zeroes_stay_inside_the_part(target: str) -> None:
-    """A result that loops add to is zeroed first, and what lies beside it is not."""
+    """A result that loops add to is zeroed first, and what stands beside it is not."""
     kernel = LabelPattern(((0, 1), (1, 2), (2, 3)), (0, 3), ((), (), (), (1,)))
     sizes = dict.fromkeys("ijkl", 12)
     system = einsum_system(kernel, ((0, 1), (0, 1)))

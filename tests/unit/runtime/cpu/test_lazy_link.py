@@ -40,7 +40,7 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def staged() -> Program:
-    """``y[c,b,a] = x0[a,e,b] * x1[c,e]`` with more rows than columns: tiles are turned."""
+    """``y[c,b,a] = x0[a,e,b] * x1[c,e]`` with more rows than columns: tiles are transposed."""
     program = tcgen.compile("aeb,ce->cba", extents={"a": 90, "b": 90, "c": 24, "e": 24})
     assert program.artifact.has("contract_fallback_float64.c")
     assert not program.artifact.has("contract_blocks_float64.c")
@@ -48,7 +48,7 @@ def staged() -> Program:
 
 
 def check(program: Program, summed: int, rows: int = 9) -> None:
-    """Into an output at the start of a cache line: where it lies decides how it is stored."""
+    """Into an output at the start of a cache line: its address decides how it is stored."""
     random = np.random.default_rng(0)
     x, y = random.random((rows, summed, 10)), random.random((5, summed))
     memory = np.empty(50 * rows + 8)
