@@ -115,6 +115,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--thresholds"):
+        plans = [item for item in items if item.get_closest_marker("default_thresholds")]
+        config.hook.pytest_deselected(items=plans)
+        items[:] = [item for item in items if item not in plans]
     if config.getoption("--last-skipped"):
         skipped = tuple(config.cache.get(_CACHE_KEY, []))
         chosen = [item for item in items if item.nodeid.startswith(skipped)] if skipped else []

@@ -252,6 +252,7 @@ def test_single_precision_is_added_up_in_double(subscripts: str, planned: dict[s
     np.testing.assert_allclose(program(x0=x)["y"], wanted, rtol=1e-6)
 
 
+@pytest.mark.default_thresholds
 @pytest.mark.parametrize("rows", [3, 7])
 @pytest.mark.parametrize("product", ["g[x,m,n]*h[m,m]", "g[x,m,n]*h[m,n]"])
 def test_sums_over_the_last_tile_of_a_generated_input(product: str, rows: int) -> None:

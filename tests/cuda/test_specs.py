@@ -159,6 +159,7 @@ def compiled(artifact: Artifact) -> None:
         assert [use for use in kernels if use.stack or use.spills] == [], f"sm_{arch}"
 
 
+@pytest.mark.default_thresholds
 @COMPILER
 @pytest.mark.parametrize(
     "name", slow_where(lambda name: name == "cc2_df", [n for n in SPECS if n != "ccd_spin_orbital"])

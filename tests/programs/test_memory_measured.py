@@ -193,6 +193,7 @@ def test_a_limit_leaves_out_copies() -> None:
     assert program.allocated_bytes == program.peak_bytes()
 
 
+@pytest.mark.default_thresholds
 def test_fewer_threads_keep_the_limit(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu.CpuBackend, "threads", 8)
     text = """
@@ -236,6 +237,7 @@ r[i,j,a,b] = x[i,k,a,c]*y[c,j,b,k] + x[k,i,c,a]*y[b,k,c,j] + x[i,k,d,c]*x[k,l,c,
 """
 
 
+@pytest.mark.default_thresholds
 def test_a_constant_generated_input_is_held_while_its_reader_runs(held: Held) -> None:
     """Not from the constant phase on: then each reader's tile would stay beside all others."""
     program = tcgen.compile(

@@ -195,6 +195,7 @@ def test_more_labels_than_letters_on_integers() -> None:
         tcgen.einsum(text, *[np.ones((1, 1), int)] * 59)
 
 
+@pytest.mark.default_thresholds
 def test_memory_limit() -> None:
     """The whole intermediate of a fitted ladder does not fit, so loops are fused."""
     random = np.random.default_rng(2)

@@ -23,6 +23,7 @@ def test_letters_and_extents_share_one_program() -> None:
     assert len(tcgen.einsum_report().rows) == 4
 
 
+@pytest.mark.default_thresholds
 def test_order_of_three_operands_follows_their_extents() -> None:
     def shapes(n: int, m: int) -> list[np.ndarray]:
         return [np.ones((n, m)), np.ones((m, n)), np.ones((n, m))]
@@ -36,6 +37,7 @@ def test_order_of_three_operands_follows_their_extents() -> None:
     assert tcgen.einsum_report().programs == before + 1
 
 
+@pytest.mark.default_thresholds
 def test_other_sizes_are_planned_again_and_share_programs() -> None:
     """Tiny matrices are multiplied in loops, larger ones by the BLAS, all of these alike."""
     before = tcgen.einsum_report().programs

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
+import pytest
+
 import tcgen
 from tcgen.runtime.report import Report
 
@@ -15,12 +17,14 @@ def report(**options: object) -> Report:
     ).report
 
 
+@pytest.mark.default_thresholds
 def test_it_is_the_json_object() -> None:
     found = report()
     assert json.loads(json.dumps(found)) == found
     assert found["fusion"]["value"] == 3768
 
 
+@pytest.mark.default_thresholds
 def test_views() -> None:
     found = report()
     assert [a["name"] for a in found.arrays] == ["A", "B", "C", "f1", "f2", "W"]
@@ -29,6 +33,7 @@ def test_views() -> None:
     assert "W[k] +=" in found.nest
 
 
+@pytest.mark.default_thresholds
 def test_text_names_totals_and_fusion() -> None:
     text = repr(report(memory_limit="1GiB"))
     assert text.startswith("allam_figure1 at Ni = 10, Nj = 10, Nk = 12, Nl = 10")
@@ -36,6 +41,7 @@ def test_text_names_totals_and_fusion() -> None:
     assert "objective linear, model tree, OPTIMAL, value 3,768 saved_elements" in text
 
 
+@pytest.mark.default_thresholds
 def test_value_of_the_objective_belongs_to_the_extents_of_the_search() -> None:
     planned = report()
     elsewhere = Report({**planned, "extents": {**planned["extents"], "Ni": 20}})

@@ -115,6 +115,7 @@ def test_what_cannot_be_sliced(text: str, name: str, message: str) -> None:
         tcgen.compile(text, target="numpy", sliced=(name,))
 
 
+@pytest.mark.default_thresholds
 def test_the_objective_time_slices_where_loops_are_shared() -> None:
     path, extents = tcgen.spec_path("df_ladder"), {"o": 3, "v": 7, "x": 5}
     with pytest.raises(ArgumentError, match=mentions("loop objective time")):

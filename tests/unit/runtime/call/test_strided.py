@@ -286,6 +286,7 @@ def test_a_spec_has_no_parts() -> None:
         spec_text(einsum_system(LabelPattern(((0, 1),), (0,), ((1,), ()))))
 
 
+@pytest.mark.default_thresholds
 @pytest.mark.parametrize("target", TARGETS)
 def test_zeroes_stay_inside_the_part(target: str) -> None:
     """A result that loops add to is zeroed first, and what stands beside it is not."""

@@ -117,6 +117,7 @@ def test_flags_that_a_compiler_refuses_are_left_out(
     assert built(SOURCE).tcgen_answer() == 42
 
 
+@pytest.mark.default_thresholds
 @pytest.mark.filterwarnings("ignore:.*has no OpenMP:RuntimeWarning")
 def test_programs_without_openmp_use_one_thread(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

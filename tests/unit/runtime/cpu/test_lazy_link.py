@@ -57,6 +57,7 @@ def check(program: Program, summed: int, rows: int = 9) -> None:
     np.testing.assert_allclose(out, np.einsum("aeb,ce->cba", x, y), rtol=1e-12)
 
 
+@pytest.mark.default_thresholds
 def test_the_fallback_is_built_when_it_is_called(built: list[int]) -> None:
     program = staged()
     check(program, FITS)
@@ -70,6 +71,7 @@ def test_the_fallback_is_built_when_it_is_called(built: list[int]) -> None:
     assert built == [*first, 3]
 
 
+@pytest.mark.default_thresholds
 def test_build_leaves_nothing_for_later(built: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     program = staged()
     program.build()
@@ -81,6 +83,7 @@ def test_build_leaves_nothing_for_later(built: list[int], monkeypatch: pytest.Mo
     assert len(built) == count
 
 
+@pytest.mark.default_thresholds
 def test_programs_that_call_blocks_anyway_have_no_fallback() -> None:
     spec = """
     space a = 90
@@ -98,6 +101,7 @@ def test_programs_that_call_blocks_anyway_have_no_fallback() -> None:
     assert not artifact.has("contract_fallback_float64.c")
 
 
+@pytest.mark.default_thresholds
 def test_what_cannot_be_built_is_an_error_of_that_call(monkeypatch: pytest.MonkeyPatch) -> None:
     program = staged()
     check(program, FITS)
@@ -152,6 +156,7 @@ def test_threads_of_a_parallel_loop_call_it(
         set_threads(None)
 
 
+@pytest.mark.default_thresholds
 def test_calls_from_several_threads_build_it_once(
     built: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
