@@ -112,6 +112,7 @@ def test_triples_closed_shell(
     check(out["e_t"], case, "E_(T)")
 
 
+@pytest.mark.default_thresholds
 @pytest.mark.parametrize(
     ("name", "limit"), [("h2o_631g", 100_000), pytest.param("h2o_ccpvdz", 10**6, marks=large)]
 )

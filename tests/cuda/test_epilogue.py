@@ -390,6 +390,7 @@ e = t[i,a,j,b]*t[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])
 """
 
 
+@pytest.mark.default_thresholds
 @pytest.mark.parametrize("objective", ["none", "peak"])
 def test_amplitudes_and_energy_in_one_launch(objective: str) -> None:
     """Opposite-spin MP2 from a spec: integrals, amplitudes and energy of a tile, stored once."""

@@ -25,9 +25,12 @@ from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import random_arrays
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
-)
+pytestmark = [
+    pytest.mark.default_thresholds,
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the CUDA emulator needs g++"
+    ),
+]
 PLANNED = (("o", 10), ("v", 40))
 EXTENTS = {"o": 3, "v": 23}  # two tiles of rows, three of columns, five steps, the last partial
 HEAD = """
