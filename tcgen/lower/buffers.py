@@ -57,11 +57,6 @@ class Memory:
         buffer = Buffer(name, axes, order, dtype, "arena", packed=packed, rank=last)
         return self._add(buffer, home)
 
-    def discard(self, *names: str) -> None:
-        """Remove scratch buffers that no statement uses."""
-        for name in names:
-            del self.buffers[name], self.homes[name], self.scratch_of[name]
-
     def next_scratch(self) -> str:
         """Name of the next scratch buffer."""
         taken = {*self.buffers, *(t.name for t in self.plan.program.tensors)}

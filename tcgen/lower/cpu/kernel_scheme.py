@@ -76,12 +76,11 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     groups = _groups(statement, a, b)
     if groups is None:
         return None
-    batch, m, n, k = groups
+    batch, m, n = (_ordered(g, out, buffers) for g in groups[:3])
+    k = _ordered(groups[3], _leader_of_k(groups[3], a, b, buffers), buffers)
     for access, parts in ((out, (m, n)), (a, (m, k)), (b, (k, n))):
         if contraction_obstacle(access, buffers[access.buffer], ((*batch, *parts[0]), parts[1])):
             return None
-    batch, m, n = (_ordered(g, out, buffers) for g in (batch, m, n))
-    k = _ordered(k, _leader_of_k(k, a, b, buffers), buffers)
     coeff, accumulate = statement.coeff, statement.accumulate
     return Gemm(out, a, b, batch, m, n, k, coeff, accumulate, scheme=PackingScheme())
 

@@ -156,9 +156,7 @@ def bind_half(
         product = bind_slices(small, other, cuts[0], tile, (), memory, extents, thresholds)
     else:
         gemm = as_contraction(small, memory.buffers, extents, thresholds)
-        if gemm is None:  # thresholds may reject the product of the half and not that of the whole
-            memory.discard(left.buffer, result.buffer)
-            return None
+        assert gemm is not None, "a triangle on the slowest axes suits the kernel as well"
         product = (gemm,)
     plain = replace(statement, factors=(), coeff=Fraction(1), orbit=())
     copy = replace(plain, out=left, expr=factor, band=left_band, accumulate=False)

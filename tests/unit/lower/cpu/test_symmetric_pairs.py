@@ -44,6 +44,8 @@ CASES = {
     "packed antisymmetric": "input v[v,v,v,v] antisymmetric (0,1) (2,3) packed (0,1) (2,3)\n"
     "input t[o,o,v,v] antisymmetric (0,1) (2,3)\noutput r\n"
     "r[i,j,a,b] = v[a,b,c,d]*t[i,j,c,d]",
+    "a pair apart among its rows": "input t[o,o,v,v] symmetric (0,1)\ninput f[v,v]\noutput r\n"
+    "r[i,a,j,b] = t[i,j,a,c]*f[c,b]",
     "one sum": "input f[v,v]\ninput t[o,o,v] symmetric (0,1)\noutput r\nr[a,i,j] = f[a,b]*t[i,j,b]",
 }
 NOT = {
