@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_folder import package
 
 SUITE = "tccg48.json"
 TOLERANCE = 1e-12  # of the largest absolute difference, relative to the largest value
@@ -41,22 +42,11 @@ def prepare(folder: Path) -> None:
 
     here = Path(__file__).resolve().parent
     (folder / "programs").mkdir(parents=True, exist_ok=True)
-    for name in (Path(__file__).name, SUITE):
+    for name in (Path(__file__).name, "gpu_folder.py", SUITE):
         shutil.copy(here / name, folder / name)
     for case in json.loads((here / SUITE).read_text()):
         program = tcgen.compile(case["einsum"], extents=case["extents"], target="cuda")
         program.save(folder / "programs" / f"tccg_{case['number']:02d}")
-
-
-def loaded(path: Path) -> Any:
-    """A saved program, from the package that its folder is."""
-    spec = importlib.util.spec_from_file_location(path.name, path / "__init__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.name] = module
-    spec.loader.exec_module(module)
-    return module.program
 
 
 def medians(calls: dict[str, Call], repeat: int) -> dict[str, float]:
@@ -132,7 +122,7 @@ def measure(folder: Path, case: dict[str, Any], repeat: int) -> dict[str, Any]:
         for text in inputs.split(",")
     )
     out = cupy.full([extents[c] for c in result], math.nan)
-    program = loaded(folder / "programs" / f"tccg_{case['number']:02d}")
+    program = package(folder / "programs" / f"tccg_{case['number']:02d}").program
     others = peers(subscripts, a, b, out)
     others["einsum"]()
     wanted = out.copy()
