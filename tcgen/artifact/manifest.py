@@ -238,6 +238,39 @@ class Manifest:
         """Names of the base spaces: the order of the extents that kernels take."""
         return tuple(s.name for s in self.spaces if not s.parts)
 
+    @property
+    def outputs(self) -> tuple[TensorEntry, ...]:
+        """Results, in order."""
+        return tuple(t for t in self.tensors if t.role == "output")
+
+    @property
+    def constant_outputs(self) -> tuple[TensorEntry, ...]:
+        """Results that the constant phase computes."""
+        kernels = (k for k in self.kernels if self.is_constant(k.live))
+        names = {name for kernel in kernels for name in kernel.writes}
+        written = {b.tensor for b in self.buffers if b.place == "caller" and b.name in names}
+        return tuple(t for t in self.outputs if t.name in written)
+
+    @property
+    def constant_bases(self) -> tuple[str, ...]:
+        """Base spaces on whose extents the constant phase and what it leaves depend."""
+        fetched = _fetched(self.host_constant)
+        spaces = {s for k in self.kernels if self.is_constant(k.live) for s in k.spaces}
+        spaces |= _loop_spaces(self.host_constant)
+        spaces |= {s for t in self.constant_outputs for s in t.spaces}
+        for buffer in self.buffers:
+            if buffer.name in fetched:
+                spaces |= set(buffer.spaces)
+            elif buffer.place != "caller" and self.is_constant(buffer.live):
+                pairs = zip(buffer.spaces, buffer.lengths, strict=True)
+                spaces |= {space for space, length in pairs if length is None}
+        used = {base for space in spaces for base in self.bases_of(space)}
+        return tuple(base for base in self.bases if base in used)
+
+    def is_constant(self, live: tuple[int, int]) -> bool:
+        """True where a live range begins in the constant phase."""
+        return live[0] < self.constant_positions
+
     def bases_of(self, space: str) -> tuple[str, ...]:
         """Base spaces of a space, in order."""
         entry = next(s for s in self.spaces if s.name == space)
@@ -248,3 +281,15 @@ class Manifest:
     def extent(self, space: str, extents: Mapping[str, int]) -> int:
         """Extent of a base or joined space."""
         return sum(extents[base] for base in self.bases_of(space))
+
+
+def _loop_spaces(host: tuple[HostEntry, ...]) -> set[str]:
+    """Spaces over which a host program loops."""
+    loops = [item for item in host if isinstance(item, LoopEntry)]
+    return {item.space for item in loops}.union(*(_loop_spaces(item.body) for item in loops))
+
+
+def _fetched(host: tuple[HostEntry, ...]) -> set[str]:
+    """Buffers that a host program fills with tiles of generated inputs."""
+    own = {item.buffer for item in host if isinstance(item, FetchEntry)}
+    return own.union(*(_fetched(item.body) for item in host if isinstance(item, LoopEntry)))

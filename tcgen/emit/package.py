@@ -51,7 +51,7 @@ def package_text(manifest: Manifest) -> str:
         version=manifest.tcgen_version,
         needs=needs,
         arguments="\n".join(f"    {describe(t)}" for t in inputs) or "    none",
-        results="\n".join(f"    {describe(t)}" for t in manifest.tensors if t.role == "output"),
+        results="\n".join(f"    {describe(t)}" for t in manifest.outputs),
         name=name,
         parameters="\n    " + ",\n    ".join(parameters) + ",\n",
         passed="".join(f", {p}" for p in passed),

@@ -7,7 +7,7 @@ The polynomials count the arrays alone, so that a page can evaluate them without
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from math import inf
 
@@ -29,7 +29,7 @@ def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
     # On a GPU private buffers are in shared memory, or part of the scratch of their kernel.
     places = ("arena",) if manifest.target == "cuda" else ("arena", "private")
     arena = [b for b in manifest.buffers if b.place in places]
-    always = _bytes([t for t in manifest.tensors if t.role == "output"], manifest)
+    always = _bytes(manifest.outputs, manifest)
     always = always + _bytes([b for b in arena if b.keep], manifest)
     split = manifest.constant_positions
     phases = (
@@ -56,6 +56,6 @@ def _largest_sets(buffers: list[BufferEntry]) -> list[list[BufferEntry]]:
     return sets
 
 
-def _bytes(entries: list[TensorEntry] | list[BufferEntry], manifest: Manifest) -> Poly:
+def _bytes(entries: Iterable[TensorEntry | BufferEntry], manifest: Manifest) -> Poly:
     sizes = (stored_polynomial(e, manifest) * Poly.of(BY_NAME[e.dtype].itemsize) for e in entries)
     return sum(sizes, ZERO)

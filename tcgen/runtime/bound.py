@@ -10,20 +10,16 @@ from typing import Any
 
 import numpy.typing as npt
 
-from ..artifact.manifest import KernelEntry, Manifest, TensorEntry
 from ..artifact.sizes import array_bytes
 from .arguments import (
     Source,
     check_names,
-    find_extents,
     read_inputs,
     refuse_positional,
-    shape_of,
 )
 from .call.phase import ConstantState, compute_state
 from .execution import Execution
 from .fork_safe_lock import Lock
-from .host_program import launches
 from .memory.usage import check_limit
 
 Array = npt.NDArray[Any]
@@ -47,9 +43,8 @@ class BoundProgram:
         self._state: ConstantState | None = None
         self._state_extents: tuple[int, ...] = ()  # those of self._needed
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
-        self._needed = _needed(execution.manifest)
-        shapes = {name: shape_of(array) for name, array in constants.items()}
-        shown = find_extents(execution.manifest, shapes, complete=False)
+        self._needed = execution.manifest.constant_bases
+        shown = execution.shown_extents(constants)
         execution.sample(constants)
         self._constants, self._copied_bytes = execution.hold(constants)
         if all(base in shown for base in self._needed):
@@ -106,40 +101,12 @@ class BoundProgram:
 
     def _compute(self, extents: Mapping[str, int]) -> ConstantState:
         execution, manifest = self._execution, self._execution.manifest
-        complete = {b: extents.get(b, 0) for b in manifest.bases}
-        results = _results(manifest)
-        layout = execution.layout(complete)
+        results = manifest.constant_outputs
+        layout = execution.constant_layout(extents)
         other = layout.use.outputs + self._copied_bytes  # outside the arenas of later calls
-        other += sum(array_bytes(t, manifest, complete) for t in results)
+        other += sum(array_bytes(t, manifest, extents) for t in results)
         layout = execution.layout_within_limit(layout, other)
-        check_limit(manifest, complete, layout.use.arenas + other)
+        check_limit(manifest, layout.extents, layout.use.arenas + other)
         return compute_state(
             execution.backend, layout, self._constants, results, self._copied_bytes
         )
-
-
-def _kernels(manifest: Manifest) -> tuple[KernelEntry, ...]:
-    """Kernels of the constant phase."""
-    names = launches(manifest.host_constant)
-    return tuple(k for k in manifest.kernels if k.name in names)
-
-
-def _needed(manifest: Manifest) -> tuple[str, ...]:
-    """Base spaces on whose extents the constant phase and its state depend."""
-    used = {s for k in _kernels(manifest) for s in k.spaces}
-    used |= {
-        base
-        for b in manifest.buffers
-        if b.keep
-        for s, n in zip(b.spaces, b.lengths, strict=True)
-        if n is None
-        for base in manifest.bases_of(s)
-    }
-    return tuple(b for b in manifest.bases if b in used)
-
-
-def _results(manifest: Manifest) -> tuple[TensorEntry, ...]:
-    """Outputs that the constant phase computes."""
-    names = {w for k in _kernels(manifest) for w in k.writes}
-    written = {b.tensor for b in manifest.buffers if b.place == "caller" and b.name in names}
-    return tuple(t for t in manifest.tensors if t.role == "output" and t.name in written)

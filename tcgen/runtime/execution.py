@@ -81,16 +81,32 @@ class Execution:
         extents = self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
         if not self._gapped:
             return extents
-        # New arrays and copies have no gaps, and kernels of a GPU take no others.
-        gaps = {base: 0 for t in self._gapped for base in t.gaps if base is not None}
+        gaps = self._no_gaps()
         for tensor in self._gapped:
             if tensor.name in sources:
                 gaps |= gap_extents(self.device, tensor, sources[tensor.name]) or {}
         return {**extents, **gaps}
 
+    def shown_extents(self, constants: Mapping[str, Source]) -> Mapping[str, int]:
+        """The extents that some of the inputs show.
+
+        Args:
+            constants: inputs in C order.
+        """
+        shapes = {name: shape_of(array) for name, array in constants.items()}
+        return {**find_extents(self.manifest, shapes, complete=False), **self._no_gaps()}
+
+    def _no_gaps(self) -> dict[str, int]:
+        """No gaps: so are new arrays and copies, and a GPU's kernels take no others."""
+        return {base: 0 for t in self._gapped for base in t.gaps if base is not None}
+
     def layout(self, extents: Mapping[str, int]) -> CallLayout:
         """The layout of calls at these extents, with as many threads as there are."""
         return self._layouts(tuple([extents[b] for b in self._bases]), self.backend.threads)
+
+    def constant_layout(self, extents: Mapping[str, int]) -> CallLayout:
+        """The layout of the constant phase, at the extents that it needs or at more of them."""
+        return self._layouts(tuple(map(extents.get, self._bases)), self.backend.threads)
 
     def layout_within_limit(self, layout: CallLayout, other: int) -> CallLayout:
         """The layout with as many of its threads as the memory limit leaves room for.
@@ -102,7 +118,7 @@ class Execution:
         limit = self.manifest.memory_limit
         if limit is not None:
             while layout.threads > 1 and layout.use.arenas + other > limit:
-                values = tuple(layout.extents.values())
+                values = tuple(map(layout.extents.get, self._bases))
                 layout = self._layouts(values, layout.threads - 1)
         return layout
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
 import numpy as np
@@ -19,11 +19,15 @@ from ..artifact.manifest import (
     PackingEntry,
     TensorEntry,
 )
+from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
 from .host_device import address
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, int]  # of the host loop variables
+# A NaN that no computation gives: its upper 32 bits are one in single precision. Elements of a tile
+# that a callable did not set still have these bits.
+_UNSET = 0x7FF8_7463_6765_6E21
 
 
 def walk(
@@ -93,7 +97,8 @@ def fetch_tile(
         order: logical axes in the order of the buffer's.
 
     Raises:
-        ArgumentError, ShapeError, DtypeError: the source gives another shape or element type.
+        ArgumentError, ShapeError, DtypeError: the source gives another shape or element type, or a
+            callable returns an array or leaves elements of its tile unset.
     """
     stored = tuple(ranges[axis] for axis in order)
     shape = tuple(r.stop - r.start for r in stored)
@@ -106,7 +111,7 @@ def fetch_tile(
                 f"{tensor.name} is stored in another order than that of the equations, so a "
                 f"callable cannot fill it: pass an array or a dataset"
             )
-        source(packed, ranges)
+        _fill(tensor, source, packed, ranges)
     elif hasattr(source, "read_direct") and tensor.order == order and not tensor.packed:
         source.read_direct(packed, source_sel=stored)
     else:
@@ -114,6 +119,29 @@ def fetch_tile(
         buffer[tuple(slice(0, n) for n in shape)] = logical.transpose(order)
         return
     _spread(buffer, shape)
+
+
+def _fill(tensor: TensorEntry, source: Any, tile: Array, ranges: tuple[slice, ...]) -> None:
+    """Let a callable fill a tile; unless TCGEN_VERIFY is 0, check that it sets every element."""
+    name = getattr(source, "__name__", type(source).__name__)
+    call = f"generated input {tensor.name}: {name}(out, {tensor.name}[{_describe(ranges)}])"
+    advice = "write the elements into the array that it is given: out[...] = elements"
+    words = tile.reshape(-1).view(np.uint32 if tile.dtype == np.float32 else np.uint64)
+    unset = words.dtype.type(_UNSET >> (64 - 8 * words.itemsize))
+    checked = verify_level() > 0
+    if checked:
+        words[...] = unset
+    returned = source(tile, ranges)
+    if returned is not tile and (hasattr(returned, "__array__") or isinstance(returned, Sequence)):
+        raise ArgumentError(f"{call} returned {type(returned).__name__}: {advice}")
+    if checked and (left := np.flatnonzero(words == unset)).size:
+        place = np.unravel_index(int(left[0]) * words.itemsize // tile.itemsize, tile.shape)
+        shown = ", ".join(str(r.start + int(n)) for r, n in zip(ranges, place, strict=True))
+        raise ArgumentError(f"{call} left {tensor.name}[{shown}] unset: {advice}")
+
+
+def _describe(ranges: tuple[slice, ...]) -> str:
+    return ", ".join(f"{r.start}:{r.stop}" for r in ranges)
 
 
 def _slice(

@@ -37,7 +37,7 @@ class Program:
 
     def __repr__(self) -> str:
         inputs = ", ".join(t.name for t in self._execution.inputs)
-        outputs = ", ".join(t.name for t in self.manifest.tensors if t.role == "output")
+        outputs = ", ".join(t.name for t in self.manifest.outputs)
         manifest = self.manifest
         return f"<{manifest.name}({inputs}) -> {outputs}, {manifest.target}, {manifest.dtype}>"
 

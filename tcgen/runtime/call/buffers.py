@@ -41,13 +41,15 @@ class PhaseBuffers:
         """A buffer as an array in stored order; None if it has no memory in this phase."""
         if buffer.place == "caller":
             return self.arrays.get(buffer.tensor or buffer.name)
-        shape = stored_shape(buffer, self.layout.manifest, self.layout.extents)
-        arenas = ((self.layout.use.lasting, self.lasting), (self.phase.arena, self.own))
-        for arena, memory in arenas:
-            for name, offset in arena.offsets:
-                if name == buffer.name:
-                    count = prod(shape) * np.dtype(buffer.dtype).itemsize
-                    return memory[offset : offset + count].view(buffer.dtype).reshape(shape)
+        for arena, memory in (
+            (self.layout.use.lasting, self.lasting),
+            (self.phase.arena, self.own),
+        ):
+            offset = dict(arena.offsets).get(buffer.name)
+            if offset is not None:
+                shape = stored_shape(buffer, self.layout.manifest, self.layout.extents)
+                count = prod(shape) * np.dtype(buffer.dtype).itemsize
+                return memory[offset : offset + count].view(buffer.dtype).reshape(shape)
         return None
 
     def views(self) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from ..host_program import has_fetch
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
 
+_UNKNOWN = -1  # stands in the table for an extent that the constant phase does not read
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Output:
@@ -66,7 +68,7 @@ class CallLayout:
 
     Attributes:
         manifest: of the program.
-        extents: of the base spaces, in their order.
+        extents: of the base spaces, in their order; those that are known.
         threads: of the CPU that the kernels use.
         use: layout of the arenas.
         outputs: arrays that the call returns.
@@ -86,16 +88,19 @@ class CallLayout:
     stride_table: ctypes.Array[ctypes.c_int64]
 
 
-def resolve_layout(manifest: Manifest, values: tuple[int, ...], threads: int) -> CallLayout:
+def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: int) -> CallLayout:
     """The layout of calls at some extents.
 
     Args:
         manifest: of the program.
-        values: extents of the base spaces, in their order.
+        values: extents of the base spaces, in their order. Where one is None, the layout is that
+            of the constant phase alone, which must not need the extent.
         threads: of the CPU that the kernels use.
     """
-    extents = MappingProxyType(dict(zip(manifest.bases, values, strict=True)))
-    use = memory_use(manifest, extents, threads=threads)
+    known = {b: n for b, n in zip(manifest.bases, values, strict=True) if n is not None}
+    extents = MappingProxyType(known)
+    constant_only = len(known) < len(values)
+    use = memory_use(manifest, extents, threads=threads, constant_only=constant_only)
     tensors = {t.name: t for t in manifest.tensors}
     outputs = tuple(
         Output(
@@ -116,7 +121,7 @@ def resolve_layout(manifest: Manifest, values: tuple[int, ...], threads: int) ->
             _phase(manifest, "constant", manifest.host_constant, use.lasting, use.phases[0]),
             _phase(manifest, "volatile", manifest.host_volatile, use.lasting, use.phases[1]),
         ),
-        (ctypes.c_int64 * len(values))(*values),
+        (ctypes.c_int64 * len(values))(*(_UNKNOWN if n is None else n for n in values)),
         (ctypes.c_int64 * len(use.strides))(*use.strides),
     )
 

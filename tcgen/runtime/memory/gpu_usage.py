@@ -11,7 +11,9 @@ from ...artifact.sizes import array_bytes, stored_shape
 from .footprint import MemoryUse
 
 
-def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
+def gpu_memory_use(
+    manifest: Manifest, extents: Mapping[str, int], *, constant_only: bool
+) -> MemoryUse:
     """Bytes of a call on a GPU at extents of the base spaces.
 
     The scratch of a kernel is a block ``@name`` of the arena, live while the kernel runs.
@@ -23,23 +25,23 @@ def gpu_memory_use(manifest: Manifest, extents: Mapping[str, int]) -> MemoryUse:
         return Block(entry.name, array_bytes(entry, manifest, extents), *live, entry.rank)
 
     def phase(*, constant: bool) -> tuple[Block, ...]:
-        def here(live: tuple[int, int]) -> bool:
-            return (live[0] < manifest.constant_positions) == constant
-
         scratch = (
             Block(scratch_name(k), scratch_bytes(k, manifest, extents), *k.live, len(arena))
             for k in manifest.kernels
-            if here(k.live)
+            if manifest.is_constant(k.live) == constant
         )
         return (
-            *(block(b) for b in arena if not b.keep and here(b.live)),
+            *(block(b) for b in arena if not b.keep and manifest.is_constant(b.live) == constant),
             *(b for b in scratch if b.bytes),
         )
 
-    outputs = [t for t in manifest.tensors if t.role == "output"]
+    outputs = manifest.constant_outputs if constant_only else manifest.outputs
     return MemoryUse(
         lasting=place(tuple(block(b, together=True) for b in arena if b.keep)),
-        phases=(place(phase(constant=True)), place(phase(constant=False))),
+        phases=(
+            place(phase(constant=True)),
+            place(() if constant_only else phase(constant=False)),
+        ),
         strides=tuple(0 for _ in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
         outputs=sum(array_bytes(t, manifest, extents) for t in outputs),

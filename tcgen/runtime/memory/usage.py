@@ -7,14 +7,25 @@ from math import prod
 
 from ...artifact.arena import ALIGNMENT, Block, Layout, aligned, place
 from ...artifact.kernel_abi import packing_bytes
-from ...artifact.manifest import BufferEntry, ContractionEntry, KernelEntry, Manifest
+from ...artifact.manifest import (
+    BufferEntry,
+    ContractionEntry,
+    KernelEntry,
+    Manifest,
+    TensorEntry,
+)
 from ...artifact.sizes import array_bytes, stored_shape
 from ...errors import MemoryLimitError
 from .footprint import MemoryUse
 
 
-def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) -> MemoryUse:
+def memory_use(
+    manifest: Manifest, extents: Mapping[str, int], *, threads: int, constant_only: bool = False
+) -> MemoryUse:
     """Bytes of a call at extents of the base spaces.
+
+    With ``constant_only`` the arena of the volatile phase is empty, and of the results only those
+    count that the constant phase computes: the extents that it does not need may be missing.
 
     The private arrays of a thread are one block, if there are several threads; the blocks of all
     threads are live while their kernel runs.
@@ -22,13 +33,13 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
     if manifest.target == "cuda":
         from .gpu_usage import gpu_memory_use  # noqa: PLC0415  (loaded for GPUs)
 
-        return gpu_memory_use(manifest, extents)
+        return gpu_memory_use(manifest, extents, constant_only=constant_only)
     alignment = 1 if manifest.tight else ALIGNMENT
     placed = {b.name: b for b in manifest.buffers if b.place in ("arena", "private")}
     frames = {
         k.name: _frame(manifest, k, extents, alignment)
         for k in manifest.kernels
-        if k.private and threads > 1
+        if k.private and threads > 1 and (manifest.is_constant(k.live) or not constant_only)
     }
     strides = {kernel: aligned(frame.extent) for kernel, frame in frames.items()}
     inside = {n for k in manifest.kernels if k.name in frames for n in k.private}
@@ -40,7 +51,7 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
 
     def phase(*, constant: bool) -> Layout:
         def here(live: tuple[int, int]) -> bool:
-            return (live[0] < manifest.constant_positions) == constant
+            return manifest.is_constant(live) == constant
 
         blocks = [block(b) for b in alone if not b.keep and here(b.live)]
         blocks += [
@@ -63,10 +74,10 @@ def memory_use(manifest: Manifest, extents: Mapping[str, int], *, threads: int) 
         )
         return Layout((*layout.offsets, *members), layout.total, layout.alignment)
 
-    outputs = [t for t in manifest.tensors if t.role == "output"]
+    outputs = manifest.constant_outputs if constant_only else manifest.outputs
     return MemoryUse(
         lasting=place(tuple(block(b, together=True) for b in alone if b.keep), alignment),
-        phases=(phase(constant=True), phase(constant=False)),
+        phases=(phase(constant=True), place(()) if constant_only else phase(constant=False)),
         strides=tuple(strides.get(k.name, 0) for k in manifest.kernels),
         shapes=tuple((t.name, stored_shape(t, manifest, extents)) for t in outputs),
         outputs=sum(array_bytes(t, manifest, extents) for t in outputs),
@@ -114,7 +125,7 @@ def check_limit(
 
     Args:
         manifest: of the program.
-        extents: of all base spaces.
+        extents: of the base spaces; those that are known.
         needed: bytes of everything that the call allocates.
         copies: inputs and results whose arrays kernels cannot take as they are.
         direct_kind: the arrays that they can take, in words.
@@ -125,17 +136,16 @@ def check_limit(
     limit = manifest.memory_limit
     if limit is None or needed <= limit:
         return
+    entries: list[BufferEntry | TensorEntry] = [*manifest.outputs]
+    entries += [b for b in manifest.buffers if b.place in ("arena", "private")]
     arrays = [
-        (array_bytes(b, manifest, extents), b.name)
-        for b in manifest.buffers
-        if b.place in ("arena", "private")
-    ]
-    arrays += [
-        (array_bytes(t, manifest, extents), t.name) for t in manifest.tensors if t.role == "output"
+        (array_bytes(entry, manifest, extents), entry.name)
+        for entry in entries
+        if all(base in extents for space in entry.spaces for base in manifest.bases_of(space))
     ]
     largest = sorted(arrays, key=lambda a: -a[0])[:4]
     shown = ", ".join(f"{name} {count:,}" for count, name in largest)
-    here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases)
+    here = ", ".join(f"{name}={extents[name]}" for name in manifest.bases if name in extents)
     advice = "raise memory_limit, or compile with another objective for these extents"
     if copies:
         advice = f"pass {', '.join(copies)} {direct_kind}, so that no copy is needed, or {advice}"

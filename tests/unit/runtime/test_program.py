@@ -266,6 +266,40 @@ def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
     assert np.array_equal(whole["d"], np.eye(3))
 
 
+FILLED = """
+space o = 3
+index i j : o
+input f[o,o] generated, x[o]
+output r
+r[i] = f[i,j]*x[j]
+"""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_a_callable_must_fill_its_tile(target: str, dtype: str, monkeypatch: Any) -> None:
+    f, x = rand(3, 3).astype(dtype), rand(3, seed=1).astype(dtype)
+    program = tcgen.compile(FILLED, target=target, dtype=dtype)
+
+    def fill(out: Any, ranges: tuple[slice, ...]) -> Any:
+        out[...] = f[ranges]
+        return out
+
+    def give(out: Any, ranges: tuple[slice, ...]) -> Any:
+        return f[ranges]
+
+    def forget(out: Any, ranges: tuple[slice, ...]) -> None:
+        out[0, 0] = f[ranges][0, 0]
+
+    np.testing.assert_allclose(program(f=fill, x=x)["r"], f @ x, rtol=1e-6)
+    with pytest.raises(ArgumentError, match=mentions("f give returned ndarray out[...]")):
+        program(f=give, x=x)
+    with pytest.raises(ArgumentError, match=mentions("f forget left f[0, 1] unset out[...]")):
+        program(f=forget, x=x)
+    monkeypatch.setenv("TCGEN_VERIFY", "0")
+    program(f=forget, x=x)
+
+
 def test_constants_on_joined_axes_are_bound_at_the_extents_of_the_call() -> None:
     text = """
     space o = 4
