@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class DType:
         c_type: the element in C.
         c_real: its real part in C.
         cuda_type: the element in CUDA C++.
+        smallest: positive number with all digits.
+        largest: number.
     """
 
     name: str
@@ -26,6 +29,8 @@ class DType:
     c_type: str
     c_real: str
     cuda_type: str
+    smallest: float
+    largest: float
 
     @property
     def position(self) -> int:
@@ -33,9 +38,23 @@ class DType:
         return ALL.index(self)
 
 
-FLOAT32 = DType("float32", "s", 4, 1, "float", "float", "float")
-FLOAT64 = DType("float64", "d", 8, 1, "double", "double", "double")
-COMPLEX128 = DType("complex128", "z", 16, 2, "double complex", "double", "tc_complex")
+_SINGLE = (1.1754943508222875e-38, 3.4028234663852886e38)
+_DOUBLE = (2.2250738585072014e-308, 1.7976931348623157e308)
+FLOAT32 = DType(
+    "float32", "s", 4, 1, "float", "float", "float", 1.1754943508222875e-38, 3.4028234663852886e38
+)
+FLOAT64 = DType("float64", "d", 8, 1, "double", "double", "double", *_DOUBLE)
+COMPLEX128 = DType("complex128", "z", 16, 2, "double complex", "double", "tc_complex", *_DOUBLE)
 ALL = (FLOAT32, FLOAT64, COMPLEX128)  # in the order of tables in generated code
 NAMES = ("float64", "float32", "complex128")  # as options list them, the default first
 BY_NAME = {dtype.name: dtype for dtype in ALL}
+
+
+def fits(value: Fraction, dtype: str) -> bool:
+    """True where an element type holds a number with all its digits.
+
+    Example:
+        >>> fits(Fraction(1, 3), "float32"), fits(Fraction(10**39), "float32")
+        (True, False)
+    """
+    return value == 0 or BY_NAME[dtype].smallest <= abs(value) <= BY_NAME[dtype].largest

@@ -128,7 +128,8 @@ def compile_system(
             report and explanation beside the sources.
 
     Raises:
-        SpecError: symmetries declared for outputs that do not follow from their equations.
+        SpecError: symmetries declared for outputs that do not follow from their equations, or
+            numbers that the element type cannot hold.
         ExtentError: a planning extent is missing.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
     """
@@ -136,6 +137,7 @@ def compile_system(
     from ..emit import emit_artifact  # noqa: PLC0415
     from ..frontend.sliced import read_in_slices  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
+    from .numbers_in_range import check_numbers  # noqa: PLC0415
 
     tracer = tracer or Tracer()
     # One product in the order given needs no search: looking for its file takes longer.
@@ -163,6 +165,7 @@ def compile_system(
         target="cpu",
     )
     try:
+        check_numbers(system, options.dtype)
         program = tracer.run(
             "program",
             lambda: keep(
@@ -317,10 +320,10 @@ class _ValueCheck:
         extents = {name: 2 + n % 3 for n, name in enumerate(bases)}
         arrays = random_arrays(self.system, extents, dtype=self.dtype, seed=0)
         inputs, starts = split_starts(self.system, arrays)
-        expected = evaluate_system(self.system, inputs, extents, out=starts)
+        expected = evaluate_system(self.system, inputs, extents, out=starts, dtype=self.dtype)
         match level:
             case FormulaSequence():
-                actual = evaluate_program(level, inputs, extents, out=starts)
+                actual = evaluate_program(level, inputs, extents, out=starts, dtype=self.dtype)
             case Module():
                 actual = run_module(level, inputs, extents, out=starts)
             case _:

@@ -12,14 +12,17 @@ from .._version import __version__
 from ..artifact.folder import Artifact
 from ..artifact.kernel_abi import ROUND_EACH
 from ..artifact.manifest import SOURCES
+from ..dtypes import fits
 from ..errors import ArgumentError, VerifyError
+from ..ir.expr import Const, nodes
 from ..ir.loop_analysis import launches, written_buffers
-from ..ir.loops import Module
+from ..ir.loops import Assign, Module, Zero
 from ..thresholds.cpu import CpuThresholds
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
 from .manifest import make_manifest
 from .package import package_text, runtime_files
+from .scope import statements
 
 __all__ = ["emit_artifact", "make_manifest"]
 
@@ -50,7 +53,8 @@ def emit_artifact(
         with_runtime: the folder has the runtime, so that it runs without tcgen.
 
     Raises:
-        ArgumentError: the target is unknown, or an input is named ``out``.
+        ArgumentError: the target is unknown, an input is named ``out``, or factoring multiplied
+            numbers of the equations to one that the element type cannot hold.
         VerifyError: an accumulating output is written in the constant phase.
     """
     if target not in SOURCES:
@@ -62,6 +66,7 @@ def emit_artifact(
         memory_limit=memory_limit,
     )
     _check_accumulation(module)
+    _check_numbers(module)
     text = _source(module, target, thresholds)
     if round_each and target != "numpy":
         text = f"{ROUND_EACH}\n{text}"
@@ -100,4 +105,21 @@ def _check_accumulation(module: Module) -> None:
                     raise VerifyError(
                         f"kernel {name} writes {tensor.name} in the constant phase, but "
                         f"{tensor.name} adds to the array of each call"
+                    )
+
+
+def _check_numbers(module: Module) -> None:
+    """Refuse numbers that are infinite or zero in the element type."""
+    for kernel in module.kernels:
+        for stmt, _ in statements(kernel.body):
+            if isinstance(stmt, Zero):
+                continue
+            numbers = [stmt.coeff]
+            if isinstance(stmt, Assign):
+                numbers += [n.value for n in nodes(stmt.expr) if isinstance(n, Const)]
+            for number in numbers:
+                if not fits(number, module.dtype):
+                    raise ArgumentError(
+                        f"the equations multiply numbers to one outside the range of "
+                        f"{module.dtype}: scale the equations"
                     )

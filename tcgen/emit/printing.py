@@ -10,7 +10,19 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..errors import VerifyError
-from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from ..ir.expr import (
+    COMPLEX_BELOW_ZERO,
+    Access,
+    Call,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+)
 from ..ir.loops import Buffer, Kernel
 from ..ir.tensor import Ref, Space
 from .scope import Scope, stored_axes
@@ -91,6 +103,8 @@ def is_complex(expr: Expr, scope: Scope) -> bool:
         case Pow(base, _):
             return is_complex(base, scope)
         case Call(function, arg):
+            if function in COMPLEX_BELOW_ZERO:
+                return scope.dtype == "complex128"
             return function not in ("abs", "real", "imag") and is_complex(arg, scope)
         case Ref() | Delta():
             raise VerifyError(f"{expr} is a leaf of an earlier level")

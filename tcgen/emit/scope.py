@@ -49,6 +49,7 @@ class Scope:
         bases: base spaces of the module, in the order of the extents.
         private: buffers of which each thread has a copy.
         number: of the kernel in the module.
+        dtype: of the program.
         ordered: pairs of variables in the source of which the first is never smaller.
         totals: numbers that the printed loops add up in variables of their own, those of single
             precision in double.
@@ -63,6 +64,7 @@ class Scope:
     bases: tuple[Space, ...]
     private: frozenset[str]
     number: int
+    dtype: str
     ordered: frozenset[tuple[str, str]] = frozenset()
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
@@ -140,6 +142,7 @@ def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scop
         module_bases(module),
         private,
         module.kernels.index(kernel),
+        module.dtype,
     )
 
 

@@ -13,7 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import VerifyError
-from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from ..ir.expr import (
+    COMPLEX_BELOW_ZERO,
+    Access,
+    Call,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+)
 from ..ir.tensor import Index, Ref, Space, distinct
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -33,38 +45,49 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def evaluate_expr(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Array]) -> Array:
+def evaluate_expr(
+    expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Array], dtype: str
+) -> Array:
     """Value of an expression whose leaves have the values ``leaf(node)``, which are broadcast.
+
+    ``dtype`` is that of the program: in a complex one the square root of -1 is the imaginary unit.
 
     Division by zero and overflow follow IEEE 754. Call this under ``np.errstate(all="ignore")``.
 
     Raises:
         VerifyError: the expression calls an unknown function.
     """
+
+    def value(part: Expr) -> Array:
+        return evaluate_expr(part, leaf, dtype)
+
     match expr:
-        case Const(value):
-            return np.asarray(float(value))
+        case Const(number):
+            return np.asarray(float(number))
         case Ref() | Access() | Delta() | Equal():
             return leaf(expr)
         case Sum(args):
-            total = evaluate_expr(args[0], leaf)
+            total = value(args[0])
             for arg in args[1:]:
-                total = np.add(total, evaluate_expr(arg, leaf))
+                total = np.add(total, value(arg))
             return total
         case Prod(args):
-            product = evaluate_expr(args[0], leaf)
+            product = value(args[0])
             for arg in args[1:]:
-                product = np.multiply(product, evaluate_expr(arg, leaf))
+                product = np.multiply(product, value(arg))
             return product
         case Quot(num, den):
-            return np.asarray(np.true_divide(evaluate_expr(num, leaf), evaluate_expr(den, leaf)))
+            return np.asarray(np.true_divide(value(num), value(den)))
         case Pow(base, exponent):
-            power = np.asarray(np.power(evaluate_expr(base, leaf), abs(exponent)))
+            power = np.asarray(np.power(value(base), abs(exponent)))
             return np.asarray(np.true_divide(1.0, power)) if exponent < 0 else power
         case Call(function, arg):
             if function not in _FUNCTIONS:
                 raise VerifyError(f"{function} is not a function of expressions")
-            return np.asarray(_FUNCTIONS[function](evaluate_expr(arg, leaf)))
+            given = value(arg)
+            if function in COMPLEX_BELOW_ZERO and dtype == "complex128":
+                given = given.astype(np.complex128)
+            return np.asarray(_FUNCTIONS[function](given))
         case _:
             assert_never(expr)
 

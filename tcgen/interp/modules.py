@@ -216,7 +216,7 @@ class _Machine:
                 case _:
                     raise VerifyError(f"{node} cannot occur in a module")
 
-        value = np.asarray(evaluate_expr(stmt.expr, leaf)) * float(stmt.coeff)
+        value = np.asarray(evaluate_expr(stmt.expr, leaf, self.module.dtype)) * float(stmt.coeff)
         for chain in stmt.orbit:
             value = value * _arrangements([self.at(Subscript(v), points, env) for v in chain])
         if not np.iscomplexobj(target):

@@ -77,11 +77,13 @@ def evaluate_program(
             if not step.accumulate:
                 shape = logical_shape(target, extents)
                 values[target] = np.zeros(shape, working_type(target, dtype))
-            _run_step(step, values, extents)
+            _run_step(step, values, extents, dtype)
     return {t.name: returned(t, values[t], dtype) for t in program.outputs}
 
 
-def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> None:
+def _run_step(
+    step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, int], dtype: str
+) -> None:
     """Add the value of a step to its output."""
 
     def read(ref: Ref) -> Array:
@@ -94,7 +96,7 @@ def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, 
         case Add(a):
             operands = [(read(a), a.indices)]
         case Map(expr):
-            operands = [(_map(expr, values, extents), expr_indices(expr))]
+            operands = [(_map(expr, values, extents, dtype), expr_indices(expr))]
         case Produce():
             return
         case _:
@@ -105,7 +107,9 @@ def _run_step(step: Step, values: Mapping[Tensor, Array], extents: Mapping[str, 
     out += value if np.iscomplexobj(out) else value.real
 
 
-def _map(expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:
+def _map(
+    expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int], dtype: str
+) -> Array:
     """The values of an element-wise expression over its indices."""
     order: tuple[Index, ...] = expr_indices(expr)
 
@@ -118,7 +122,7 @@ def _map(expr: Expr, values: Mapping[Tensor, Array], extents: Mapping[str, int])
             case _:
                 raise TypeError(f"{node} cannot occur in a program")
 
-    return evaluate_expr(expr, leaf)
+    return evaluate_expr(expr, leaf, dtype)
 
 
 def _view(ref: Ref, values: Mapping[Tensor, Array], extents: Mapping[str, int]) -> Array:

@@ -247,7 +247,7 @@ class _Evaluation:
                 case _:
                     raise TypeError(f"{node} cannot occur in a system")  # verify() excludes it
 
-        return evaluate_expr(expr, leaf)
+        return evaluate_expr(expr, leaf, self.dtype)
 
     def offset(self, index: Index, space: Space) -> int:
         """First position of the space of an index on an axis of ``space``."""

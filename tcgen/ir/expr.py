@@ -14,6 +14,9 @@ from typing import TypeAlias, assert_never
 from .tensor import Index, Ref, Space, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
+# Their values at negative numbers are complex: a complex program evaluates them with complex
+# arguments, also where the argument is a number or is real. A real program gives NaN there.
+COMPLEX_BELOW_ZERO = ("sqrt", "log")
 
 
 @dataclass(frozen=True, slots=True)

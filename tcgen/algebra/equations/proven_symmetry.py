@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from ...errors import Diagnostic, Span, SpecError
-from ...ir.expr import Access, Delta, Equal, Expr, map_leaves
+from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from ...ir.term_rewriting import replace_refs
@@ -178,16 +178,10 @@ def _conjugated(term: Term) -> Term | None:
 
 
 def _is_real(expr: Expr) -> bool:
-    """True where every tensor of an expression is real."""
-    tensors: list[Tensor] = []
-
-    def leaf(node: Ref | Access | Delta | Equal) -> Expr:
-        if isinstance(node, Ref):
-            tensors.append(node.tensor)
-        return node
-
-    map_leaves(expr, leaf)
-    return all(tensor.real for tensor in tensors)
+    """True where an expression is real for sure, in a complex program."""
+    if any(function in COMPLEX_BELOW_ZERO for function in functions(expr)):
+        return False
+    return all(ref.tensor.real for ref in refs(expr))
 
 
 def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:

@@ -137,8 +137,8 @@ def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
         case Pow(base, exponent):
             kind = _suffix(is_complex(base, scope), dtype)
             return f"tc_pow_{kind}({expression(base, scope, dtype)}, {exponent})", ATOM
-        case Call(function, arg):
-            return _call(function, arg, scope, dtype), ATOM
+        case Call():
+            return _call(expr, scope, dtype), ATOM
         case Ref() | Delta():
             raise VerifyError(f"{expr} is a leaf of an earlier level")
         case _:
@@ -156,15 +156,15 @@ def _suffix(complex_value: bool, dtype: str) -> str:
     return "z" if complex_value else "s" if dtype == "float32" else "d"
 
 
-def _call(function: str, arg: Expr, scope: Scope, dtype: str) -> str:
-    inside = expression(arg, scope, dtype)
-    if is_complex(arg, scope):
-        return f"{_COMPLEX_CALLS.get(function, f'c{function}')}({inside})"
-    match function:
+def _call(call: Call, scope: Scope, dtype: str) -> str:
+    inside = expression(call.arg, scope, dtype)
+    if is_complex(call, scope) or is_complex(call.arg, scope):
+        return f"{_COMPLEX_CALLS.get(call.function, f'c{call.function}')}({inside})"
+    match call.function:
         case "conj" | "real":
             return f"({inside})"
         case "imag":
             return f"(0*({inside}))"
-        case _:
+        case function:
             name = _REAL_CALLS.get(function, function)
             return f"{name}{'f' if dtype == 'float32' else ''}({inside})"

@@ -13,7 +13,7 @@ from ...errors import VerifyError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Ref, Space
-from ..printing import ATOM, PROD, SUM, extent, literal
+from ..printing import ATOM, PROD, SUM, extent, is_complex, literal
 from ..scope import Scope, stored_axes
 
 
@@ -179,7 +179,10 @@ def _expression(expr: Expr, scope: Scope, vectors: Vectors) -> tuple[str, int]:
             # A Python number would raise where an array divides by zero.
             return f"np.asarray({inner(base, 0)})**{exponent}", PROD
         case Call(function, arg):
-            return f"np.{function}({inner(arg, 0)})", ATOM
+            text = inner(arg, 0)
+            if is_complex(expr, scope) and not is_complex(arg, scope):
+                text = f"np.asarray({text}, complex)"
+            return f"np.{function}({text})", ATOM
         case Ref() | Delta():
             raise VerifyError(f"{expr} is a leaf of an earlier level")
         case _:
