@@ -269,6 +269,8 @@ class Options(Planning):
         memory_limit: bytes the program may allocate beyond its inputs, or None.
         round_each: loops round a product before it is added, as NumPy does; else a fused operation
             may round both at once. Matrix products always may.
+        sums_alone: a factor may be summed, over an index that no other factor has, before it is
+            multiplied; else it is multiplied first, as in NumPy. Infinities and NaN can differ.
         thresholds: of planning, lowering and printing; tests pass others.
     """
 
@@ -284,12 +286,14 @@ class Options(Planning):
         metadata=_text("Most the program may allocate, for example 8GiB.", metavar="BYTES"),
     )
     round_each: bool = False
+    sums_alone: bool = True
     thresholds: Thresholds = Thresholds()
 
     def __post_init__(self) -> None:
         Planning.__post_init__(self)
-        if not isinstance(self.round_each, bool):
-            raise ArgumentError(f"round_each={self.round_each!r} is neither True nor False")
+        for name in ("round_each", "sums_alone"):
+            if not isinstance(getattr(self, name), bool):
+                raise ArgumentError(f"{name}={getattr(self, name)!r} is neither True nor False")
         for space, extent in self.extents:
             if extent <= 0:
                 raise ExtentError(

@@ -53,7 +53,7 @@ def form_sequence(
     complex_values = options.dtype == "complex128"
     source = derive_symmetries(keep_needed(system), complex_values)
     thresholds = options.thresholds.planner.algebra
-    unshared = Workspace(extents, complex_values, False, thresholds)
+    unshared = Workspace(extents, complex_values, False, thresholds, options.sums_alone)
     as_written = _program(source, unshared, keep_user=True)
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:

@@ -96,6 +96,7 @@ def _compiled(wanted: Request, target: str, *, tune: bool) -> Artifact:
         dtype=wanted.dtype,
         memory_limit=wanted.memory_limit,
         optimize=path is None and len(kernel.inputs) > 2,
+        sums_alone=path is None,
         tune=tune,
     )
     try:

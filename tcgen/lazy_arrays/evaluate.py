@@ -92,7 +92,9 @@ def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
         target=target,
         dtype=dtype,
         objective="none" if products or len(lazy.system.equations) == 1 else "memory",
+        optimize=False,
         round_each=True,
+        sums_alone=False,
     )
     return compile_system(lazy.system, options).artifact
 

@@ -99,6 +99,7 @@ class Workspace:
         complex_values: True leaves hermitian symmetries unused, for complex programs.
         merge_equal: False gives every product a node of its own.
         thresholds: limits for the orders of products and for the intermediates to inline.
+        sums_alone: True sums a factor over its own indices before it is multiplied.
         keys: name of each node by its canonical key.
         nodes: the nodes by name.
     """
@@ -107,6 +108,7 @@ class Workspace:
     complex_values: bool
     merge_equal: bool
     thresholds: AlgebraThresholds
+    sums_alone: bool = True
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -138,11 +140,12 @@ class Workspace:
                 return self._broadcast(self.node(factors, outer), coeff, lhs, term.span)
             direct = Draft(lhs, operation(factors), coeff, resolved.sums, term.span)
             return TermRecipe(direct, None, self._flops(direct), self._children(direct))
-        presummed = self._presummed(factors, lhs.indices)
-        if presummed is None:
-            return None
-        sign, factors = presummed
-        coeff *= sign
+        if self.sums_alone:
+            presummed = self._presummed(factors, lhs.indices)
+            if presummed is None:
+                return None
+            sign, factors = presummed
+            coeff *= sign
         tree = self._order(factors, lhs.indices)
         assert not isinstance(tree, int)
         pair_value = self._pair(tree, tuple(range(len(factors))), factors, outer)

@@ -26,7 +26,7 @@ def contraction_path(optimize: Any, count: int) -> ContractionPath | None:
         ContractionPathError: the path does not fit the operands.
     """
     if optimize is None or isinstance(optimize, bool | np.bool_):
-        if optimize or count < 3:
+        if optimize or count < 2:
             return None
         return ((0, 1), *((0, k) for k in range(count - 2, 0, -1)))
     if isinstance(optimize, tuple | list) and optimize and optimize[0] == "einsum_path":

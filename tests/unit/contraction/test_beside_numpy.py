@@ -158,3 +158,29 @@ def test_numpys_own_tests(forced: bool, monkeypatch: pytest.MonkeyPatch, tmp_pat
     ran = re.search(r"kernels (\d+) numpy (\d+)", done.stdout)
     assert ran is not None
     assert int(ran[1 if forced else 2]) > 3000  # by default these calls are all small
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+@pytest.mark.parametrize(
+    "subscripts", ["ij,j->j", "ij,j->", "ij,k->jk", "ij,k->k", "j,ij->i", "ij,j,jk->k", "ij,kj->"]
+)
+def test_without_optimize_nothing_is_summed_before_it_is_multiplied(
+    subscripts: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """0 times infinity is NaN wherever the product of the two elements occurs in the sum."""
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", target)
+    random = np.random.default_rng(0)
+    extents = dict(zip("ijk", (3, 4, 5), strict=True))
+    inputs, _, output = subscripts.partition("->")
+    operands = []
+    for number, labels in enumerate(inputs.split(",")):
+        array = random.random([extents[label] for label in labels])
+        array.reshape(-1)[0] = (0.0, np.inf, 1.0)[number]
+        operands.append(array)
+    labels = "".join(sorted({*inputs} - {","}))
+    summed = tuple(n for n, label in enumerate(labels) if label not in output)
+    with np.errstate(invalid="ignore"):
+        wanted = np.einsum(f"{inputs}->{labels}", *operands).sum(axis=summed)
+        found = tcgen.einsum(subscripts, *operands, optimize=False)
+    assert np.isnan(found).any()
+    np.testing.assert_allclose(found, wanted)

@@ -406,3 +406,27 @@ def test_an_update_of_one_element_changes_no_other_array() -> None:
     np.asarray(x)
     x[..., 0] += 5  # of values that are read-only
     np.testing.assert_array_equal(x, [7, 3, 4])
+
+
+@pytest.mark.parametrize(
+    "evaluate",
+    [
+        lambda a, b, v: (a * v).sum(0),
+        lambda a, b, v: (a * v).sum(),
+        lambda a, b, v: (a @ b).sum(),
+        lambda a, b, v: (a @ b) @ v,
+        lambda a, b, v: (b - b) @ a,
+        lambda a, b, v: (0 * b).sum(1),
+        lambda a, b, v: (a * 1e308 * 1e308).sum(0) * 0,
+    ],
+)
+def test_infinities_and_nan_stand_where_numpy_has_them(evaluate: Any, monkeypatch: Any) -> None:
+    """Nothing is reordered: 0*inf and inf - inf occur in the kernel where they occur in NumPy."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    random = np.random.default_rng(0)
+    a, b, v = random.random((4, 4)), random.random((4, 4)), random.random(4)
+    a[0, 0], b[0, 1], v[0] = 0.0, np.inf, np.inf
+    with np.errstate(all="ignore"):
+        wanted = evaluate(a, b, v)
+        found = np.asarray(evaluate(tcgen.lazy(a), tcgen.lazy(b), tcgen.lazy(v)))
+    np.testing.assert_allclose(found, wanted)
