@@ -1,5 +1,5 @@
 /* C = alpha op(A) op(B) + beta C, stored by columns, beta 0 or 1. op is A ('N') or its transpose
- * ('T'). The BLAS does it where there is one and its 32-bit arguments can hold the dimensions.
+ * ('T'). The BLAS does it where there is one. Its arguments have 32 bits: a longer sum is added up in pieces.
  */
 typedef void tc_blas_gemm_$kind(const char *, const char *, const int *, const int *, const int *,
     const $scalar *, const $scalar *, const int *, const $scalar *, const int *,
@@ -70,9 +70,30 @@ static void tc_gemm_$kind(void *const *table, int threads, char flip_a, char fli
     if (tc_few_$kind(threads, n, k, m, alpha, b, flip_b == 'N' ? ldb : 1, flip_b == 'N' ? 1 : ldb, a,
             flip_a == 'N' ? lda : 1, flip_a == 'N' ? 1 : lda, beta, c, ldc, 1)) return;
 #endif
-    const int64_t most = INT32_MAX;
-    if (!blas || k == 0 || m > most || n > most || k > most || lda > most || ldb > most
-        || ldc > most) {
+    const int64_t most = TC_BLAS_MOST;
+    if (blas && k > most) {
+        for (int64_t p = 0; p < k; p += most) {
+            tc_gemm_$kind(table, threads, flip_a, flip_b, m, n, tc_min(most, k - p), alpha,
+                a + (flip_a == 'N' ? p*lda : p), lda, b + (flip_b == 'N' ? p : p*ldb), ldb,
+                p == 0 ? beta : 1, c, ldc);
+        }
+        return;
+    }
+    if (blas && n <= m && (lda > most || ldb > most || ldc > most || m > most)) {
+        for (int64_t j = 0; j < n; ++j) {
+            tc_gemm_$kind(table, threads, flip_a, flip_b, m, 1, k, alpha, a, lda,
+                b + (flip_b == 'N' ? j*ldb : j), ldb, beta, c + j*ldc, ldc);
+        }
+        return;
+    }
+    if (blas && (lda > most || ldb > most || ldc > most || n > most)) {
+        for (int64_t i = 0; i < m; ++i) {
+            tc_gemm_$kind(table, threads, flip_a, flip_b, 1, n, k, alpha,
+                a + (flip_a == 'N' ? i : i*lda), lda, b, ldb, beta, c + i, ldc);
+        }
+        return;
+    }
+    if (!blas || k == 0) {
         tc_plain_gemm_$kind(threads, flip_a, flip_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }

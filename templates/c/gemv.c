@@ -148,8 +148,7 @@ static inline void tc_lines_$kind(int64_t rows, int64_t k, const $scalar *a, int
 static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, const $scalar *a,
     int64_t row, int64_t column, const $scalar *x, int64_t step_x, $scalar *sum)
 {
-    const int64_t most = INT32_MAX, dense = column == 1 ? k : rows;
-    const int64_t apart = tc_max(column == 1 ? row : column, tc_max(dense, 1));
+    const int64_t dense = column == 1 ? k : rows, piece = tc_min(k, TC_BLAS_MOST);
 #if $lanes
     if (dense >= TC_PAGE_$kind && column != 1) {
         tc_lines_$kind(rows, k, a, column, x, step_x, sum);
@@ -169,16 +168,21 @@ static void tc_sums_$kind(tc_blas_gemv_$kind *blas, int64_t rows, int64_t k, con
         rows -= whole;
     }
 #endif
-    if (!blas || k > most || apart > most || step_x > most || k < (column == 1 ? TC_SHORT_$kind : 1)) {
+    const int64_t lines = column == 1 ? rows : k, least = column == 1 ? piece : rows;
+    const int64_t apart = tc_max(lines == 1 ? 1 : column == 1 ? row : column, tc_max(least, 1));
+    if (!blas || apart > TC_BLAS_MOST || step_x > TC_BLAS_MOST || k < (column == 1 ? TC_SHORT_$kind : 1)) {
         if (column == 1) tc_dots_$kind(rows, k, a, row, x, step_x, sum);
         else tc_lines_$kind(rows, k, a, column, x, step_x, sum);
         return;
     }
     const $scalar one = 1;
-    const int high = (int)dense, wide = (int)(column == 1 ? rows : k), lda = (int)apart;
-    const int step = (int)step_x, next = 1;
+    const int lda = (int)apart, step = (int)step_x, next = 1, all = (int)rows;
     memset(sum, 0, (size_t)rows*sizeof($scalar));
-    blas(column == 1 ? "T" : "N", &high, &wide, &one, a, &lda, x, &step, &one, sum, &next);
+    for (int64_t p = 0; p < k; p += piece) {
+        const int part = (int)tc_min(piece, k - p);
+        blas(column == 1 ? "T" : "N", column == 1 ? &part : &all, column == 1 ? &all : &part, &one,
+            a + p*column, &lda, x + p*step_x, &step, &one, sum, &next);
+    }
 }
 
 /* y[i] = alpha sum(p) a[i,p] x[p] + beta y[i] of some rows, beta 0 or 1. */

@@ -27,6 +27,11 @@ static inline int omp_get_max_threads(void) { return 1; }
 /* Most rows of a matrix whose products with a vector are added up on the stack. */
 #define TC_ROWS 8192
 
+/* Largest dimension and stride that the BLAS takes; tests choose smaller ones. */
+#ifndef TC_BLAS_MOST
+#define TC_BLAS_MOST INT32_MAX
+#endif
+
 /* Place in the table of the BLAS that is not null where the BLAS runs on the calling thread. */
 #define TC_BLAS_SERIAL 6
 

@@ -98,6 +98,17 @@ def test_plain_product_without_blas(name: str, dtype: str, monkeypatch: pytest.M
     compare(hand.ALL[name](dtype), "cpu", {"o": 21, "v": 83})
 
 
+@pytest.mark.parametrize("most", [7, 50])
+@pytest.mark.parametrize("name", ["gemm", "tiles", "phases", "energy"])
+def test_matrices_larger_than_the_blas_takes(
+    name: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its 32-bit arguments hold 2^31 - 1; here they hold no more than ``most``."""
+    monkeypatch.setenv("TCGEN_CC", f"cc -DTC_BLAS_MOST={most}")
+    for extents in ({"o": 21, "v": 83}, {"o": 3, "v": 60}, {"o": 60, "v": 2}):
+        compare(hand.ALL[name](), "cpu", extents)
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3, 6])
 @pytest.mark.parametrize("name", ["gemm", "energy", "tiles", "orbits"])
 def test_work_is_shared_by_any_number_of_threads(

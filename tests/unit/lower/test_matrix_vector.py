@@ -28,10 +28,15 @@ z[i] = -b[p,i]*x[p]
 LONG = [(8, 1024), (19, 1100), (1100, 19), (13, 8200), (8200, 13), (7, 2000)]
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
-def test_matrix_times_vector(dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("dtype", "most"), [("float64", ""), ("float32", ""), ("complex128", ""), ("float64", "100")]
+)
+def test_matrix_times_vector(dtype: str, most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``most``, the BLAS takes no larger dimensions, as if they had more than 32 bits."""
     if default_target() != "cpu":
         pytest.skip("no C compiler")
+    if most:
+        monkeypatch.setenv("TCGEN_CC", f"cc -DTC_BLAS_MOST={most}")
     program = tcgen.compile(SPEC, target="cpu", dtype=dtype)
     assert "tc_gemm" in program.source
     rng = np.random.default_rng(5)
