@@ -156,7 +156,7 @@ def _computed(
     if any(d.kind not in _PLAIN_KINDS for d in types):
         return None
     arguments: list[Any] = []
-    for dtype in dtypes:
+    for dtype in dict.fromkeys(dtypes):  # NumPy takes few operands at once
         arguments += [np.zeros(1, dtype), [0]]
     keywords: dict[str, Any] = {"casting": casting}
     if asked is not None:

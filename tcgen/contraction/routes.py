@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -16,7 +16,7 @@ from numpy import einsum as numpy_einsum
 from ..compiler.target import kernel_target
 from ..errors import DtypeError, EinsumError
 from ..frontend.einsum.equation import LabelPattern, Update
-from ..frontend.einsum.path import ContractionPath
+from ..frontend.einsum.path import ContractionPath, contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
@@ -27,6 +27,7 @@ Array = npt.NDArray[Any]
 Arrays = tuple[Array, ...]
 Dtype = np.dtype[Any]
 
+_NUMPY_OPERANDS = 31  # that the loop of any version of NumPy takes
 _LARGE = 2**17  # elements from which a slice is read in place; smaller slices are copied
 
 
@@ -239,7 +240,50 @@ class _Generated:
         return made if made.ndim else made[()]
 
 
-Prepared: TypeAlias = _Delegated | _Generated
+@dataclass(frozen=True, slots=True, eq=False)
+class _Repeated:
+    """A call in which no operand stores some labels: elements repeat along them in memory.
+
+    Attributes:
+        inner: the call without these labels, on operands without these axes.
+        indices: of each operand, which drop these axes.
+        factor: product of the extents of those labels that are summed.
+        kept: axes of the result that the inner call gives, None for one along which it repeats.
+        shape: of the result.
+        order: of the result's memory.
+        dtype: of the computation.
+        swapped: type of the result if its bytes are in another order than the machine's; else None.
+    """
+
+    inner: Prepared
+    indices: tuple[tuple[Any, ...], ...]
+    factor: int
+    kept: tuple[slice | None, ...]
+    shape: tuple[int, ...]
+    order: str
+    dtype: Dtype
+    swapped: Dtype | None
+
+    def run(self, arrays: Arrays, out: Array | None) -> Any:
+        """The result.
+
+        Raises:
+            MemoryLimitError: no plan fits the limit.
+        """
+        parts = tuple(array[index] for array, index in zip(arrays, self.indices, strict=True))
+        made = np.asarray(self.inner.run(parts, None)).astype(self.dtype, copy=False)
+        made = (made if self.factor == 1 else made * self.dtype.type(self.factor))[self.kept]
+        if out is not None:
+            np.copyto(out, made, casting="unsafe")  # the cast was checked before
+            return out
+        if not self.shape and self.swapped is None:
+            return made[()]
+        result = np.empty(self.shape, self.swapped or self.dtype, "F" if self.order == "F" else "C")
+        result[...] = made
+        return result if self.shape else result[()]
+
+
+Prepared: TypeAlias = _Delegated | _Generated | _Repeated
 
 
 def prepare(call: Call) -> Prepared | None:
@@ -249,9 +293,12 @@ def prepare(call: Call) -> Prepared | None:
     """
     reason = "a view of the operand" if call.view else _why_numpy(call)
     if call.update is not None:
-        return _generated(call) if reason is None and (call.out is None or call.direct) else None
-    if reason is None:
+        if reason is not None or _stored_nowhere(call) or not (call.out is None or call.direct):
+            return None
         return _generated(call)
+    if reason is None:
+        repeated = _stored_nowhere(call)
+        return _repeated(call, repeated) if repeated else _generated(call)
     if call.memory_limit is not None and reason.startswith("no kernels"):
         raise DtypeError(f"memory_limit needs generated code: {reason}; use {', '.join(DTYPES)}")
     return _delegated(call, reason)
@@ -264,7 +311,8 @@ def _why_numpy(call: Call) -> str | None:
         return f"no kernels for {_name(dtype)}"
     # A program takes longer to start than its kernel saves.
     small = call.memory_limit is None and call.flops < call.least * (4 if call.reuses else 1)
-    return "tiny" if small and len(call.extents) <= len(LETTERS) else None
+    fits = len(call.extents) <= len(LETTERS) and len(call.arrays) <= _NUMPY_OPERANDS
+    return "tiny" if small and fits else None
 
 
 def _delegated(call: Call, reason: str) -> _Delegated:
@@ -281,7 +329,10 @@ def _delegated(call: Call, reason: str) -> _Delegated:
     if call.asked_dtype is not None:
         # NumPy's einsum (up to 2.4 at least) fills another order of bytes with numbers in its own.
         keywords["dtype"] = call.asked_dtype.newbyteorder("=")
-    if _pays_in_pairs(call):
+    if len(call.arrays) > _NUMPY_OPERANDS:
+        path = call.path or contraction_path(False, len(call.arrays))
+        keywords["optimize"] = ["einsum_path", *(path or ())]
+    elif _pays_in_pairs(call):
         keywords["optimize"] = ["einsum_path", *call.path] if call.path is not None else True
     expression = call.expression
     dtype = _name(call.dtype or call.arrays[0].dtype)
@@ -344,6 +395,52 @@ def _generated(call: Call) -> _Generated:
         None if in_order else layout,
         None if in_order else tuple(int(k) for k in np.argsort(layout)),
         call.direct,
+        call.swapped,
+    )
+
+
+def _stored_nowhere(call: Call) -> frozenset[int]:
+    """Labels along which the elements of all operands repeat."""
+    stored = {
+        label
+        for array, labels in zip(call.arrays, call.expression.inputs, strict=True)
+        for axis, label in enumerate(labels)
+        if _is_stored(array, axis, call.extents[label])
+    }
+    return frozenset(range(len(call.extents))) - stored
+
+
+def _repeated(call: Call, repeated: frozenset[int]) -> _Repeated:
+    assert call.dtype is not None
+    indices = tuple(
+        (..., *(0 if label in repeated else slice(None) for label in labels))
+        for labels in call.expression.inputs
+    )
+    numbers = {n: k for k, n in enumerate(sorted(set(range(len(call.extents))) - repeated))}
+    expression = Expression(
+        tuple(tuple(numbers[n] for n in t if n in numbers) for t in call.expression.inputs),
+        tuple(numbers[n] for n in call.expression.output if n in numbers),
+        tuple(call.expression.names[n] for n in numbers),
+    )
+    summed = repeated.difference(call.expression.output)
+    inner = replace(
+        call,
+        expression=expression,
+        arrays=tuple(a[index] for a, index in zip(call.arrays, indices, strict=True)),
+        extents=tuple(call.extents[n] for n in numbers),
+        out=None,
+        asked_dtype=None if call.asked_dtype is None else call.dtype,
+    )
+    prepared = prepare(inner)
+    assert prepared is not None, "without an update every call has a route"
+    return _Repeated(
+        prepared,
+        indices,
+        math.prod(call.extents[n] for n in summed),
+        tuple(None if n in repeated else slice(None) for n in call.expression.output),
+        call.shape,
+        call.order,
+        call.dtype,
         call.swapped,
     )
 

@@ -450,3 +450,53 @@ def test_factors_of_contract_are_numbers(factor: object) -> None:
         tcgen.contract("ij,jk->ik", a, a, alpha=factor)
     with pytest.raises(ArgumentError, match=mentions("number")):
         tcgen.contract("ij,jk->ik", a, a, beta=factor, out=np.zeros((2, 2)))
+
+
+# ---- repeated elements, many operands
+
+
+@pytest.mark.parametrize(
+    "subscripts", ["ij->", "ij->i", "ij->j", "ij,ij->j", "ij,jk->ik", "ij,i->ji", "ij,kj->k"]
+)
+@pytest.mark.parametrize("order", ["K", "F", "C"])
+def test_elements_that_repeat_in_memory_are_not_copied(subscripts: str, order: str) -> None:
+    extents = dict(zip("ijk", (2, 3, 4), strict=True))
+    inputs, _, output = subscripts.partition("->")
+    operands = [
+        np.broadcast_to(
+            np.arange(1.0, 1.0 + extents["i"])[:, None] if labels == "ij" else 2.5,
+            [extents[label] for label in labels],
+        )
+        for labels in inputs.split(",")
+    ]
+    wanted = np.einsum(subscripts, *operands)
+    for dtype in ("float64", "complex128", ">f8"):
+        found = tcgen.einsum(subscripts, *operands, order=order, dtype=dtype)
+        assert found.dtype == np.dtype(dtype) or not output  # numbers are native
+        np.testing.assert_allclose(found, wanted)
+    out = np.zeros((*(extents[label] for label in output), 2))[..., 0]
+    assert tcgen.einsum(subscripts, *operands, out=out) is out
+    np.testing.assert_allclose(out, wanted)
+    assert tcgen.contract("ij,ij->i", operands[0], operands[0]) is not None
+
+
+def test_a_lone_operand_of_repeated_elements_takes_no_memory() -> None:
+    ones = np.broadcast_to(1.0, (65536, 65536))  # 34 GB as an array
+    tracemalloc.start()
+    try:
+        assert tcgen.einsum("ij->", ones) == 2.0**32
+        rows = tcgen.einsum("ij->i", ones)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert rows[0] == rows[-1] == 65536.0
+    assert peak < 10_000_000
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64"])
+@pytest.mark.parametrize("optimize", [True, False])
+def test_more_operands_than_numpy_takes(dtype: str, optimize: bool) -> None:
+    random = np.random.default_rng(0)
+    vectors = [random.integers(-1, 2, 3).astype(dtype) for _ in range(70)]
+    found = tcgen.einsum(",".join(["i"] * 70) + "->i", *vectors, optimize=optimize)
+    np.testing.assert_array_equal(found, np.prod(vectors, axis=0))
