@@ -267,7 +267,8 @@ def run_command(
                 f"extent {case.extents[name]}: leave it out, extents come from the arrays"
             )
     if artifact is None:
-        result = _compile(ctx, system, {**planning, "extents": tuple(case.extents.items())})
+        extents = tuple((space, max(1, n)) for space, n in case.extents.items())  # 0 needs no plan
+        result = _compile(ctx, system, {**planning, "extents": extents})
         artifact, seconds = result.artifact, result.seconds
     if save_inputs is not None:
         trial.write_arrays(save_inputs, {**case.inputs, **case.starts})

@@ -157,8 +157,8 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
         if tensor.symmetry and tensor.name in case.inputs:
             array = to_logical(tensor, case.inputs[tensor.name], case.extents)
             check_symmetry(tensor.name, array, [(s.perm, s.sign, s.conj) for s in tensor.symmetry])
-    expected = evaluate_system(system, case.inputs, case.extents, out=case.starts)
-    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    expected = evaluate_system(system, case.inputs, case.extents, out=case.starts, dtype=dtype)
+    tolerance = _tolerance(dtype)
     worst_abs = worst_rel = 0.0
     failure = ""
     for name, reference in expected.items():
@@ -171,7 +171,7 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
         scale = float(np.max(np.abs(reference), initial=0, where=np.isfinite(reference)))
         relative = error / scale if scale else error
         if scale and relative > tolerance:
-            change = _cancelled(system, case, name, reference, tolerance)
+            change = _cancelled(system, case, name, reference, dtype)
             relative = error * tolerance / change if change > scale else relative
         worst_abs, worst_rel = max(worst_abs, error), max(worst_rel, relative)
         if not relative <= tolerance:
@@ -180,15 +180,20 @@ def _check(system: System, case: Case, outputs: Arrays, numbers: dict[str, Any],
     return failure
 
 
+def _tolerance(dtype: str) -> float:
+    """Largest relative error that rounding explains."""
+    return 1e-4 if dtype == "float32" else 1e-10
+
+
 def _cancelled(
-    system: System, case: Case, name: str, reference: np.ndarray[Any, Any], tolerance: float
+    system: System, case: Case, name: str, reference: np.ndarray[Any, Any], dtype: str
 ) -> float:
     """Largest change of a result if each term of the equations changes by the tolerance.
 
     A result that is smaller than this change is zero except for rounding, such as (T) of one
     electron pair. Errors are then relative to the terms that cancel, not to the result.
     """
-    rng = np.random.default_rng(0)
+    rng, tolerance = np.random.default_rng(0), _tolerance(dtype)
     equations = tuple(
         replace(
             equation,
@@ -200,7 +205,11 @@ def _cancelled(
         for equation in system.equations
     )
     moved = evaluate_system(
-        replace(system, equations=equations), case.inputs, case.extents, out=case.starts
+        replace(system, equations=equations),
+        case.inputs,
+        case.extents,
+        out=case.starts,
+        dtype=dtype,
     )
     with np.errstate(invalid="ignore"):
         change = np.abs(moved[name] - reference)

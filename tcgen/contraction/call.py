@@ -6,6 +6,7 @@ known signature needs no checks, and its route is known.
 
 from __future__ import annotations
 
+import warnings
 from functools import lru_cache
 from typing import Any
 
@@ -83,7 +84,7 @@ def run_einsum(
         if layout not in ("C", "F", "A", "K"):
             raise EinsumError(f"order={order!r} is none of 'C', 'F', 'A' and 'K'")
         if out is not None and update is None:
-            _check_shape(out, tuple(extents[n] for n in expression.output))
+            check_shape(out, tuple(extents[n] for n in expression.output))
         computed = None
         if not makes_view(expression, out):
             types = tuple([a.dtype for a in arrays])
@@ -114,8 +115,12 @@ def _expression(subscripts: str | Expression, arrays: Arrays) -> Expression:
     return subscripts
 
 
-def _check_shape(out: Array, shape: tuple[int, ...]) -> None:
-    """NumPy's rules for ``out``: it may be longer where the result has extent 1."""
+def check_shape(out: Array, shape: tuple[int, ...]) -> None:
+    """NumPy's rules for ``out``: it may be longer where the result has extent 1.
+
+    Raises:
+        ShapeError: it has another shape.
+    """
     fits = len(shape) == out.ndim
     if not fits or any(n not in (1, m) for n, m in zip(shape, out.shape, strict=True)):
         raise ShapeError(f"out has shape {out.shape}, but the result has shape {shape}")
@@ -172,3 +177,27 @@ def _computed(
     if asked is not None:
         return asked.newbyteorder("=")
     return np.result_type(*dtypes, *(() if out is None else (out,))).newbyteorder("=")
+
+
+def numpy_casts(
+    subscripts: str | Expression, arrays: Arrays, out: Array, optimize: Any, options: dict[str, Any]
+) -> bool:
+    """True where NumPy writes the result to ``out``, whatever its element type.
+
+    It does so where its BLAS computes the last product, which depends on labels and on the path. So
+    it is asked, with at most two elements along each axis.
+    """
+    if not isinstance(subscripts, str):
+        return False
+
+    def small(array: Array) -> Array:
+        return np.zeros([min(n, 2) for n in array.shape], array.dtype)
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of discarded imaginary parts
+            operands = map(small, arrays)
+            numpy_einsum(subscripts, *operands, out=small(out), optimize=optimize, **options)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError, DtypeError, EinsumError, ShapeError
 from ..frontend.einsum.path import contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression, interleaved
-from .call import check_out, run_einsum
+from .call import check_out, check_shape, numpy_casts, run_einsum
 from .routes import Array
 
 _SMALL = 64  # numerators and denominators of factors for which a program of their own is worth it
@@ -43,7 +43,8 @@ def einsum(
 
     Args:
         operands: subscripts and arrays, or arrays and lists of integers in turn.
-        out: array for the result, which is overwritten.
+        out: array for the result, which is overwritten. Where ``optimize`` is a name or a path, the
+            result is cast to its type, as NumPy does when its BLAS computes the last product.
         optimize: True, "greedy" or "optimal": the order with the fewest flops (exact for up to
             eight operands). False: from left to right. Or a path as ``numpy.einsum_path`` gives it.
         dtype: element type of the computation.
@@ -80,6 +81,16 @@ def einsum(
         raise EinsumError(f'einsum("{text}") needs at least one operand')
     arrays = tuple([x if type(x) is np.ndarray else _array(n, x) for n, x in enumerate(given)])
     path = None if optimize is True else contraction_path(optimize, len(arrays))
+    if out is not None and not isinstance(optimize, bool | None):
+        check_out(out)
+        options = {"dtype": dtype, "order": order, "casting": casting}
+        if out.dtype != np.result_type(*arrays) and numpy_casts(
+            text, arrays, out, optimize, options
+        ):
+            made = run_einsum(text, arrays, None, path, dtype, order, casting, memory_limit)
+            check_shape(out, np.shape(made))
+            np.copyto(out, made, casting="unsafe")
+            return out
     return run_einsum(text, arrays, out, path, dtype, order, casting, memory_limit)
 
 

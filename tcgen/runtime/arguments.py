@@ -258,6 +258,7 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     shown = [(t, s) for t in manifest.tensors if (s := shapes.get(t.name)) is not None]
     shown_extents: dict[str, int] = {}
     witness: dict[str, str] = {}
+    empty: dict[str, str] = {}  # antisymmetric pairs without elements: extents of 0 or 1
     for tensor, shape in shown:
         for number, (axis, pair) in enumerate(tensor.stored()):
             bases = manifest.bases_of(tensor.spaces[axis])
@@ -265,7 +266,8 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
                 continue
             extent = shape[number] if pair is None else _side(tensor, number, pair, shape)
             if pair is not None and pair.antisymmetric and shape[number] == 0:
-                continue  # an empty triangle has a side of 0 or 1
+                empty.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
+                continue
             if shown_extents.setdefault(bases[0], extent) != extent:
                 raise ExtentError(
                     f"axis {number} of {describe(tensor)} says that space {bases[0]} has extent "
@@ -277,6 +279,13 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
     fallback = {**default, **dict(manifest.planning_extents)} if complete else {}
     extents = {b: shown_extents.get(b, fallback.get(b)) for b in manifest.bases}
+    for base, pair_axis in empty.items():
+        if complete and base not in shown_extents and extents[base] not in (0, 1):
+            raise ExtentError(
+                f"{pair_axis} is a packed pair without elements, so space {base} has extent 0 or "
+                f"1, and no other array shows which: to run the program at an extent of 1, compile "
+                f'it with extents={{"{base}": 1}}'
+            )
     missing = [b for b, n in extents.items() if n is None]
     if missing and complete:
         keywords = ", ".join(f'"{b}": 10' for b in missing)

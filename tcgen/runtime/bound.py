@@ -11,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from ..artifact.sizes import array_bytes
+from ..options import parse_extents
 from .arguments import (
     Source,
     check_names,
@@ -57,6 +58,26 @@ class BoundProgram:
     def allocated_bytes(self) -> int:
         """Bytes that the latest call of the program, bound or not, allocated beyond its inputs."""
         return self._execution.allocated_bytes
+
+    def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
+        """Bytes that a call allocates at its peak beyond the inputs, with all that is kept.
+
+        This is ``allocated_bytes`` of a call at these extents whose arrays are in C order.
+
+        Args:
+            extents: by base space; by default those that the program was compiled for.
+
+        Raises:
+            ExtentError: an extent is missing, is negative, or is of no base space.
+            BuildError: the first call cannot compile the source.
+        """
+        manifest = self._execution.manifest
+
+        def held(chosen: Mapping[str, int]) -> int:
+            results = manifest.constant_outputs
+            return self._copied_bytes + sum(array_bytes(t, manifest, chosen) for t in results)
+
+        return self._execution.peak_bytes(dict(parse_extents(extents)), held)
 
     @property
     def kept_bytes(self) -> int:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest, TensorEntry
+from ..errors import ExtentError
 from .arguments import Source, check_here, find_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
@@ -121,6 +122,35 @@ class Execution:
                 values = tuple(map(layout.extents.get, self._bases))
                 layout = self._layouts(values, layout.threads - 1)
         return layout
+
+    def peak_bytes(self, given: Mapping[str, int], held: Callable[[Mapping[str, int]], int]) -> int:
+        """Bytes that a call on arrays in C order allocates at its peak, beyond the inputs.
+
+        Args:
+            given: extents by base space; by default those that the program was compiled for.
+            held: bytes that are held from call to call outside the arenas, at extents.
+
+        Raises:
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
+        manifest = self.manifest
+        for base, extent in given.items():
+            if base not in manifest.bases or extent < 0:
+                raise ExtentError(
+                    f"extent {base}={extent}: give extents of at least 0 for "
+                    f"{', '.join(manifest.bases)}"
+                )
+        chosen = {**dict(manifest.planning_extents), **given}
+        missing = [b for b in manifest.bases if b not in chosen]
+        if missing:
+            keywords = ", ".join(f'"{b}": 10' for b in missing)
+            raise ExtentError(
+                f"{manifest.name} was compiled without extents of {', '.join(missing)}: "
+                f"pass extents={{{keywords}}}"
+            )
+        layout, beside = self.layout(chosen), held(chosen)
+        layout = self.layout_within_limit(layout, layout.use.outputs + beside)
+        return layout.use.peak + beside
 
     def sample(self, sources: Mapping[str, Source]) -> None:
         """Check once a few elements of each input whose symmetry the plan relies on.

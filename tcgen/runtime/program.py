@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
-from ..errors import ArgumentError, ExtentError
+from ..errors import ArgumentError
 from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
 from .bound import BoundProgram
@@ -102,23 +102,7 @@ class Program:
             ExtentError: an extent is missing, is negative, or is of no base space.
             BuildError: the first call cannot compile the source.
         """
-        given = dict(parse_extents(extents))
-        for base, extent in given.items():
-            if base not in self.manifest.bases or extent < 0:
-                raise ExtentError(
-                    f"extent {base}={extent}: give extents of at least 0 for "
-                    f"{', '.join(self.manifest.bases)}"
-                )
-        chosen = {**dict(self.manifest.planning_extents), **given}
-        missing = [b for b in self.manifest.bases if b not in chosen]
-        if missing:
-            keywords = ", ".join(f'"{b}": 10' for b in missing)
-            raise ExtentError(
-                f"{self.manifest.name} was compiled without extents of {', '.join(missing)}: "
-                f"pass extents={{{keywords}}}"
-            )
-        layout = self._execution.layout(chosen)
-        return self._execution.layout_within_limit(layout, layout.use.outputs).use.peak
+        return self._execution.peak_bytes(dict(parse_extents(extents)), held=lambda _: 0)
 
     def __call__(
         self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object

@@ -272,3 +272,21 @@ def test_run_counts_and_times_at_the_extents_of_the_run(tmp_path: Path) -> None:
     assert large["extents"] == {"o": 6, "v": 4}
     assert large["operations"]["naive"] == 4 * small["operations"]["naive"]
     assert large["gflops"] > 0
+
+
+@pytest.mark.parametrize("extents", [{"o": 0, "v": 4}, {"o": 3, "v": 0}, {"o": 0, "v": 0}])
+def test_run_with_extents_of_zero(extents: dict[str, int], tmp_path: Path) -> None:
+    spec, file = tmp_path / "small.spec", tmp_path / "in.npz"
+    spec.write_text(
+        "space o = 3\nspace v = 4\nindex i : o\nindex a b : v\ninput t[o,v], g[v,v]\n"
+        "output r, e\nr[i,a] = t[i,b]*g[b,a]\ne = sum(i,a) t[i,a]*t[i,a] + 1\n"
+    )
+    o, v = extents["o"], extents["v"]
+    np.savez(file, t=np.ones((o, v)), g=np.ones((v, v)))
+    options = [f"-e{space}={n}" for space, n in extents.items()]
+    for given in (["--inputs", file], options):
+        result = invoke("run", spec, *given, "--check", "--output", tmp_path / "out.npz")
+        assert result.exit_code == 0, result.output
+        with np.load(tmp_path / "out.npz") as out:
+            assert out["r"].shape == (o, v)
+            assert out["e"] == 1.0

@@ -184,3 +184,23 @@ def test_without_optimize_nothing_is_summed_before_it_is_multiplied(
         found = tcgen.einsum(subscripts, *operands, optimize=False)
     assert np.isnan(found).any()
     np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("optimize", ["optimal", "greedy", ["einsum_path", (0, 1)], False])
+@pytest.mark.parametrize("casting", ["safe", "same_kind", "unsafe"])
+@pytest.mark.parametrize("out", ["float32", "complex128", "int64", "float64"])
+def test_out_of_another_type(out: str, casting: Any, optimize: Any) -> None:
+    """NumPy casts what its BLAS computes, whatever ``casting`` says; its loop does not."""
+    a, b = np.arange(16.0).reshape(4, 4), np.eye(4) * 2.5
+    for subscripts in ("ij,jk->ik", "ij,jk->ki", "ij,ij->i"):
+        wanted: Any = None
+        made, found = np.zeros((4, 4)[: subscripts.count("k") or 1], out), None
+        found = made.copy()
+        try:
+            wanted = np.einsum(subscripts, a, b, out=made, optimize=optimize, casting=casting)
+        except TypeError:
+            with pytest.raises(TypeError):
+                tcgen.einsum(subscripts, a, b, out=found, optimize=optimize, casting=casting)
+            continue
+        tcgen.einsum(subscripts, a, b, out=found, optimize=optimize, casting=casting)
+        np.testing.assert_allclose(found, wanted)

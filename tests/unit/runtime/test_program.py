@@ -266,6 +266,46 @@ def test_an_output_of_constants_alone_is_computed_once(target: str) -> None:
     assert np.array_equal(whole["d"], np.eye(3))
 
 
+@pytest.mark.parametrize("objective", ["none", "memory"])
+@pytest.mark.parametrize("target", ["cpu", "numpy"])
+def test_a_bound_program_allocates_what_it_predicts(target: str, objective: str) -> None:
+    text = """
+    space o = 3
+    index i j k : o
+    input f[o,o] constant, x[o,o]
+    output g, d, r
+    g[i,j] = f[i,k]*f[k,j]
+    d[i,j] = delta[i,j]
+    r[i,j] = f[i,k]*x[k,j] + d[i,j] + g[i,k]*g[k,j]
+    """
+    program = tcgen.compile(text, target=target, objective=objective)
+    for n in (3, 5, 0, 1):
+        f, x = rand(n, n), rand(n, n, seed=1)
+        program(f=f, x=x)
+        assert program.allocated_bytes == program.peak_bytes({"o": n})
+        for constant in (f, f.T):  # in C order, and not
+            bound = program.bind(f=constant)
+            bound(x=x)
+            assert bound.allocated_bytes == bound.peak_bytes({"o": n})
+    with pytest.raises(ExtentError, match=mentions("w=3 o")):
+        bound.peak_bytes({"w": 3})
+
+
+def test_an_empty_packed_pair_does_not_show_its_extent() -> None:
+    text = """
+    space o = 3
+    index i j : o
+    input t[o,o] antisymmetric (0,1) packed (0,1), x
+    output r[o,o] antisymmetric (0,1) packed (0,1)
+    r[i,j] = t[i,j]*x
+    """
+    program = tcgen.compile(text, target="numpy")
+    with pytest.raises(ExtentError, match=mentions("axis 0 t[(o,o)] o 0 1 extents")):
+        program(t=np.zeros(0), x=1.0)
+    program = tcgen.compile(text, target="numpy", extents={"o": 1})
+    assert program(t=np.zeros(0), x=1.0)["r"].shape == (0,)
+
+
 FILLED = """
 space o = 3
 index i j : o
