@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ..artifact.manifest import Manifest, TensorEntry
 from ..artifact.sizes import stored_shape
-from ..dtypes import NAMES
+from ..dtypes import BY_NAME, NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
 from .device_protocol import Device
 
@@ -170,9 +170,20 @@ def _number(tensor: TensorEntry, given: Any) -> Array:
     if not fits:
         raise DtypeError(f"{tensor.name} must be {tensor.dtype}, found {given!r}: pass its .real")
     try:
-        return np.asarray(given, tensor.dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            number = np.asarray(given, tensor.dtype)
     except OverflowError:
-        raise DtypeError(f"{tensor.name} is outside the range of {tensor.dtype}") from None
+        number = np.asarray(np.inf)
+    if (np.isinf(number) and not _is_infinite(given)) or (number == 0) != (given == 0):
+        low, high = BY_NAME[tensor.dtype].smallest, BY_NAME[tensor.dtype].largest
+        raise DtypeError(
+            f"{tensor.name} is outside the range of {tensor.dtype}, {low:.3g} to {high:.3g}"
+        )
+    return number
+
+
+def _is_infinite(number: Any) -> bool:
+    return not isinstance(number, int | Fraction) and bool(np.isinf(number))
 
 
 def _generated(tensor: TensorEntry, given: Any) -> Source:

@@ -214,3 +214,16 @@ def test_arrays_come_by_name() -> None:
     assert repr(program.bind(c=one)) == "<spec, bound(x), numpy, float64>"
     with pytest.raises(ArgumentError, match=mentions("unknown input y")):
         tcgen.compile("ij->ji", extents={"i": 1, "j": 1}, target="numpy").bind(y=one)
+
+
+@pytest.mark.parametrize(
+    "number", [1e39, -1e39, 1e-46, pytest.param(10**5000, id="digits"), np.float64(1e300)]
+)
+def test_numbers_outside_the_range_of_single_precision_are_refused(number: Any) -> None:
+    text = "space o = 2\nindex i : o\ninput x[o], c\noutput r\nr[i] = c*x[i]\n"
+    program = tcgen.compile(text, dtype="float32", target="numpy")
+    x = np.ones(2, np.float32)
+    with pytest.raises(DtypeError, match=mentions("c float32 3.4e+38")):
+        program(x=x, c=number)
+    for accepted in (np.inf, 0, -0.0, 3e38, 2):
+        np.testing.assert_allclose(program(x=x, c=accepted)["r"], accepted)
