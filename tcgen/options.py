@@ -191,6 +191,13 @@ class Planning:
         default=0.0,
         metadata=_text("Flops counted for a byte that a step reads or writes.", least=0),
     )
+    calls: int = field(
+        default=20,
+        metadata=_text(
+            "Calls of a bound program for which the constant phase, which runs once, should pay.",
+            least=1,
+        ),
+    )
     optimize: bool = field(default=True, metadata=_text("Keep the factoring as written."))
     sliced: tuple[str, ...] = field(
         default=(),

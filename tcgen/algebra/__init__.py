@@ -7,7 +7,7 @@ steps. ``derivatives`` makes new systems by differentiation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
@@ -16,12 +16,14 @@ from ..ir.system import Equation, System, planning_extents
 from ..ir.tensor import Role
 from ..options import Options
 from .cost_model import CostModel
+from .equations.blocks_read import split_by_reads
 from .equations.equal_intermediates import merge_equal_intermediates
 from .equations.inline import keep_needed, naive_cost
 from .equations.like_terms import clean_equation
 from .equations.permutations import fold_permutations, separate_permutations
 from .equations.proven_symmetry import derive_symmetries, output_symmetry
-from .sequence.build import build_program
+from .equations.volatile import with_volatile
+from .sequence.build import build_program, with_constants
 from .sequence.common_products import Recipe, Workspace
 from .sequence.export import neutral_sequence
 
@@ -58,40 +60,68 @@ def form_sequence(
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
         return replace(as_written, naive=naive, each_term=each_term)
-    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
-
-    source = _cleaned(source, complex_values)
+    most_terms = thresholds.inlined_terms
+    source = _cleaned(split_by_reads(source, complex_values, most_terms), complex_values)
     source = merge_equal_intermediates(source, complex_values, thresholds)
     model = CostModel.of(options)
     best: tuple[Fraction, FormulaSequence] | None = None
-    candidates = _candidates(source, Workspace(extents, complex_values, True, thresholds))
     notes: list[str] = []
-    refactored = factored(
-        source,
-        extents,
-        complex_values,
-        options.effort,
-        thresholds,
-        model,
-        progress,
-        notes.append,
-    )
-    for candidate in candidates if refactored is None else (*candidates, refactored):
+    for candidate in _candidates_of_both(source, extents, options, model, progress, notes.append):
         workspace = Workspace(extents, complex_values, True, thresholds)
-        program = _program(candidate, workspace, keep_user=False)
+        program = with_constants(_program(candidate, workspace, keep_user=False), system.inputs)
         cost = model.cost(program, extents)
         if best is None or cost < best[0]:
             best = (cost, program)
     assert best is not None
+    notes = list(dict.fromkeys(notes))
     return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
 
 
-def _candidates(source: System, workspace: Workspace) -> tuple[System, ...]:
+def _candidates_of_both(
+    source: System,
+    extents: Mapping[str, int],
+    options: Options,
+    model: CostModel,
+    progress: Callable[[str], None],
+    note: Callable[[str], None],
+) -> Iterator[System]:
+    """The candidates of the system as it is, and of the one in which nothing is constant.
+
+    In the second one, products of constants are inlined where that lowers the flops of one call. It
+    is the better one where few calls follow, or where few elements of a product are needed; and its
+    steps that read constants alone still run once.
+    """
+    from .factoring.factor import factored, keeps_constants  # noqa: PLC0415  (loaded only for a search)
+
+    complex_values, thresholds = options.dtype == "complex128", options.thresholds.planner.algebra
+    volatile = with_volatile(source, {t.name: True for t in source.tensors})
+    for form in (source,) if volatile == source else (source, volatile):
+        workspace = Workspace(extents, complex_values, True, thresholds)
+        found = list(_candidates(form, workspace, options.calls))
+        if form is source or keeps_constants(source):
+            refactored = factored(
+                form,
+                extents,
+                complex_values,
+                options.effort,
+                thresholds,
+                model,
+                progress,
+                note,
+            )
+            found += [] if refactored is None else [refactored]
+        yield from found
+        if form is volatile:
+            names = {t.name: t.volatile for t in source.inputs}
+            yield from (with_volatile(candidate, names) for candidate in found)
+
+
+def _candidates(source: System, workspace: Workspace, calls: int) -> tuple[System, ...]:
     """The system as written, and with intermediates inlined where that pays; each also folded."""
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
     complex_values = workspace.complex_values
-    chosen = choose_brackets(source, workspace)
+    chosen = choose_brackets(source, workspace, calls)
     candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
         folded = replace(

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..ir.cost import iteration_space
-from ..ir.program import Contract, FormulaSequence, Step
+from ..ir.program import Contract, FormulaSequence, Phase, Step
 from ..options import Options
 
 
@@ -20,11 +20,14 @@ class CostModel:
         packed: True counts multiply-adds that are equal by symmetry once.
         addition: weight of an addition, or of another operation outside contractions, in flops.
         element: weight of an array element that a step reads or writes, in flops.
+        calls: of a bound program; a step of the constant phase costs this part of one that runs at
+            each call.
     """
 
     packed: bool = False
     addition: Fraction = Fraction(1)
     element: Fraction = Fraction(0)
+    calls: int = 1
 
     @staticmethod
     def of(options: Options) -> CostModel:
@@ -33,11 +36,16 @@ class CostModel:
             options.cost == "packed",
             Fraction(options.add_weight),
             Fraction(options.byte_weight) * BY_NAME[options.dtype].itemsize,
+            options.calls,
         )
 
     def cost(self, program: FormulaSequence, extents: Mapping[str, int]) -> Fraction:
-        """Cost of a whole formula sequence at given extents of the base spaces, in flops."""
-        return sum((self._step_cost(s, extents) for s in program.steps), Fraction(0))
+        """Cost per call of a formula sequence at given extents of the base spaces, in flops."""
+        total = Fraction(0)
+        for step in program.steps:
+            cost = self._step_cost(step, extents)
+            total += cost / self.calls if step.phase is Phase.CONSTANT else cost
+        return total
 
     def _step_cost(self, step: Step, extents: Mapping[str, int]) -> Fraction:
         if isinstance(step.op, Contract):

@@ -1,8 +1,12 @@
-"""Costs of products and of sums at the planning extents, in flops (a multiply-add has 2)."""
+"""Costs of products and of sums at the planning extents, in flops (a multiply-add has 2).
+
+Costs are those of ``model.calls`` calls of a bound program together: what depends on constants
+alone runs once, all else at each call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from ..cost_model import CostModel
@@ -16,7 +20,8 @@ class ProductCosts:
 
     Attributes:
         extents: planning extent of each space, by the number of the space.
-        model: weights of additions and of memory traffic.
+        model: weights of additions, of memory traffic and of the constant phase.
+        constant: labels of arrays that depend on constants alone, as the algebra knows them.
         orders: cost and cheapest order of each product that was asked for.
         shapes: the same by the index sets of the factors alone.
         addition_costs: of arrays, by their spaces.
@@ -24,6 +29,7 @@ class ProductCosts:
 
     extents: tuple[int, ...]
     model: CostModel
+    constant: Set[int] = frozenset()
     orders: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
         default_factory=dict
     )
@@ -34,7 +40,11 @@ class ProductCosts:
         """The costs where the extent of one space is ``factor`` times as large."""
         extents = list(self.extents)
         extents[space] *= factor
-        return ProductCosts(tuple(extents), self.model)
+        return ProductCosts(tuple(extents), self.model, self.constant)
+
+    def runs(self, labels: Iterable[int]) -> int:
+        """How often the product of some arrays is computed in ``model.calls`` calls."""
+        return 1 if self.constant.issuperset(labels) else self.model.calls
 
     def volume(self, spaces: tuple[int, ...]) -> int:
         """Number of elements of an array, or of iterations of a loop nest, over some spaces."""
@@ -68,15 +78,16 @@ class ProductCosts:
         result = self.orders.get(memo)
         if result is None:
             masks = tuple(_mask(held) for _, held in parts)
-            shape = (masks, spaces, rank)
+            constant = _mask(tuple(n for n, (part, _) in enumerate(parts) if part in self.constant))
+            shape = (masks, spaces, rank, constant)
             result = self.shapes.get(shape)
             if result is None:
-                result = self.shapes[shape] = self._cheapest_order(masks, spaces, rank)
+                result = self.shapes[shape] = self._cheapest_order(masks, spaces, rank, constant)
             self.orders[memo] = result
         return result
 
     def _cheapest_order(
-        self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int
+        self, masks: tuple[int, ...], spaces: tuple[int, ...], rank: int, constant: int
     ) -> tuple[int, object]:
         """A dynamic program over subsets of factors.
 
@@ -84,7 +95,9 @@ class ProductCosts:
             masks: for each factor the set of its indices, as bits.
             spaces: of each index.
             rank: the first indices are those of the left side.
+            constant: the set of factors that depend on constants alone, as bits.
         """
+        calls = self.model.calls
         widths = [self.extents[s] for s in spaces]
 
         def volume(indices: int) -> int:
@@ -101,7 +114,7 @@ class ProductCosts:
         count = len(masks)
         if count == 1:
             summed = masks[0] & ~left
-            return (volume(masks[0]) if summed else volume(left)), 0
+            return (volume(masks[0]) if summed else volume(left)) * (1 if constant else calls), 0
         full = (1 << count) - 1
         union = [0] * (full + 1)  # indices of a subset of the factors
         for subset in range(1, full + 1):
@@ -112,20 +125,23 @@ class ProductCosts:
         best: list[tuple[int, object]] = [(0, 0)] * (full + 1)
         for factor in range(count):
             presummed = outer[1 << factor] != masks[factor]
-            best[1 << factor] = (volume(masks[factor]) if presummed else 0, factor)
+            runs = 1 if constant >> factor & 1 else calls
+            best[1 << factor] = (runs * volume(masks[factor]) if presummed else 0, factor)
         for subset in range(1, full + 1):
             low = subset & -subset
             rest = subset ^ low
             if not rest:
                 continue
             chosen: tuple[int, object] | None = None
+            runs = calls if subset & ~constant else 1
             second = rest
             while second:
                 first = subset ^ second
-                cost = best[first][0] + best[second][0] + 2 * volume(outer[first] | outer[second])
+                flops = 2 * volume(outer[first] | outer[second])
                 if per_element:
                     elements = volume(outer[first]) + volume(outer[second]) + volume(outer[subset])
-                    cost += int(per_element * elements)
+                    flops += int(per_element * elements)
+                cost = best[first][0] + best[second][0] + runs * flops
                 if chosen is None or cost < chosen[0]:
                     chosen = (cost, (best[first][1], best[second][1]))
                 second = (second - 1) & rest
@@ -183,7 +199,8 @@ class SequenceCosts:
             traffic = self.product_costs.traffic(
                 tuple(spaces[i] for i in array) for array in arrays
             )
-            result.append((key, flops + traffic))
+            runs = self.product_costs.runs(parts[p][0] for p in places)
+            result.append((key, runs * (flops + traffic)))
             stack.extend(node)
         return tuple(result)
 
@@ -206,7 +223,12 @@ class SequenceCosts:
 
     def additions(self, total: TermSum) -> int:
         """Cost of adding the terms of a sum."""
-        return (len(total.terms) - 1) * self.product_costs.addition(total.frame.spaces)
+        count = len(total.terms) - 1
+        return count * self.product_costs.addition(total.frame.spaces) * self.runs(total.terms)
+
+    def runs(self, terms: Iterable[Product]) -> int:
+        """How often some terms are computed in ``model.calls`` calls."""
+        return self.product_costs.runs(label for term in terms for label, _ in term.factors)
 
     def total(self, sums: Iterable[TermSum]) -> int:
         """Cost of some sums together: their contractions and additions."""

@@ -65,8 +65,10 @@ def factored(
     for text in lifted.notes:
         note(text)
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
-    product_costs = ProductCosts(widths, model)
     algebra = lifted.algebra
+    if not algebra.constant:
+        model = replace(model, calls=1)  # smaller numbers for the same comparisons
+    product_costs = ProductCosts(widths, model, algebra.constant)
     packed = PackedSequenceCosts(algebra, product_costs) if model.packed else None
     arrays = ArrayTable(algebra) if packed is None else SymmetricArrayTable(algebra)
     costs = SequenceCosts(algebra, product_costs) if packed is None else packed
@@ -157,6 +159,12 @@ def _multiplied_out(system: System) -> System:
     return keep_needed(replace(system, equations=tuple(equations)))
 
 
+def keeps_constants(system: System) -> bool:
+    """True where the search keeps constant products of the system as arrays."""
+    temps = (e for e in system.equations if e.lhs.tensor.role is Role.TEMP)
+    return any(not _is_inlined(e) for e in temps)
+
+
 def _is_inlined(equation: Equation) -> bool:
     """True for volatile intermediates and constant sums, such as ``2*v[i,a,j,b] - v[i,b,j,a]``.
 
@@ -209,7 +217,8 @@ def _improved(search: Search, state: State, effort: int, progress: Callable[[str
                 current, cost = best, least
             if number % _PROGRESS_ROUNDS == 0:
                 done = 100 - 100 * (budget - search.work) // effort_work
-                progress(f"operations: {least:.4e} flops so far, {done} % of the effort")
+                flops = least / search.product_costs.model.calls
+                progress(f"operations: {flops:.4e} flops so far, {done} % of the effort")
     return best
 
 

@@ -304,25 +304,28 @@ class Search:
 
     def _weighed(self, splits: Mapping[Product, Split], frame: Frame) -> tuple[int, list[Product]]:
         """Saving if a common factor is taken out, and the terms for which that pays."""
-        outer = self.product_costs.addition(frame.spaces)
+        outer = self.product_costs.addition(frame.spaces) * self.costs.runs(splits)
         gains = []
         for term, split in splits.items() if len(splits) > 1 else ():
             gain = outer + self.costs.extra(term, frame, self.computed) - self._rest_cost(split)
             if len(split.rest.factors) > 1:
-                gain -= self.product_costs.addition(split.frame.spaces)
+                inner = self.product_costs.addition(split.frame.spaces)
+                gain -= inner * self.costs.runs((split.rest,))
             if gain > 0:
                 gains.append((gain, term))
         if len(gains) < 2:
             return 0, []
         split = splits[gains[0][1]]
         # n terms have n - 1 additions, in the sum and in the array
-        saving = sum(g for g, _ in gains) - self._joined_cost(split, frame)
-        saving += self.product_costs.addition(split.frame.spaces) - outer
+        rests = [splits[term].rest for _, term in gains]
+        constant = self.algebra.is_constant(rests)
+        saving = sum(g for g, _ in gains) - self._joined_cost(split, frame, constant=constant)
+        saving += self.product_costs.addition(split.frame.spaces) * self.costs.runs(rests) - outer
         return saving, [t for _, t in gains]
 
-    def _joined_cost(self, split: Split, frame: Frame) -> int:
+    def _joined_cost(self, split: Split, frame: Frame, *, constant: bool) -> int:
         """Cost of the common factor times the array of the rests."""
-        label = self.arrays.stand_in(split.frame)
+        label = self.arrays.stand_in(split.frame, constant=constant)
         axes = tuple(range(split.frame.rank))
         return self.costs.extra(self.algebra.joined(split, label, axes), frame, self.computed)
 

@@ -30,13 +30,13 @@ class ArrayTable:
     Attributes:
         labels: label of each array, by its canonical terms.
         sums: terms of each array, as first made.
-        stand_ins: label of an array not made yet, by its symmetry group.
+        stand_ins: label of an array not made yet, by its symmetry group and whether it is constant.
     """
 
     algebra: Algebra
     labels: dict[object, int] = field(default_factory=dict)
     sums: dict[int, TermSum] = field(default_factory=dict)
-    stand_ins: dict[Group, int] = field(default_factory=dict)
+    stand_ins: dict[tuple[Group, bool], int] = field(default_factory=dict)
 
     @property
     def fixed(self) -> bool:
@@ -58,25 +58,29 @@ class ArrayTable:
         key = (spaces, terms, copy)
         label = self.labels.get(key)
         if label is None:
-            label = self._new(key, trivial(len(spaces)))
+            label = self._new(key, trivial(len(spaces)), total)
             self.sums[label] = TermSum(Frame(spaces, trivial(len(spaces))), dict(terms))
         return label, order, scale
 
-    def _new(self, key: object, group: Group) -> int:
+    def _new(self, key: object, group: Group, total: TermSum) -> int:
         label = FIRST_ARRAY + len(self.labels)
         self.labels[key] = label
         self.algebra.forms.add(label, group)
+        if self.algebra.is_constant(total.terms):
+            self.algebra.constant.add(label)
         return label
 
-    def stand_in(self, frame: Frame) -> int:
+    def stand_in(self, frame: Frame, *, constant: bool) -> int:
         """Label of an array that is not made yet, for the cost of products with it."""
-        return self._stand_in(trivial(frame.rank))
+        return self._stand_in(trivial(frame.rank), constant)
 
-    def _stand_in(self, group: Group) -> int:
-        label = self.stand_ins.get(group)
+    def _stand_in(self, group: Group, constant: bool) -> int:
+        label = self.stand_ins.get((group, constant))
         if label is None:
-            label = self.stand_ins[group] = FIRST_STAND_IN + len(self.stand_ins)
+            label = self.stand_ins[group, constant] = FIRST_STAND_IN + len(self.stand_ins)
             self.algebra.forms.add(label, group)
+            if constant:
+                self.algebra.constant.add(label)
         return label
 
     def sources(self, total: TermSum) -> dict[Product, Fraction]:
@@ -110,7 +114,7 @@ class SymmetricArrayTable(ArrayTable):
         key = (spaces, terms, copy)
         label = self.labels.get(key)
         if label is None:
-            label = self._new(key, group)
+            label = self._new(key, group, total)
             frame = Frame(spaces, group)
             self.sums[label] = TermSum(frame, {})
             for term, coeff in terms:
@@ -118,9 +122,9 @@ class SymmetricArrayTable(ArrayTable):
                 self.sums[label].add(normal, coeff * sign)
         return label, order, scale
 
-    def stand_in(self, frame: Frame) -> int:
+    def stand_in(self, frame: Frame, *, constant: bool) -> int:
         """Label of an array that is not made yet, with the symmetry that it certainly has."""
-        return self._stand_in(frame.group)
+        return self._stand_in(frame.group, constant)
 
     def sources(self, total: TermSum) -> dict[Product, Fraction]:
         """Terms of an array, with their images under its group written out."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from ...ir.system import Equation, Factor, System, Term
+from ...ir.system import Equation, Factor, System, Term, factor_refs
 from ...ir.tensor import Index, Ref, Space, symmetry_group
 from ...ir.term_rewriting import without_perms
 from ...thresholds import AlgebraThresholds
@@ -102,6 +102,8 @@ def _ordered(lifted: Lifted, label_orders: int) -> Lifted:
         group = kinds[old].group
         ordered.algebra.forms.add(new, group)
         ordered.atoms[new] = lifted.atoms[old]
+        if all(not ref.tensor.volatile for ref in factor_refs(lifted.atoms[old])):
+            ordered.algebra.constant.add(new)
         ordered.axes[new] = lifted.axes[old]
     for place, n in enumerate(targets):
         old, new = old_targets[n], -1 - place

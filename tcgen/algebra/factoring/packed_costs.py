@@ -53,7 +53,7 @@ class PackedSequenceCosts(SequenceCosts):
     def additions(self, total: TermSum) -> int:
         """Cost of adding the terms of a sum and, where they lack its symmetry, their images."""
         count = len(total.terms) - 1 + self._image_additions(total)
-        return count * self.product_costs.addition(total.frame.spaces)
+        return count * self.product_costs.addition(total.frame.spaces) * self.runs(total.terms)
 
     def _image_additions(self, total: TermSum) -> int:
         """Number of additions that make a sum symmetric; 0 where its terms are symmetric."""
@@ -97,6 +97,7 @@ class PackedSequenceCosts(SequenceCosts):
             else:
                 operands[single] = self._without_symmetry(outer[single])
                 summation = self.product_costs.volume(tuple(spaces[i] for i in held[factor]))
+                summation *= self.product_costs.runs((label,))
                 best[single] = (summation, factor)
         for subset in range(1, full + 1):
             low = subset & -subset
@@ -104,11 +105,12 @@ class PackedSequenceCosts(SequenceCosts):
             if not rest:
                 continue
             chosen: tuple[int, object] | None = None
+            runs = self.product_costs.runs(p for n, (p, _) in enumerate(parts) if subset >> n & 1)
             second = rest
             while second:
                 first = subset ^ second
                 cost = best[first][0] + best[second][0]
-                cost += self._contraction(
+                cost += runs * self._contraction(
                     operands[first],
                     operands[second],
                     outer[first] | outer[second],
@@ -138,6 +140,7 @@ class PackedSequenceCosts(SequenceCosts):
             )
             kinds = tuple(2 * s + (i in outer[both]) for i, s in enumerate(spaces))
             factors = tuple(part for n, part in enumerate(parts) if both >> n & 1)
+            flops *= self.product_costs.runs(label for label, _ in factors)
             result.append((self.algebra.forms.form(factors, kinds).key, flops))
         self.packed[product, frame] = tuple(result)
 

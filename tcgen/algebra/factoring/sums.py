@@ -8,7 +8,7 @@ so that the search does not depend on how the equations are written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
@@ -106,12 +106,18 @@ class Algebra:
         splits: results of :meth:`split`.
         normals: results of :meth:`normal`.
         free_forms: results of :meth:`free_form`.
+        constant: labels of arrays that depend on constants alone.
     """
 
     forms: Forms
     splits: dict[tuple[Product, Frame, int], Split | None] = field(default_factory=dict)
     normals: dict[tuple[Product, Frame], tuple[Product, int]] = field(default_factory=dict)
     free_forms: dict[tuple[Product, int], Form] = field(default_factory=dict)
+    constant: set[int] = field(default_factory=set)
+
+    def is_constant(self, terms: Iterable[Product]) -> bool:
+        """True where some terms depend on constants alone."""
+        return all(label in self.constant for term in terms for label, _ in term.factors)
 
     def normal(self, product: Product, frame: Frame) -> tuple[Product, int]:
         """Canonical image of a product whose first indices are the left ones, and its sign or 0."""

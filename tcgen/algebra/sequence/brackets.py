@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
 from ...ir.program import Add
 from ...ir.system import Equation, System
@@ -25,6 +26,7 @@ class _Costs:
 
     workspace: Workspace
     taken: frozenset[str]
+    calls: int
     recipes: dict[Equation, tuple[Recipe, ...]] = field(default_factory=dict)
 
     def recipes_of(self, equation: Equation) -> tuple[Recipe, ...]:
@@ -34,16 +36,22 @@ class _Costs:
             recipes = self.recipes[equation] = tuple(self.workspace.recipe(p) for p in parts)
         return recipes
 
-    def total(self, equations: Iterable[Equation]) -> int:
-        return total_flops(self.workspace, [r for e in equations for r in self.recipes_of(e)])
+    def total(self, equations: Iterable[Equation]) -> Fraction:
+        recipes = [r for e in equations for r in self.recipes_of(e)]
+        return total_flops(self.workspace, recipes, self.calls)
 
 
-def total_flops(workspace: Workspace, recipes: Iterable[Recipe]) -> int:
-    """Flops of all recipes together at the planning extents; each node counts once."""
+def total_flops(workspace: Workspace, recipes: Iterable[Recipe], calls: int = 1) -> Fraction:
+    """Flops of all recipes together at the planning extents; each node counts once.
+
+    What depends on constants alone counts by its part of each of ``calls`` calls.
+    """
     recipes = tuple(recipes)
     stored = stored_nodes(workspace, recipes)
-    total = sum(workspace.nodes[name].flops for name in sorted(stored))
+    once = sum(workspace.nodes[n].flops for n in stored if not workspace.nodes[n].tensor.volatile)
+    each = sum(workspace.nodes[n].flops for n in stored if workspace.nodes[n].tensor.volatile)
     for recipe in recipes:
+        total = 0
         elements = workspace.iterations(recipe.lhs.indices)
         for n, term in enumerate(recipe.terms):
             adds = n > 0 or recipe.lhs.tensor.accumulate
@@ -54,7 +62,17 @@ def total_flops(workspace: Workspace, recipes: Iterable[Recipe]) -> int:
                 # The flops of contractions and of sums over an index include their additions.
                 included = term.direct.sums or not isinstance(term.direct.op, Add)
                 total += term.flops + (0 if included else elements * adds)
-    return total
+        if _varies(recipe):
+            each += total
+        else:
+            once += total
+    return each + Fraction(once, calls)
+
+
+def _varies(recipe: Recipe) -> bool:
+    """True where an array depends on what changes from call to call."""
+    reads = (r.tensor.volatile for t in recipe.terms for r in refs_read(t.direct.op))
+    return recipe.lhs.tensor.accumulate or any(reads)
 
 
 def stored_nodes(workspace: Workspace, recipes: Iterable[Recipe]) -> frozenset[str]:
@@ -67,8 +85,7 @@ def stored_nodes(workspace: Workspace, recipes: Iterable[Recipe]) -> frozenset[s
     stored: set[str] = set()
     waiting: list[str] = []
     for recipe in recipes:
-        varies = any(r.tensor.volatile for t in recipe.terms for r in refs_read(t.direct.op))
-        varies = varies or recipe.lhs.tensor.accumulate
+        varies = _varies(recipe)
         for term in recipe.terms:
             waiting.extend(term.children)
             if term.node is None:
@@ -85,15 +102,19 @@ def stored_nodes(workspace: Workspace, recipes: Iterable[Recipe]) -> frozenset[s
     return frozenset(stored)
 
 
-def choose_brackets(system: System, workspace: Workspace) -> System:
+def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> System:
     """The system with intermediates inlined where that lowers the flops.
 
-    Candidates are anonymous intermediates, and named ones with a single reader, except constant
-    ones that a volatile equation reads. The search starts from the system as written and takes only
-    strict improvements.
+    Candidates are anonymous intermediates, and named ones with a single reader. The search starts
+    from the system as written and takes only strict improvements.
+
+    Args:
+        system: equations.
+        workspace: gives extents and counts flops.
+        calls: of a bound program, to which what depends on constants alone counts in parts.
     """
     equations = {e.lhs.tensor.name: e for e in system.equations}
-    costs = _Costs(workspace, frozenset(t.name for t in system.tensors))
+    costs = _Costs(workspace, frozenset(t.name for t in system.tensors), calls)
     best = costs.total(equations.values())
     for _ in range(workspace.thresholds.inlining_passes):
         improved = False
@@ -107,10 +128,6 @@ def choose_brackets(system: System, workspace: Workspace) -> System:
         if not improved:
             break
     return keep_needed(replace(system, equations=tuple(equations.values())))
-
-
-def _is_volatile(equation: Equation) -> bool:
-    return any(r.tensor.volatile for t in equation.terms for r in t.refs)
 
 
 def _inlined(
@@ -134,8 +151,6 @@ def _inlined(
         return None
     if read_in_apply(tensor, tuple(readers)):
         return None
-    if not tensor.volatile and any(_is_volatile(e) for e in readers):
-        return None  # a bound program computes it once
     most = workspace.thresholds.inlined_terms
     if any(inlined_count(e, inner) > most for e in readers):
         return None

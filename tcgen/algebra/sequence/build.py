@@ -137,6 +137,35 @@ def _with_refs(op: Operation, change: Callable[[Ref], Ref]) -> Operation:
             assert_never(op)
 
 
+def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> FormulaSequence:
+    """The same steps for other constant inputs: what depends on them alone runs once.
+
+    Args:
+        program: a formula sequence.
+        inputs: its inputs, of which others may be constant.
+    """
+    by_name = {t.name: t for t in inputs}
+    varies: dict[str, bool] = {t.name: t.volatile for t in inputs}
+    for step in program.steps:
+        reads = any(varies[r.tensor.name] for r in step.operands)
+        name = step.out.tensor.name
+        if not step.out.tensor.is_input:
+            varies[name] = varies.get(name, False) or reads or step.out.tensor.accumulate
+
+    def ref(old: Ref) -> Ref:
+        tensor = by_name.get(old.tensor.name)
+        return Ref(tensor or replace(old.tensor, volatile=varies[old.tensor.name]), old.indices)
+
+    drafts = []
+    for step in program.steps:
+        op = step.op
+        op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else _with_refs(op, ref)
+        drafts.append(Draft(ref(step.out), op, step.coeff, step.sums, step.span))
+    steps = _numbered(tuple(drafts))
+    written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
+    return replace(program, tensors=(*inputs, *written), steps=steps)
+
+
 def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
     """The steps with numbers, accumulation flags and phases.
 

@@ -1,0 +1,40 @@
+"""Which tensors of a system change from call to call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from ...ir.system import Equation, System
+from ...ir.tensor import Ref, Role, Tensor
+from ...ir.term_rewriting import replace_refs
+
+
+def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
+    """The system with other constant tensors.
+
+    Args:
+        system: equations in order of definition.
+        volatile: by the name of the tensor. An intermediate that is not named is volatile if its
+            equation reads a volatile tensor; an output keeps its mark.
+    """
+    changed: dict[str, Tensor] = {}
+    for tensor in system.tensors:
+        marked = volatile.get(tensor.name, tensor.volatile)
+        changed[tensor.name] = (
+            tensor if marked == tensor.volatile else replace(tensor, volatile=marked)
+        )
+
+    def ref(old: Ref) -> Ref:
+        return Ref(changed[old.tensor.name], old.indices)
+
+    equations: list[Equation] = []
+    for equation in system.equations:
+        tensor = equation.lhs.tensor
+        if tensor.role is Role.TEMP and tensor.name not in volatile:
+            reads = any(changed[name].volatile for name in equation.reads)
+            if reads != changed[tensor.name].volatile:
+                changed[tensor.name] = replace(tensor, volatile=reads)
+        equations.append(replace_refs(equation, ref))
+    tensors = tuple(changed[t.name] for t in system.tensors)
+    return replace(system, tensors=tensors, equations=tuple(equations))
