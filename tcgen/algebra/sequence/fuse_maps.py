@@ -15,6 +15,7 @@ from ...ir.expr import (
     Prod,
     Quot,
     Sum,
+    expr_indices,
     map_leaves,
     operation_count,
 )
@@ -93,6 +94,8 @@ def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
         return value if node == ref else node
 
     expr = _flat(map_leaves(reader.op.expr, leaf))
+    if not set(reader.sums) <= set(expr_indices(expr)):  # the array is constant along a summed axis
+        return None
     before = operation_count(reader.op.expr)
     for n, producer in enumerate(producers):
         before += _element_flops(producer.op) + (abs(producer.coeff) != 1)

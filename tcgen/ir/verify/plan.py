@@ -301,12 +301,8 @@ def _check_chain(
         return
     indices = [next((i for i, o in visit.bind if o == loop), None) for loop in chain]
     bound = [i for i in indices if i is not None]
-    if len(bound) != len(chain):
-        raise VerifyError("the step is bound to a part of the chain only")
     carried = [i for i in bound if i in step.out.indices]
-    if carried and len(carried) != len(chain):
-        raise VerifyError("the step sums over a part of the chain only")
-    if carried:
+    if carried == bound:
         array = plan.instance(step.out.tensor, position)
         if array is None or any(array.loop_of(step.out.indices.index(i)) is None for i in carried):
             raise VerifyError(
@@ -314,6 +310,8 @@ def _check_chain(
                 f"in the chain"
             )
         return
+    if carried or len(bound) != len(chain):
+        raise VerifyError("the step sums over a part of the chain only")
     for left, right in pairwise(bound):
         if exchange_sign(plan.program, step, {left: right, right: left}, fixed) != 1:
             raise VerifyError(f"the summand is not symmetric under exchange of {left} and {right}")
