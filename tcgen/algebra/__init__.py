@@ -91,6 +91,7 @@ def _candidates(source: System, workspace: Workspace) -> tuple[System, ...]:
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
     complex_values = workspace.complex_values
+    folded_images = workspace.thresholds.folded_images
     chosen = choose_brackets(source, workspace)
     candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
@@ -99,7 +100,9 @@ def _candidates(source: System, workspace: Workspace) -> tuple[System, ...]:
             equations=tuple(
                 e
                 if any(t.perms for t in e.terms)
-                else fold_permutations(e, output_symmetry(e, complex_values), complex_values)
+                else fold_permutations(
+                    e, output_symmetry(e, complex_values), complex_values, folded_images
+                )
                 for e in system.equations
             ),
         )
