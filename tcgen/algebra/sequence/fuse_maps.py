@@ -57,11 +57,11 @@ def inline_into_maps(
             if place is None:
                 continue
             reader, position = place
-            draft = _merged(arrays[name], arrays[reader][position], most_depth)
-            if draft is None:
+            merged = _merged(arrays[name], arrays[reader][position], most_depth)
+            if merged is None:
                 continue
             drafts = arrays[reader]
-            arrays[reader] = (*drafts[:position], draft, *drafts[position + 1 :])
+            arrays[reader] = (*drafts[:position], merged, *drafts[position + 1 :])
             for number, producer in enumerate(arrays.pop(name)):
                 for ref in refs_read(producer.op):
                     read = places[ref.tensor.name]
