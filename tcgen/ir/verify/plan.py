@@ -132,23 +132,29 @@ def _check_nesting(plan: FusionPlan) -> None:
                 )
 
 
-def _uses(plan: FusionPlan, tensor: Tensor) -> tuple[list[int], list[int]]:
-    """Positions of the visits that write and that read a tensor."""
-    steps = [plan.program.steps[v.step] for v in plan.visits]
-    writes = [n for n, s in enumerate(steps) if s.out.tensor == tensor]
-    reads = [n for n, s in enumerate(steps) if any(r.tensor == tensor for r in s.operands)]
-    return writes, reads
+def _uses(plan: FusionPlan) -> dict[Tensor, tuple[list[int], list[int]]]:
+    """Positions of the visits that write and that read each tensor."""
+    uses: dict[Tensor, tuple[list[int], list[int]]] = {t: ([], []) for t in plan.program.tensors}
+    for position, visit in enumerate(plan.visits):
+        step = plan.program.steps[visit.step]
+        uses[step.out.tensor][0].append(position)
+        for tensor in dict.fromkeys(r.tensor for r in step.operands):
+            uses[tensor][1].append(position)
+    return uses
 
 
 def _check_instances(plan: FusionPlan) -> None:
+    known = set(plan.program.tensors)
     for array in plan.arrays:
-        if array.tensor.role is Role.INPUT or array.tensor not in plan.program.tensors:
+        if array.tensor.role is Role.INPUT or array.tensor not in known:
             raise VerifyError(f"{array.tensor.name} is an input or unknown: it has no instance")
-    for tensor in plan.program.tensors:
+    held: dict[Tensor, list[ArrayPlan]] = {}
+    for array in plan.arrays:
+        held.setdefault(array.tensor, []).append(array)
+    for tensor, (writes, reads) in _uses(plan).items():
         if tensor.role is Role.INPUT:
             continue
-        instances = [a for a in plan.arrays if a.tensor == tensor]
-        writes, reads = _uses(plan, tensor)
+        instances = held.get(tensor, [])
         for n in sorted({*writes, *reads}):
             count = sum(a.live[0] <= n <= a.live[1] for a in instances)
             if count != 1:
