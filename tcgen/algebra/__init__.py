@@ -22,7 +22,7 @@ from .equations.inline import keep_needed, naive_cost
 from .equations.like_terms import clean_equation
 from .equations.permutations import fold_permutations, separate_permutations
 from .equations.proven_symmetry import derive_symmetries, output_symmetry
-from .equations.volatile import with_volatile
+from .equations.volatile import has_constant_products, with_volatile
 from .sequence.build import build_program, with_constants
 from .sequence.common_products import Recipe, Workspace
 from .sequence.export import neutral_sequence
@@ -91,27 +91,21 @@ def _candidates_of_both(
     is the better one where few calls follow, or where few elements of a product are needed; and its
     steps that read constants alone still run once.
     """
-    from .factoring.factor import factored, keeps_constants  # noqa: PLC0415  (loaded only for a search)
+    from .factoring.factor import factored  # noqa: PLC0415  (loaded only for a search)
 
     complex_values, thresholds = options.dtype == "complex128", options.thresholds.planner.algebra
-    volatile = with_volatile(source, {t.name: True for t in source.tensors})
-    for form in (source,) if volatile == source else (source, volatile):
+    forms = [source]
+    if has_constant_products(source):
+        forms.append(with_volatile(source, {t.name: True for t in source.tensors}))
+    for form in forms:
         workspace = Workspace(extents, complex_values, True, thresholds)
         found = list(_candidates(form, workspace, options.calls))
-        if form is source or keeps_constants(source):
-            refactored = factored(
-                form,
-                extents,
-                complex_values,
-                options.effort,
-                thresholds,
-                model,
-                progress,
-                note,
-            )
-            found += [] if refactored is None else [refactored]
+        refactored = factored(
+            form, extents, complex_values, options.effort, thresholds, model, progress, note
+        )
+        found += [] if refactored is None else [refactored]
         yield from found
-        if form is volatile:
+        if form is not source:
             names = {t.name: t.volatile for t in source.inputs}
             yield from (with_volatile(candidate, names) for candidate in found)
 
@@ -121,6 +115,7 @@ def _candidates(source: System, workspace: Workspace, calls: int) -> tuple[Syste
     from .sequence.brackets import choose_brackets  # noqa: PLC0415  (loaded with the search)
 
     complex_values = workspace.complex_values
+    folded_images = workspace.thresholds.folded_images
     chosen = choose_brackets(source, workspace, calls)
     candidates = [source]
     for system in (source,) if chosen == source else (source, chosen):
@@ -129,7 +124,9 @@ def _candidates(source: System, workspace: Workspace, calls: int) -> tuple[Syste
             equations=tuple(
                 e
                 if any(t.perms for t in e.terms)
-                else fold_permutations(e, output_symmetry(e, complex_values), complex_values)
+                else fold_permutations(
+                    e, output_symmetry(e, complex_values), complex_values, folded_images
+                )
                 for e in system.equations
             ),
         )

@@ -124,24 +124,24 @@ class Scope:
 
 def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scope:
     """The scope of a kernel; variables are named first, so that index letters stay as they are."""
-    everything = {b.name: b for b in module.buffers}
     used = dict.fromkeys(name for s in kernel.body for name in used_buffers(s))
+    buffers = {name: module.buffer(name) for name in used}
     variables = list(dict.fromkeys(v.name for v in _variables(kernel)))
     words = unique([*variables, *used], reserved)
     private = frozenset(
         name
         for loop in kernel.body
         if isinstance(loop, Loop) and loop.parallel
-        for name in private_to(loop, kernel, everything)
+        for name in private_to(loop, kernel, buffers)
     )
     return Scope(
         kernel,
-        {name: everything[name] for name in used},
+        buffers,
         dict(zip(used, words[len(variables) :], strict=True)),
         dict(zip(variables, words, strict=False)),
         module_bases(module),
         private,
-        module.kernels.index(kernel),
+        module.position(kernel),
         module.dtype,
     )
 

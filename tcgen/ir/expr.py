@@ -163,6 +163,21 @@ def nodes(expr: Expr) -> Iterator[Expr]:
             assert_never(expr)
 
 
+def depth(expr: Expr) -> int:
+    """The number of operations of an expression that stand inside each other."""
+    match expr:
+        case Const() | Ref() | Access() | Delta() | Equal():
+            return 0
+        case Sum(args) | Prod(args):
+            return 1 + max(map(depth, args), default=0)
+        case Quot(num, den):
+            return 1 + max(depth(num), depth(den))
+        case Pow(part, _) | Call(_, part):
+            return 1 + depth(part)
+        case _:
+            assert_never(expr)
+
+
 def leaves(expr: Expr) -> Iterator[Ref | Access | Delta | Equal]:
     """Leaves that are not numbers, left to right, repeats included."""
     return (n for n in nodes(expr) if isinstance(n, Ref | Access | Delta | Equal))

@@ -7,21 +7,35 @@ here instead, and the package ``tcgen.ir`` imports both: whoever has a level can
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+T = TypeVar("T")
 
 
 class Level:
     """A level: :class:`~tcgen.ir.system.System`, ``FormulaSequence``, ``FusionPlan`` or ``Module``.
+
+    A level may keep an index of its own parts, which is made when it is first asked for. The index
+    follows from the fields and is none of them: it is neither compared nor written to files.
 
     Attributes:
         checker: checks a level (:func:`tcgen.ir.verify.verify`).
         printer: prints a level (:func:`tcgen.ir.pretty.pretty`).
     """
 
-    __slots__ = ()
+    __slots__ = ("_index",)
 
     checker: ClassVar[Callable[[Any], None]]
     printer: ClassVar[Callable[[Any], str]]
+
+    def _indexed(self, make: Callable[[], T]) -> T:
+        """The index of this level, made once."""
+        try:
+            index: T = object.__getattribute__(self, "_index")
+        except AttributeError:
+            index = make()
+            object.__setattr__(self, "_index", index)  # levels are frozen
+        return index
 
     def verify(self) -> None:
         """Check the rules of this level.

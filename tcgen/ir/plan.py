@@ -197,7 +197,18 @@ class FusionPlan(Level):
 
     def instance(self, tensor: Tensor, position: int) -> ArrayPlan | None:
         """The instance of ``tensor`` that the visit at ``position`` uses; None for plain inputs."""
-        for array in self.arrays:
-            if array.tensor == tensor and array.live[0] <= position <= array.live[1]:
+        for array in self.instances(tensor):
+            if array.live[0] <= position <= array.live[1]:
                 return array
         return None
+
+    def instances(self, tensor: Tensor) -> tuple[ArrayPlan, ...]:
+        """All instances of ``tensor``, in order."""
+        return self._indexed(self._instances).get(tensor, ())
+
+    def _instances(self) -> dict[Tensor, tuple[ArrayPlan, ...]]:
+        """The instances of each tensor."""
+        arrays: dict[Tensor, list[ArrayPlan]] = {}
+        for array in self.arrays:
+            arrays.setdefault(array.tensor, []).append(array)
+        return {tensor: tuple(found) for tensor, found in arrays.items()}

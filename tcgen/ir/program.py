@@ -196,11 +196,24 @@ class FormulaSequence(Level):
 
     def producers(self, tensor: Tensor) -> tuple[Step, ...]:
         """Steps that write ``tensor``, in order."""
-        return tuple(s for s in self.steps if s.out.tensor == tensor)
+        return self._indexed(self._users)[0].get(tensor, ())
 
     def consumers(self, tensor: Tensor) -> tuple[Step, ...]:
         """Steps that read ``tensor``, in order, each once."""
-        return tuple(s for s in self.steps if any(r.tensor == tensor for r in s.operands))
+        return self._indexed(self._users)[1].get(tensor, ())
+
+    def _users(self) -> tuple[dict[Tensor, tuple[Step, ...]], dict[Tensor, tuple[Step, ...]]]:
+        """The steps that write and that read each tensor."""
+        writing: dict[Tensor, list[Step]] = {}
+        reading: dict[Tensor, list[Step]] = {}
+        for step in self.steps:
+            writing.setdefault(step.out.tensor, []).append(step)
+            for tensor in dict.fromkeys(r.tensor for r in step.operands):
+                reading.setdefault(tensor, []).append(step)
+        return (
+            {tensor: tuple(steps) for tensor, steps in writing.items()},
+            {tensor: tuple(steps) for tensor, steps in reading.items()},
+        )
 
     def flops(self, kind: type[Contract] | type[Add] | type[Map] | None = None) -> Poly:
         """Total flops, of one kind of operation where ``kind`` is given."""

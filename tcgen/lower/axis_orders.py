@@ -11,6 +11,7 @@ main operand have different unit-stride variables. The first of the cheapest can
 from __future__ import annotations
 
 import itertools
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -32,19 +33,22 @@ def choose_orders(
     thresholds: CpuThresholds,
 ) -> None:
     """Give every stored intermediate its physical order."""
-    for name in dict.fromkeys(x.buffer for s in statements for x in _accesses(s)):
+    touching_by_name: dict[str, list[Statement]] = {}
+    for statement in statements:
+        for name in dict.fromkeys(x.buffer for x in _accesses(statement)):
+            touching_by_name.setdefault(name, []).append(statement)
+    for name, touching in touching_by_name.items():
         buffer = memory.buffers[name]
         free = buffer.tensor is not None and buffer.tensor.role is Role.TEMP
         if not free or sum(axis.length != 1 for axis in buffer.axes) < 2:
             continue
-        touching = [s for s in statements if any(x.buffer == name for x in _accesses(s))]
         candidates = (order for s in touching for order in _candidates(s, name, memory.buffers))
         best = buffer.order
         cheapest = _cost(touching, memory.buffers, extents, thresholds)
         for order in dict.fromkeys(candidates):
             if cheapest == 0:
                 break
-            trial = {**memory.buffers, name: replace(buffer, order=order)}
+            trial = ChainMap({name: replace(buffer, order=order)}, memory.buffers)
             cost = _cost(touching, trial, extents, thresholds)
             if cost < cheapest:
                 best, cheapest = order, cost

@@ -21,8 +21,9 @@ def loop_letters(plan: FusionPlan) -> dict[LoopId, str]:
     The letter of the last step in the loop, which is nearest to the equations, is preferred.
     """
     letters: dict[LoopId, str] = {}
+    visits = visits_in_loops(plan)
     for loop in plan.loops:
-        inside = [v for v in plan.visits if loop in v.loops]
+        inside = [plan.visits[n] for n in visits[loop]]
         bound = [i.name for v in inside for i, o in v.bind if o == loop]
         around = dict.fromkeys(o for v in inside for o in v.loops)
         taken = {letters[o] for o in around if o in letters}
@@ -92,14 +93,9 @@ def _starts(plan: FusionPlan) -> list[list[tuple[int, str]]]:
     """For each visit, depth and text of the lines that set arrays to zero before it."""
     starts: list[list[tuple[int, str]]] = [[] for _ in plan.visits]
     for array in plan.arrays:
-        writes = [
-            n
-            for n in range(array.live[0], array.live[1] + 1)
-            if plan.program.steps[plan.visits[n].step].out.tensor == array.tensor
-        ]
-        if not writes or array.tensor.accumulate or not _carried(plan, plan.visits[writes[0]]):
+        first = array.live[0]  # an instance is live from its first producer on
+        if array.tensor.accumulate or not _carried(plan, plan.visits[first]):
             continue
-        first = writes[0]
         loops = plan.visits[first].loops
         depth = loops.index(array.home) + 1 if array.home in loops else 0
         # The loop inside the array's home may have been opened by an earlier step.
@@ -168,7 +164,16 @@ def _bare(tensor: Tensor, axes: list[int]) -> Tensor:
 
 def shared_visits(plan: FusionPlan) -> Iterator[int]:
     """Positions of the visits that share a loop with another visit."""
+    visits = visits_in_loops(plan)
     for position, visit in enumerate(plan.visits):
-        others = (v for n, v in enumerate(plan.visits) if n != position)
-        if visit.loops and any(visit.loops[0] == o for v in others for o in v.loops[:1]):
+        if visit.loops and len(visits[visit.loops[0]]) > 1:
             yield position
+
+
+def visits_in_loops(plan: FusionPlan) -> dict[LoopId, list[int]]:
+    """Positions of the visits inside each shared loop."""
+    inside: dict[LoopId, list[int]] = {loop: [] for loop in plan.loops}
+    for position, visit in enumerate(plan.visits):
+        for loop in visit.loops:
+            inside[loop].append(position)
+    return inside

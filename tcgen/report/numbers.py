@@ -110,17 +110,18 @@ def _arrays(
 ) -> list[dict[str, Any]]:
     program = plan.program
     stored = {t.name: t for t in manifest.tensors}
+    letters = _letters(program)
     rows = []
     for tensor in program.tensors:
-        indices = _letters(program, tensor)
-        instances = [a for a in plan.arrays if a.tensor == tensor]
+        indices = letters.get(tensor) or tuple(s.name for s in tensor.spaces)
+        instances = plan.instances(tensor)
         item = element_bytes(tensor, manifest.dtype)
         whole = (
             array_bytes(stored[tensor.name], manifest, extents) // item
             if tensor.name in stored
             else whole_elements(tensor, extents)
         )
-        for array in instances or [ArrayPlan(tensor)]:
+        for array in instances or (ArrayPlan(tensor),):
             count = whole if not array.contracted else array_elements(array, extents)
             if never_held(array, plan):
                 count = 0
@@ -143,16 +144,17 @@ def _arrays(
 
 def never_held(array: ArrayPlan, plan: FusionPlan) -> bool:
     """True for a generated input that nothing reads: no tile of it is ever asked for."""
-    return array.tensor.role is Role.GENERATED and array not in plan.arrays
+    return array.tensor.role is Role.GENERATED and not plan.instances(array.tensor)
 
 
-def _letters(program: FormulaSequence, tensor: Tensor) -> tuple[str, ...]:
-    """Index letters of an array: of its first producer, else of its first reader."""
+def _letters(program: FormulaSequence) -> dict[Tensor, tuple[str, ...]]:
+    """Index letters of each array: of its first producer, else of its first reader."""
+    letters: dict[Tensor, tuple[str, ...]] = {}
     for step in program.steps:
         for ref in (step.out, *step.operands):
-            if ref.tensor == tensor:
-                return tuple(i.name for i in _whole_axes(ref.indices, tensor))
-    return tuple(s.name for s in tensor.spaces)
+            if ref.tensor not in letters:
+                letters[ref.tensor] = tuple(i.name for i in _whole_axes(ref.indices, ref.tensor))
+    return letters
 
 
 def _whole_axes(indices: tuple[Index, ...], tensor: Tensor) -> tuple[Index, ...]:

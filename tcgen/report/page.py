@@ -305,7 +305,7 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
     instances: Iterable[ArrayPlan] = (
         array
         for tensor in plan.program.tensors
-        for array in [a for a in plan.arrays if a.tensor == tensor] or [ArrayPlan(tensor)]
+        for array in plan.instances(tensor) or (ArrayPlan(tensor),)
     )
     rows = []
     for array, row in zip(instances, report["arrays"], strict=True):

@@ -8,6 +8,7 @@ The polynomials count the arrays alone, so that a page can evaluate them without
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from heapq import heapify, heappop
 from itertools import pairwise
 from math import inf
 
@@ -36,7 +37,7 @@ def live_bytes(manifest: Manifest) -> tuple[Poly, ...]:
         [b for b in arena if not b.keep and b.live[0] < split],
         [b for b in arena if not b.keep and b.live[0] >= split],
     )
-    moments = [always + _bytes(live, manifest) for p in phases for live in _largest_sets(p)]
+    moments = [always + held for p in phases for held in _largest_sums(p, manifest)]
     return tuple(dict.fromkeys(moments)) or (always,)
 
 
@@ -45,15 +46,22 @@ def peak_bound(manifest: Manifest, extents: Mapping[str, int]) -> int:
     return max(poly.value(extents) for poly in live_bytes(manifest))
 
 
-def _largest_sets(buffers: list[BufferEntry]) -> list[list[BufferEntry]]:
-    """The sets of buffers live at one moment that are within no other such set."""
-    starts = sorted({b.live[0] for b in buffers})
-    sets = []
-    for now, after in pairwise([*starts, inf]):
-        live = [b for b in buffers if b.live[0] <= now <= b.live[1]]
-        if any(b.live[1] < after for b in live):
-            sets.append(live)
-    return sets
+def _largest_sums(buffers: list[BufferEntry], manifest: Manifest) -> list[Poly]:
+    """Bytes of the sets of buffers live at one moment that are within no other such set."""
+    sizes = [_bytes([b], manifest) for b in buffers]
+    starting: dict[int, list[int]] = {}
+    for number, buffer in enumerate(buffers):
+        starting.setdefault(buffer.live[0], []).append(number)
+    ending = [(buffer.live[1], number) for number, buffer in enumerate(buffers)]
+    heapify(ending)
+    held, sums = ZERO, list[Poly]()
+    for now, after in pairwise([*sorted(starting), inf]):
+        held = sum((sizes[n] for n in starting[int(now)]), held)
+        if ending and ending[0][0] < after:
+            sums.append(held)
+        while ending and ending[0][0] < after:
+            held = held + sizes[heappop(ending)[1]] * Poly.of(-1)
+    return sums
 
 
 def _bytes(entries: Iterable[TensorEntry | BufferEntry], manifest: Manifest) -> Poly:

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.program import FormulaSequence, Phase
 from ..ir.tensor import Role, Tensor, element_bytes
 from .counts import Factor, array_product, product_value, whole_product
+from .nest import visits_in_loops
 from .svg import drawing, element, label, number
 
 WIDTH, HEIGHT = 860.0, 260.0
@@ -49,12 +50,12 @@ class Timeline:
 
     def held(self, extents: Mapping[str, int]) -> tuple[int, ...]:
         """Bytes held during each step."""
-        totals = [0] * len(self.steps)
+        changes = [0] * (len(self.steps) + 1)
         for band in self.bands:
             count = band.bytes(extents)
-            for position in range(band.first, band.last + 1):
-                totals[position] += count
-        return tuple(totals)
+            changes[band.first] += count
+            changes[band.last + 1] -= count
+        return tuple(accumulate(changes[:-1]))
 
     def peak(self, extents: Mapping[str, int]) -> int:
         """Most bytes held at one time."""
@@ -95,8 +96,9 @@ def after_fusion(plan: FusionPlan, dtype: str) -> Timeline:
     """The arrays of the plan, in the order of its visits."""
     end = len(plan.visits) - 1
     bands = []
+    inside = visits_in_loops(plan)
     for array in plan.arrays:
-        first, last = _held(plan, array)
+        first, last = _held(plan, array, inside)
         if _stays(plan.program, array.tensor):
             last = end
         item = element_bytes(array.tensor, dtype)
@@ -113,7 +115,9 @@ def _stays(program: FormulaSequence, tensor: Tensor) -> bool:
     return all(p is Phase.CONSTANT for p in made) and Phase.VOLATILE in read
 
 
-def _held(plan: FusionPlan, array: ArrayPlan) -> tuple[int, int]:
+def _held(
+    plan: FusionPlan, array: ArrayPlan, inside: Mapping[LoopId, list[int]]
+) -> tuple[int, int]:
     """First and last visit during which an instance is held, loops that it outlives included."""
     first, last = array.live
     loops = plan.visits[first].loops
@@ -122,14 +126,8 @@ def _held(plan: FusionPlan, array: ArrayPlan) -> tuple[int, int]:
         o for n in (first, last) for o in plan.visits[n].loops[len(own) : len(own) + 1]
     ]  # the outermost loops inside its home that use it
     for loop in outlived:
-        span = _span(plan, loop)
-        first, last = min(first, span[0]), max(last, span[1])
+        first, last = min(first, inside[loop][0]), max(last, inside[loop][-1])
     return first, last
-
-
-def _span(plan: FusionPlan, loop: LoopId) -> tuple[int, int]:
-    inside = [n for n, v in enumerate(plan.visits) if loop in v.loops]
-    return inside[0], inside[-1]
 
 
 def colours(plan: FusionPlan, dtype: str) -> dict[str, str]:

@@ -35,6 +35,7 @@ class AlgebraThresholds:
         target_permutations: the search does not use the symmetry of an output with more
             permutations.
         term_factors: a term with more factors takes no part in the search.
+        factor_orders: nor does a term whose equal factors have more orders; six of them have 720.
         label_orders: orders that are compared where tensors cannot be told apart by structure.
         completions: completed products that are tried in each state.
         placement_orders: orders of the indices of one term that a change of basis compares.
@@ -45,6 +46,9 @@ class AlgebraThresholds:
         inlined_terms: an intermediate stays where inlining it gives an equation with more terms.
         inlining_passes: passes over all intermediates, in each of which those are inlined that
             lower the cost.
+        folded_images: terms are not gathered under permutations of the left side if they have more
+            images in all.
+        map_depth: operations inside each other in one element-wise step; deeper ones are split.
         axis_orders: orders of axes that are tried to show that two intermediates are equal.
     """
 
@@ -59,6 +63,7 @@ class AlgebraThresholds:
     term_splits: int = threshold(20_000, 0, 40_000)
     target_permutations: int = threshold(600, 1, 600)
     term_factors: int = threshold(8, 0, 9)
+    factor_orders: int = threshold(720, 1, 5040)
     label_orders: int = threshold(24, 1, 48)
     completions: int = threshold(40, 0, 80)
     placement_orders: int = threshold(144, 1, 288)
@@ -67,4 +72,6 @@ class AlgebraThresholds:
     exact_factors: int = threshold(8, 2, 10)
     inlined_terms: int = threshold(400, 0, 800)
     inlining_passes: int = threshold(3, 0, 6)
+    folded_images: int = threshold(60_000, 0, 100_000)
+    map_depth: int = threshold(50, 1, 80)
     axis_orders: int = threshold(720, 0, 5040)

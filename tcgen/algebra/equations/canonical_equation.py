@@ -37,6 +37,7 @@ class Placed:
         perms: permutations of the term; the identity alone for a term without any.
         signs: sign of each permutation, by its images.
         closed: True where the permutations form a group and the sign is a homomorphism.
+        exact: False where the canonical form was cut off, so that equal terms may look different.
     """
 
     coeff: Fraction
@@ -47,6 +48,7 @@ class Placed:
     perms: tuple[Permutation, ...]
     signs: Mapping[tuple[int, ...], int]
     closed: bool
+    exact: bool
 
     def images(self, moved: tuple[int, ...] | None = None) -> Iterator[tuple[Places, int]]:
         """Least places and sign of each image, left index k moved to ``moved[k]`` first."""
@@ -151,7 +153,7 @@ def placed_term(term: Term, lhs: Ref, complex_values: bool) -> Placed | None:
     group = free_group(form, colours)
     perms = term.perms or identity
     signs, closed = signs_of(perms), is_signed_group(perms)
-    return Placed(term.coeff, form.sign, form.key, places, group, perms, signs, closed)
+    return Placed(term.coeff, form.sign, form.key, places, group, perms, signs, closed, form.exact)
 
 
 def _least(places: Places, group: Group) -> tuple[Places, int]:

@@ -4,13 +4,16 @@ Two products have equal keys exactly where they are equal up to the names of ind
 factors and the symmetries of the tensors. The search labels indices factor by factor, breadth
 first, and keeps every partial labelling that is least so far. Colours of the indices, refined by
 the factors that hold them, leave few ties. The ties that remain at the end are the symmetries of
-the product.
+the product. Groups of factors that only share summed indices among themselves are labelled apart,
+so that a power of a sum is no more work than the sum.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from math import prod
 from typing import TypeAlias
 
 from ...ir.tensor import Index
@@ -20,6 +23,10 @@ Colour: TypeAlias = tuple[str, int]  # ("left", position), ("free", 0) or ("sum"
 
 SUM: Colour = ("sum", 0)
 FREE: Colour = ("free", 0)
+
+# Partial labellings that are kept. A product of eight equal vectors has 8! = 40320. A proof of a
+# declared symmetry may need all of them, hence this limit is not a threshold.
+_MOST_LABELLINGS = 5040
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +49,20 @@ class Canonical:
     """Result of :func:`canonical_product`.
 
     Attributes:
-        key: equal for equal products.
+        key: equal for equal products, and different for others.
         sign: the product is ``sign`` times its canonical form; 0 if it vanishes by symmetry.
         order: indices in canonical order.
-        ties: every (order, sign) that gives the same form, ``order`` first.
+        ties: every (order, sign) that gives the same form, ``order`` first. Orders of the indices
+            of a group of factors that holds no index with a colour are not told apart.
+        exact: False where the search was cut off: then equal products may have different keys, and
+            ties are missing.
     """
 
     key: Hashable
     sign: int
     order: tuple[Index, ...]
     ties: tuple[tuple[tuple[Index, ...], int], ...]
+    exact: bool = True
 
 
 def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) -> Canonical:
@@ -72,6 +83,48 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
         >>> x.key == y.key, x.sign * y.sign
         (True, -1)
     """
+    open_atoms, closed = _closed_groups(atoms, colours)
+    if not closed or (not open_atoms and len(closed) == 1):
+        return _connected(atoms, colours)
+    whole = _connected(open_atoms, colours)
+    forms = sorted((_connected(group, colours) for group in closed), key=lambda f: repr(f.key))
+    tail = tuple(i for form in forms for i in form.order)
+    factor = prod(form.sign for form in forms)
+    return Canonical(
+        (whole.key, tuple(form.key for form in forms)),
+        whole.sign * factor,
+        (*whole.order, *tail),
+        tuple(((*order, *tail), sign * factor) for order, sign in whole.ties),
+        whole.exact and all(form.exact for form in forms),
+    )
+
+
+def _closed_groups(
+    atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]
+) -> tuple[tuple[Atom, ...], list[tuple[Atom, ...]]]:
+    """The factors that coloured indices hold together, and groups that share no index with them.
+
+    Factors without indices are among the first.
+    """
+    groups: list[tuple[set[Index], list[int]]] = []
+    for place, atom in enumerate(atoms):
+        held, members = set(atom.indices), [place]
+        apart = []
+        for other in groups:
+            if held.isdisjoint(other[0]):
+                apart.append(other)
+            else:
+                held |= other[0]
+                members += other[1]
+        groups = [*apart, (held, members)]
+    closed = [m for held, m in groups if held and held.isdisjoint(colours)]
+    inside = {place for members in closed for place in members}
+    open_atoms = tuple(a for place, a in enumerate(atoms) if place not in inside)
+    return open_atoms, [tuple(atoms[p] for p in sorted(members)) for members in closed]
+
+
+def _connected(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) -> Canonical:
+    """The canonical form of factors whose indices are labelled together."""
     atoms = tuple(sorted(atoms, key=lambda a: a.label))
     ranks, base = _ranks(atoms, colours)
     names = tuple(base)  # the search works on positions in this tuple
@@ -82,6 +135,7 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
     # state: (indices in the order labelled, positions of the atoms left) -> sign, 0 for both signs
     states: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {((), tuple(range(len(atoms)))): 1}
     codes = []
+    exact = True
     for _ in atoms:
         best: tuple[tuple[int, int], ...] | None = None
         fresh: dict[tuple[tuple[int, ...], tuple[int, ...]], int] = {}
@@ -109,6 +163,8 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
                     fresh[state] = new if fresh.get(state, new) == new else 0
         codes.append(best)
         states = fresh
+        if len(states) > _MOST_LABELLINGS:
+            states, exact = dict(islice(states.items(), _MOST_LABELLINGS)), False
     ties = tuple((tuple(names[n] for n in order), sign) for (order, _), sign in states.items())
     merged: dict[tuple[Index, ...], int] = {}
     for labelled, sign in ties:
@@ -116,8 +172,10 @@ def canonical_product(atoms: tuple[Atom, ...], colours: Mapping[Index, Colour]) 
         merged[outer] = sign if merged.get(outer, sign) == sign else 0
     vanishes = any(sign == 0 for sign in merged.values())
     first, sign = ties[0]
+    if not exact:  # some of the ties need not form a group
+        ties = ties[:1]
     key = (tuple(a.label for a in atoms), tuple(codes), tuple(base[i] for i in first))
-    return Canonical(key, 0 if vanishes else sign, first, ties)
+    return Canonical(key, 0 if vanishes else sign, first, ties, exact)
 
 
 def free_group(form: Canonical, colours: Mapping[Index, Colour]) -> Group:

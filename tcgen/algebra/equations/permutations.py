@@ -61,7 +61,7 @@ def new_name(stem: str, taken: set[str]) -> str:
 
 
 def fold_permutations(
-    equation: Equation, symmetry: tuple[Symmetry, ...], complex_values: bool
+    equation: Equation, symmetry: tuple[Symmetry, ...], complex_values: bool, most_images: int
 ) -> Equation:
     """The equation with terms that are permutations of each other folded into terms with perms.
 
@@ -69,13 +69,14 @@ def fold_permutations(
         equation: without perms, such as a residual with all its images written out.
         symmetry: proven generators of its left side. Folded terms are images under their group.
         complex_values: True leaves hermitian symmetries unused, for complex programs.
+        most_images: nothing is folded where the terms have more images in all.
     """
     lhs = equation.lhs
     if not symmetry or any(t.perms for t in equation.terms):
         return equation
     probe = replace(lhs.tensor, symmetry=symmetry)
     group = tuple(sorted((s.perm, s.sign) for s in symmetry_group(probe) if not s.conj))
-    if len(group) == 1:
+    if len(group) == 1 or len(group) * len(equation.terms) > most_images:
         return equation
     members: dict[Hashable, tuple[int, Term]] = {}  # key -> position, term
     for position, term in enumerate(equation.terms):

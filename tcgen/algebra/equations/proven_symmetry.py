@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from ...errors import Diagnostic, Span, SpecError
+from ...errors import Diagnostic, Span, SpecError, TcgenError
 from ...ir.expr import COMPLEX_BELOW_ZERO, Delta, Expr, functions, refs
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Ref, Role, Space, Symmetry, Tensor, symmetry_group
@@ -22,6 +22,9 @@ from .like_terms import same_spaces
 # Terms of an equation up to which intermediates are inlined for a proof. The limit decides which
 # systems are accepted, hence it is not a threshold.
 _MAX_PROOF_TERMS = 5000
+
+# Permutations up to which symmetries that nobody declared are added; 6! = 720.
+_MOST_DERIVED = 720
 
 
 def derive_symmetries(system: System, complex_values: bool = False) -> System:
@@ -49,7 +52,7 @@ def derive_symmetries(system: System, complex_values: bool = False) -> System:
         equation = replace_refs(old, current)
         equation = replace(equation, lhs=Ref(bare, old.lhs.indices))
         refused += (
-            _refusal(old, claim)
+            _refusal(old, claim, complex_values)
             for claim in tensor.symmetry
             if not _follows(equation, claim, known, complex_values)
         )
@@ -85,6 +88,8 @@ def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[
     if not vector.terms:
         return tensor.symmetry
     known = {s.perm for s in symmetry_group(tensor)}
+    if len(known) > _MOST_DERIVED:
+        return tensor.symmetry
     for images in candidates:
         if images in known:
             continue
@@ -93,9 +98,11 @@ def _derived(equation: Equation, tensor: Tensor, complex_values: bool) -> tuple[
                 chosen.append(Symmetry(images, sign))
                 probe = replace(tensor, symmetry=tuple(chosen))
                 try:
-                    known = {s.perm for s in symmetry_group(probe)}
+                    known = {s.perm for s in symmetry_group(probe, _MOST_DERIVED)}
                 except ValueError:  # an element is minus itself, so the equation is zero
                     return tensor.symmetry
+                except TcgenError:  # passes would list too many images of each term
+                    return tuple(chosen[:-1])
                 break
     return tuple(chosen)
 
@@ -184,14 +191,22 @@ def _is_real(expr: Expr) -> bool:
     return all(ref.tensor.real for ref in refs(expr))
 
 
-def _refusal(equation: Equation, claim: Symmetry) -> Diagnostic:
+def _refusal(equation: Equation, claim: Symmetry, complex_values: bool) -> Diagnostic:
     """The error for a declared symmetry that does not follow."""
     lhs = equation.lhs
     permuted = Ref(lhs.tensor, tuple(lhs.indices[p] for p in claim.perm))
     sign = "-" if claim.sign < 0 else ""
     right = f"conj({lhs})" if claim.conj else str(lhs)
+    span = equation.span or Span(lhs.tensor.name, 1, 1)
+    if not all(term.exact for term in vector_of(equation, complex_values).terms):
+        return Diagnostic(
+            span,
+            f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, cannot be "
+            f"shown: one of the products has too many equal factors",
+            advice="drop the symmetry",
+        )
     return Diagnostic(
-        equation.span or Span(lhs.tensor.name, 1, 1),
+        span,
         f"the symmetry declared for {lhs.tensor.name}, {permuted} = {sign}{right}, does not "
         f"follow from its equation",
         advice="write the missing P or S over its terms, or drop the symmetry",

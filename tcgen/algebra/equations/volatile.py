@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...ir.system import Equation, System
+from ...ir.system import Equation, System, factor_refs
 from ...ir.tensor import Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 
@@ -38,3 +38,17 @@ def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
         equations.append(replace_refs(equation, ref))
     tensors = tuple(changed[t.name] for t in system.tensors)
     return replace(system, tensors=tensors, equations=tuple(equations))
+
+
+def has_constant_products(system: System) -> bool:
+    """True where constants are multiplied with each other, which may pay once or in each call."""
+    for equation in system.equations:
+        for term in equation.terms:
+            constant = [
+                f for f in term.factors if not any(r.tensor.volatile for r in factor_refs(f))
+            ]
+            if len(constant) > 1 or (constant and term.sums and len(constant) == len(term.factors)):
+                return True
+    return any(
+        e.lhs.tensor.role is Role.TEMP and not e.lhs.tensor.volatile for e in system.equations
+    )

@@ -6,7 +6,7 @@ alone runs once, all else at each call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ..cost_model import CostModel
@@ -29,7 +29,7 @@ class ProductCosts:
 
     extents: tuple[int, ...]
     model: CostModel
-    constant: Set[int] = frozenset()
+    constant: set[int] = field(default_factory=set)
     orders: dict[tuple[Parts, tuple[int, ...], int], tuple[int, object]] = field(
         default_factory=dict
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import prod
 from random import Random
 
 from ...ir.system import Equation, System
-from ...ir.tensor import Role
+from ...ir.tensor import Ref, Role
 from ...thresholds import AlgebraThresholds
 from ..cost_model import CostModel
 from ..equations.inline import inline_all, keep_needed
@@ -18,7 +19,7 @@ from .complete_product import completed
 from .costs import ProductCosts, SequenceCosts
 from .greedy import Search, State, prune
 from .interning import ArrayTable, SymmetricArrayTable
-from .lift import lift
+from .lift import lift, orders
 from .packed_costs import PackedSequenceCosts
 from .sums import TermSum
 from .write_back import write_system
@@ -37,9 +38,10 @@ def factored(
     progress: Callable[[str], None] = lambda _: None,
     note: Callable[[str], None] = lambda _: None,
 ) -> System | None:
-    """The system with every bracket multiplied out and the sums factored anew.
+    """The system with brackets multiplied out and the sums factored anew.
 
-    None where the multiplied-out system is too large; the user's own factoring then stands.
+    An intermediate keeps its name where its readers would get too large without it. None where the
+    system is too large even so; the user's own factoring then stands.
 
     Args:
         system: equations with derived symmetries.
@@ -51,12 +53,12 @@ def factored(
         progress: called with a text that tells the best cost so far.
         note: called with a text for each equation or term that a limit keeps out of the search.
     """
-    terms = _terms_multiplied_out(system)
+    terms = sum(len(e.terms) for e in system.equations)
     most = thresholds.multiplied_out_terms
     if terms > most:
-        note(f"all equations: multiplied out they have {terms} terms, more than {most}")
+        note(f"all equations: they have {terms} terms, more than {most}")
         return None
-    lifted = lift(_multiplied_out(system), complex_values, thresholds)
+    lifted = lift(_multiplied_out(system, thresholds, note), complex_values, thresholds)
     splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
     if splits > thresholds.term_splits:
         most = thresholds.term_splits
@@ -129,51 +131,90 @@ def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, 
     return state, search.costs.total(state.sums.values())
 
 
-def _terms_multiplied_out(system: System) -> int:
-    """Number of terms once intermediates are inlined, with permuted images counted."""
-    counts: dict[str, int] = {}
-    total = 0
-    for equation in system.equations:
-        tensor = equation.lhs.tensor
-        inlined = _is_inlined(equation)
-        count = 0
-        for term in equation.terms:
-            images = max(1, len(term.perms)) if inlined else 1
-            count += images * prod(counts.get(ref.tensor.name, 1) for ref in term.refs)
-        if inlined:
-            counts[tensor.name] = count
-        else:
-            total += count
-    return total
+@dataclass(frozen=True, slots=True)
+class _Expanded:
+    """The size of an equation in which intermediates are inlined.
+
+    Attributes:
+        terms: number of terms.
+        factors: of its longest term.
+        repeats: how often each tensor is a factor of one term, at most.
+        splits: places in which its terms can be split in two.
+        searched: True where the search could take every term that inlining changes.
+    """
+
+    terms: int
+    factors: int
+    repeats: Mapping[str, int]
+    splits: int
+    searched: bool
 
 
-def _multiplied_out(system: System) -> System:
-    """The system with intermediates inlined, except constant products, which are computed once."""
+def _multiplied_out(
+    system: System, thresholds: AlgebraThresholds, note: Callable[[str], None]
+) -> System:
+    """The system with intermediates inlined.
+
+    An intermediate stays from the first equation on that the search could not factor without it:
+    there would be too many terms, or terms with too many factors.
+    """
     equations: list[Equation] = []
     known: dict[str, Equation] = {}
+    expanded: dict[str, _Expanded] = {}  # of the equations in ``known``
+    kept: list[str] = []
+    terms, splits = thresholds.multiplied_out_terms, thresholds.term_splits
     for old in system.equations:
+        while True:
+            whole = _expanded(old, expanded, thresholds)
+            largest = _largest_read(old, expanded)
+            fits = whole.searched and whole.terms <= terms and whole.splits <= splits
+            if fits or largest is None:
+                break
+            kept.append(largest)
+            del known[largest], expanded[largest]
         current = inline_all(old, known)
-        if _is_inlined(old):
+        if old.lhs.tensor.role is Role.TEMP:
             known[old.lhs.tensor.name] = current
+            images = max((len(t.perms) for t in old.terms), default=0) or 1
+            expanded[old.lhs.tensor.name] = replace(whole, terms=whole.terms * images)
+        else:
+            terms, splits = terms - whole.terms, splits - whole.splits
         equations.append(current)
+    if kept:
+        shown = ", ".join(kept[:3]) + (", ..." if len(kept) > 3 else "")
+        note(f"{len(kept)} intermediates are not multiplied out, because of their size: {shown}")
     return keep_needed(replace(system, equations=tuple(equations)))
 
 
-def keeps_constants(system: System) -> bool:
-    """True where the search keeps constant products of the system as arrays."""
-    temps = (e for e in system.equations if e.lhs.tensor.role is Role.TEMP)
-    return any(not _is_inlined(e) for e in temps)
+def _expanded(
+    equation: Equation, expanded: Mapping[str, _Expanded], thresholds: AlgebraThresholds
+) -> _Expanded:
+    """The size of an equation once the given intermediates are inlined in it."""
+    terms, factors, splits, searched = 0, 1, 0, True
+    repeats: Counter[str] = Counter()
+    for term in equation.terms:
+        names = [f.tensor.name if isinstance(f, Ref) else str(f) for f in term.factors]
+        read = [expanded[name] for name in names if name in expanded]
+        length = len(names) - len(read) + sum(e.factors for e in read)
+        count = prod(e.terms for e in read)
+        held = Counter(name for name in names if name not in expanded)
+        for inner in read:
+            held.update(inner.repeats)
+        if count > 1 or length > len(names):
+            searched &= length <= thresholds.term_factors
+            searched &= orders(held.values()) <= thresholds.factor_orders
+        terms += count
+        factors = max(factors, length)
+        splits += count << min(length, thresholds.term_factors)
+        repeats |= held
+    return _Expanded(terms, factors, repeats, splits, searched)
 
 
-def _is_inlined(equation: Equation) -> bool:
-    """True for volatile intermediates and constant sums, such as ``2*v[i,a,j,b] - v[i,b,j,a]``.
-
-    A sum costs next to nothing, and as an array of its own it hides its common factors with other
-    terms. The search makes the sum again where it is a common factor.
-    """
-    tensor = equation.lhs.tensor
-    is_sum = all(not t.sums and len(t.factors) == 1 == len(t.refs) for t in equation.terms)
-    return tensor.role is Role.TEMP and (tensor.volatile or is_sum)
+def _largest_read(equation: Equation, expanded: Mapping[str, _Expanded]) -> str | None:
+    """The intermediate of an equation whose inlining makes it largest; None if none does."""
+    read = {name: expanded[name] for name in equation.reads if name in expanded}
+    larger = [name for name, e in read.items() if e.terms > 1 or e.factors > 1]
+    return max(larger, key=lambda name: (read[name].factors, read[name].terms), default=None)
 
 
 def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:

@@ -72,11 +72,12 @@ class _Refinement:
             level = {k: n for n, k in enumerate(sorted(set(keys)))}
             readers: list[list[tuple[int, TermKey, int]]] = [[] for _ in colours]
             for total, target_key in zip(self.targets, keys, strict=True):
+                target = level[target_key]
                 for term, coeff in total.terms.items():
                     key = self.term_key(term, coeff, total, colours)
                     labels = [label for label, _ in term.factors]
                     for label in dict.fromkeys(labels):
-                        readers[label].append((level[target_key], key, labels.count(label)))
+                        readers[label].append((target, key, labels.count(label)))
             finer = _ranked(
                 [
                     (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from math import factorial, prod
 
 from ...ir.system import Equation, Factor, System, Term, factor_refs
 from ...ir.tensor import Index, Ref, Space, symmetry_group
@@ -149,7 +151,7 @@ def _lift_equation(
     signs = dict(group)
     for term in equation.terms:
         covered = set(lhs.indices) <= set(term.indices)
-        if not covered or not 0 < len(term.factors) <= thresholds.term_factors:
+        if not covered or not term.factors or not _searched(term, thresholds):
             opaque.extend(without_perms(term, lhs))
             continue
         weight = Fraction(1, len(group))
@@ -163,12 +165,34 @@ def _lift_equation(
             if sign:
                 total.add(normal, image.coeff * sign * weight)
     long = sum(len(term.factors) > thresholds.term_factors for term in equation.terms)
-    if long:
-        text = f"{lhs.tensor.name}: {long} of {len(equation.terms)} terms"
-        lifted.notes.append(f"{text}, which have more than {thresholds.term_factors} factors")
+    apart = sum(not _searched(term, thresholds) for term in equation.terms)
+    for count, why in (
+        (long, f"more than {thresholds.term_factors} factors"),
+        (apart - long, f"equal factors in more than {thresholds.factor_orders} orders"),
+    ):
+        if count:
+            text = f"{lhs.tensor.name}: {count} of {len(equation.terms)} terms"
+            lifted.notes.append(f"{text}, which have {why}")
     lifted.targets[label] = total
     lifted.equations[label] = equation
     lifted.opaque[label] = tuple(opaque)
+
+
+def _searched(term: Term, thresholds: AlgebraThresholds) -> bool:
+    """True where a term has so few factors, and equal ones, that the search can take it."""
+    names = Counter(f.tensor.name if isinstance(f, Ref) else str(f) for f in term.factors)
+    few = len(term.factors) <= thresholds.term_factors
+    return few and orders(names.values()) <= thresholds.factor_orders
+
+
+def orders(counts: Iterable[int]) -> int:
+    """The number of orders of a product in which equal factors, given their counts, change places.
+
+    Example:
+        >>> orders([3, 1, 2])
+        12
+    """
+    return prod(map(factorial, counts))
 
 
 def _numbered(

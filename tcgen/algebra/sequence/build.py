@@ -29,7 +29,7 @@ def build_program(
     """
     arrays = draft_arrays(workspace, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
-    arrays = inline_into_maps(arrays, keep | frozenset(outputs))
+    arrays = inline_into_maps(arrays, keep | frozenset(outputs), workspace.thresholds.map_depth)
     ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
     steps = _numbered(ordered)
     written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)

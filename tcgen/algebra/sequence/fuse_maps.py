@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 from ...ir.expr import (
     Access,
@@ -15,6 +16,8 @@ from ...ir.expr import (
     Prod,
     Quot,
     Sum,
+    depth,
+    expr_indices,
     map_leaves,
     operation_count,
 )
@@ -23,9 +26,11 @@ from ...ir.tensor import Index, Ref
 from ...ir.term_rewriting import rename_expr
 from .common_products import Draft, multiplied, refs_read
 
+Places: TypeAlias = dict[str, Counter[tuple[str, int]]]  # by array: its readers, how often each
+
 
 def inline_into_maps(
-    arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str]
+    arrays: dict[str, tuple[Draft, ...]], keep: frozenset[str], most_depth: int
 ) -> dict[str, tuple[Draft, ...]]:
     """The arrays without those that a single map reads once, over the same indices.
 
@@ -36,40 +41,44 @@ def inline_into_maps(
     Args:
         arrays: the steps that make each stored array, its producers.
         keep: names of arrays that must stay.
+        most_depth: of operations inside each other in one map.
     """
     arrays = dict(arrays)
-    waiting = [name for name in arrays if name not in keep]
-    while waiting:
-        again: list[str] = []
+    places: Places = {}
+    for array, drafts in arrays.items():
+        for position, draft in enumerate(drafts):
+            for ref in refs_read(draft.op):
+                places.setdefault(ref.tensor.name, Counter())[array, position] += 1
+    waiting, changed = [name for name in arrays if name not in keep], True
+    while changed:
+        changed = False
         for name in waiting:
-            place = _reader(name, arrays)
+            place = _reader(name, places)
             if place is None:
                 continue
             reader, position = place
-            draft = _merged(arrays[name], arrays[reader][position])
-            if draft is None:
+            merged = _merged(arrays[name], arrays[reader][position], most_depth)
+            if merged is None:
                 continue
             drafts = arrays[reader]
-            arrays[reader] = (*drafts[:position], draft, *drafts[position + 1 :])
-            del arrays[name]
-            again = [n for n in waiting if n in arrays]
-        waiting = again
+            arrays[reader] = (*drafts[:position], merged, *drafts[position + 1 :])
+            for number, producer in enumerate(arrays.pop(name)):
+                for ref in refs_read(producer.op):
+                    read = places[ref.tensor.name]
+                    read[name, number] -= 1
+                    read[place] += 1
+            changed = True
+        waiting = [name for name in waiting if name in arrays]
     return arrays
 
 
-def _reader(name: str, arrays: dict[str, tuple[Draft, ...]]) -> tuple[str, int] | None:
+def _reader(name: str, places: Places) -> tuple[str, int] | None:
     """The array and position of the step that reads ``name``; None unless it is read once."""
-    places = [
-        (array, position)
-        for array, drafts in arrays.items()
-        for position, draft in enumerate(drafts)
-        for ref in refs_read(draft.op)
-        if ref.tensor.name == name
-    ]
-    return places[0] if len(places) == 1 else None
+    read = +places.get(name, Counter())
+    return next(iter(read)) if read.total() == 1 else None
 
 
-def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
+def _merged(producers: tuple[Draft, ...], reader: Draft, most_depth: int) -> Draft | None:
     """The reader with the elements of the array in its expression; None if that is not possible."""
     if not isinstance(reader.op, Map) or any(p.sums for p in producers):
         return None
@@ -93,6 +102,10 @@ def _merged(producers: tuple[Draft, ...], reader: Draft) -> Draft | None:
         return value if node == ref else node
 
     expr = _flat(map_leaves(reader.op.expr, leaf))
+    if not set(reader.sums) <= set(expr_indices(expr)):  # the array is constant along a summed axis
+        return None
+    if depth(expr) > most_depth:
+        return None
     before = operation_count(reader.op.expr)
     for n, producer in enumerate(producers):
         before += _element_flops(producer.op) + (abs(producer.coeff) != 1)

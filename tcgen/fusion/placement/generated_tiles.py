@@ -39,12 +39,13 @@ def fetch_tiles(
     next_id: int,
     extents: Mapping[str, int],
     dtype: str,
-    tile_bytes: int,
+    tile_bytes: int | None,
 ) -> Fetched:
     """Put a reader and the production of a generated input into common tile loops.
 
-    An input of which the reader uses no axis with a single index (``G[i,j]*G[j,i]``), or only a
-    part, is one tile.
+    The loops that the reader is in already cut the input along the axes that it reads by their
+    indices. An input of which the reader uses no axis with a single index (``G[i,j]*G[j,i]``), or
+    only a part, is one tile.
 
     Args:
         produce: the step that produces the input.
@@ -53,7 +54,8 @@ def fetch_tiles(
         next_id: number of the first loop to be added.
         extents: planning extents.
         dtype: of the program.
-        tile_bytes: of the largest tile; a tile has at least one element.
+        tile_bytes: of the largest tile, for which loops are added; a tile has at least one
+            element. None: no loop is added.
     """
     tensor = produce.out.tensor
     shared = _shared_axes(tensor, step)
@@ -62,7 +64,7 @@ def fetch_tiles(
         contracted = tuple((axis, loop) for axis, index in shared for i, loop in bind if i == index)
         held = _tile_bytes(tensor, contracted, extents, dtype)
         free = [(axis, index) for axis, index in shared if all(i != index for i, _ in bind)]
-        if not free or (contracted and held <= tile_bytes):
+        if tile_bytes is None or not free or (contracted and held <= tile_bytes):
             break
         axis, index = min(
             free,

@@ -65,7 +65,8 @@ def build_plan(
 ) -> FusionPlan:
     """The plan in which exactly the given loops are shared, each nest a kernel.
 
-    A generated input that shares no loop with its reader is fetched in tiles.
+    A generated input that shares no loop with its reader is fetched in tiles, as is one of which
+    another tile would be live at the same time.
 
     Args:
         graph: fusion graph of the program.
@@ -76,7 +77,13 @@ def build_plan(
         solve: the objective, its value and its bound.
         tile_bytes: of the largest tile of a generated input.
     """
-    return _plan(graph, placed, axes, extents, dtype, solve, tile_bytes, by_launch=False)
+    overlapping = _overlapping(graph, placed)
+    apart = [
+        node
+        for node, place in ((graph.nodes[p.node], p) for p in placed)
+        if node in overlapping or (_is_fetch(graph, node) and not place.bind)
+    ]
+    return _plan(graph, placed, axes, extents, dtype, solve, apart, tile_bytes, by_launch=False)
 
 
 def build_launches(
@@ -86,13 +93,19 @@ def build_launches(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
+    *,
+    fetch_at_reader: bool = False,
 ) -> FusionPlan:
     """The plan in which the given loops run on the host and every step is a kernel of its own.
 
-    A generated input that shares no loop with its reader is held whole. The arguments are those of
-    :func:`build_plan`.
+    A generated input that shares no loop with its reader is held whole, unless
+    ``fetch_at_reader``: then every generated input is fetched right before its reader, in the loops
+    of the reader alone. The other arguments are those of :func:`build_plan`.
     """
-    return _plan(graph, placed, axes, extents, dtype, solve, 0, by_launch=True)
+    apart = _overlapping(graph, placed)
+    if fetch_at_reader:
+        apart = [graph.nodes[p.node] for p in placed if _is_fetch(graph, graph.nodes[p.node])]
+    return _plan(graph, placed, axes, extents, dtype, solve, apart, None, by_launch=True)
 
 
 def _plan(
@@ -102,11 +115,11 @@ def _plan(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
-    tile_bytes: int,
+    fetched_apart: list[Node],
+    tile_bytes: int | None,
     *,
     by_launch: bool,
 ) -> FusionPlan:
-    fetched_apart = [] if by_launch else _fetched_apart(graph, placed)
     visited = _visits(graph, placed, fetched_apart, dict(extents), dtype, tile_bytes)
     visits = tuple(v.visit for v in visited)
     loops = sorted({o for v in visits for o in v.loops}, key=lambda o: o.id)
@@ -138,7 +151,7 @@ def _visits(
     fetched_apart: list[Node],
     extents: Mapping[str, int],
     dtype: str,
-    tile_bytes: int,
+    tile_bytes: int | None,
 ) -> list[_Visited]:
     """Visits in order, each node of ``fetched_apart`` in tile loops right before its reader."""
     steps = graph.program.steps
@@ -173,26 +186,33 @@ def _visits(
     return result
 
 
-def _fetched_apart(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
-    """Generated inputs to fetch right before their reader, in all of its loops.
+def _is_fetch(graph: FusionGraph, node: Node) -> bool:
+    """True for a statement that fetches a generated input for a reader."""
+    return node.reader is not None and isinstance(graph.program.steps[node.step].op, Produce)
 
-    These share no loop with the reader, or another instance of them would be live at the same time:
-    a tile is only held while no other statement reads that input.
+
+def _overlapping(graph: FusionGraph, placed: tuple[Placed, ...]) -> list[Node]:
+    """Fetches of generated inputs between which and their reader another one is live.
+
+    A tile is only held while no other statement reads that input.
     """
     nodes = [graph.nodes[p.node] for p in placed]
     readers = {n.step: position for position, n in enumerate(nodes) if n.reader is None}
-    fetched_apart: list[Node] = []
-    for position, place in enumerate(placed):
-        node = nodes[position]
-        made = graph.program.steps[node.step].op
-        if node.reader is None or not isinstance(made, Produce):
-            continue
-        others = [n for n in nodes if n.step == node.step and n != node]
-        uses = [nodes.index(n) for n in others]
-        uses += [readers[n.reader] for n in others if n.reader is not None]
-        if not place.bind or any(position < use < readers[node.reader] for use in uses):
-            fetched_apart.append(node)
-    return fetched_apart
+    held = {
+        position: (node, readers[node.reader])
+        for position, node in enumerate(nodes)
+        if node.reader is not None and _is_fetch(graph, node)
+    }
+    return [
+        node
+        for position, (node, last) in held.items()
+        if any(
+            position < use < last
+            for start, (other, end) in held.items()
+            if other.step == node.step and other != node
+            for use in (start, end)
+        )
+    ]
 
 
 def _groups(

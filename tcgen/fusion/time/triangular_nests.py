@@ -12,6 +12,9 @@ triangle has as many times fewer triples of tiles.
 
 The weight is the size of the orbit of (A,B,C) under permutations. Where tiles coincide, the whole
 block is computed: small tiles waste less work there, large tiles make better matrix products.
+
+A generated input is fetched right before each of its readers: the part for one tile, if it is read
+with indices of the loops.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
 from ...ir.plan import FusionPlan, LoopId, Solve
-from ...ir.program import FormulaSequence, Produce, Step
+from ...ir.program import FormulaSequence, Step
 from ...ir.tensor import Index, Role, Tensor
 from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
-from ..sharing.graph import FusionGraph, fusion_graph
+from ..sharing.graph import FusionGraph, fusion_graph, phase_of
 from .orbit_steps import added_directly, in_one_pass, only_added
 from .orbit_sums import OrbitSum, orbit_sums
 
@@ -64,7 +67,10 @@ class OrbitNest:
             Placed(node, tuple(zip(inside.get(node, ()), loops, strict=False)))
             for node in self._order(inside)
         )
-        return build_launches(self.graph, placed, self._axes(inside), extents, dtype, Solve())
+        axes = self._axes(inside)
+        return build_launches(
+            self.graph, placed, axes, extents, dtype, Solve(), fetch_at_reader=True
+        )
 
     def _order(self, inside: Collection[int]) -> list[int]:
         """Nodes in order, those of the nest together; users of its result come after it."""
@@ -170,8 +176,6 @@ def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) 
             assert reader is not None, "each copy of a recomputed array has a reader"
             place = inside[step.out.tensor][reader]
             bound[node.id] = tuple(step.out.indices[axis] for axis in place)
-    phases = {program.steps[graph.nodes[n].step].phase for n in bound}
-    makes = {program.steps[graph.nodes[n].step].op for n in bound}
-    if len(phases) > 1 or any(isinstance(op, Produce) for op in makes):
+    if len({phase_of(graph, n) for n in bound}) > 1:
         return None
     return OrbitNest(program, graph, total.chain, tuple(bound.items()))

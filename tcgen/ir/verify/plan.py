@@ -132,23 +132,29 @@ def _check_nesting(plan: FusionPlan) -> None:
                 )
 
 
-def _uses(plan: FusionPlan, tensor: Tensor) -> tuple[list[int], list[int]]:
-    """Positions of the visits that write and that read a tensor."""
-    steps = [plan.program.steps[v.step] for v in plan.visits]
-    writes = [n for n, s in enumerate(steps) if s.out.tensor == tensor]
-    reads = [n for n, s in enumerate(steps) if any(r.tensor == tensor for r in s.operands)]
-    return writes, reads
+def _uses(plan: FusionPlan) -> dict[Tensor, tuple[list[int], list[int]]]:
+    """Positions of the visits that write and that read each tensor."""
+    uses: dict[Tensor, tuple[list[int], list[int]]] = {t: ([], []) for t in plan.program.tensors}
+    for position, visit in enumerate(plan.visits):
+        step = plan.program.steps[visit.step]
+        uses[step.out.tensor][0].append(position)
+        for tensor in dict.fromkeys(r.tensor for r in step.operands):
+            uses[tensor][1].append(position)
+    return uses
 
 
 def _check_instances(plan: FusionPlan) -> None:
+    known = set(plan.program.tensors)
     for array in plan.arrays:
-        if array.tensor.role is Role.INPUT or array.tensor not in plan.program.tensors:
+        if array.tensor.role is Role.INPUT or array.tensor not in known:
             raise VerifyError(f"{array.tensor.name} is an input or unknown: it has no instance")
-    for tensor in plan.program.tensors:
+    held: dict[Tensor, list[ArrayPlan]] = {}
+    for array in plan.arrays:
+        held.setdefault(array.tensor, []).append(array)
+    for tensor, (writes, reads) in _uses(plan).items():
         if tensor.role is Role.INPUT:
             continue
-        instances = [a for a in plan.arrays if a.tensor == tensor]
-        writes, reads = _uses(plan, tensor)
+        instances = held.get(tensor, [])
         for n in sorted({*writes, *reads}):
             count = sum(a.live[0] <= n <= a.live[1] for a in instances)
             if count != 1:
@@ -301,12 +307,8 @@ def _check_chain(
         return
     indices = [next((i for i, o in visit.bind if o == loop), None) for loop in chain]
     bound = [i for i in indices if i is not None]
-    if len(bound) != len(chain):
-        raise VerifyError("the step is bound to a part of the chain only")
     carried = [i for i in bound if i in step.out.indices]
-    if carried and len(carried) != len(chain):
-        raise VerifyError("the step sums over a part of the chain only")
-    if carried:
+    if carried == bound:
         array = plan.instance(step.out.tensor, position)
         if array is None or any(array.loop_of(step.out.indices.index(i)) is None for i in carried):
             raise VerifyError(
@@ -314,6 +316,8 @@ def _check_chain(
                 f"in the chain"
             )
         return
+    if carried or len(bound) != len(chain):
+        raise VerifyError("the step sums over a part of the chain only")
     for left, right in pairwise(bound):
         if exchange_sign(plan.program, step, {left: right, right: left}, fixed) != 1:
             raise VerifyError(f"the summand is not symmetric under exchange of {left} and {right}")

@@ -65,6 +65,9 @@ def crossing_of(
             continue
         if buffers[main.buffer].packed or buffers[other.buffer].packed:
             continue
+        order = memory_order(main, buffers[main.buffer])
+        if order.index(outer) > order.index(inner):  # there main has one element along outer
+            continue
         crossing = Crossing(main, other, inner, outer)
         if _pages_between(crossing, statement, buffers, extents) > thresholds.tlb_pages:
             return crossing

@@ -12,11 +12,12 @@ from tcgen.algebra.equations.atoms import atom_of
 from tcgen.algebra.equations.canonical_equation import vector_of
 from tcgen.algebra.equations.canonical_product import FREE, canonical_product, free_group
 from tcgen.algebra.equations.like_terms import clean_equation
+from tcgen.algebra.equations.proven_symmetry import derive_symmetries
 from tcgen.errors import TcgenError
 from tcgen.frontend import read_spec
 from tcgen.ir.expr import Call, Const, Delta, Prod, Quot, Sum
 from tcgen.ir.system import Apply, Equation, Term
-from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor
+from tcgen.ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from tcgen.ir.term_rewriting import resolve_deltas
 
 O, V = Space("o", kind="occupied"), Space("v", kind="virtual")
@@ -172,3 +173,57 @@ def test_equations_written_differently_have_one_value() -> None:
     two = read_spec(head + "output e\ne = -g[k,l,c,d]*t[l,k,c,d]\n", "b.spec")
     values = [vector_of(s.equations[0], False).value() for s in (one, two)]
     assert values[0] == values[1] != {}
+
+
+def test_factors_without_common_indices_are_labelled_apart() -> None:
+    """A power of a sum has factorially many labellings, which are not visited."""
+    u = Tensor("u", (O, O), Role.INPUT, symmetry=(Symmetry((1, 0), -1),))
+    x = Tensor("x", (O, V), Role.INPUT)
+    pairs = [(Index(f"i{n}", O), Index(f"j{n}", O)) for n in range(12)]
+    sums = [Ref(Tensor("w", (O, O), Role.INPUT), pair) for pair in pairs]
+    i, a = idx("ia")
+    forms = [
+        canonical_product(
+            tuple(atom_of(f, False) for f in (*factors, Ref(x, (i, a)))), {i: FREE, a: FREE}
+        )
+        for factors in (sums, sums[::-1])
+    ]
+    assert forms[0].key == forms[1].key
+    assert forms[0].exact
+    assert set(forms[0].order[:2]) == {i, a}
+    fewer = canonical_product(tuple(atom_of(f, False) for f in (*sums[1:], Ref(x, (i, a)))), {})
+    assert fewer.key != forms[0].key
+    zero = Ref(u, (Index("k", O), Index("k", O)))
+    vanishing = canonical_product(tuple(atom_of(f, False) for f in (*sums, zero)), {})
+    assert vanishing.sign == 0
+
+
+def test_what_cannot_be_labelled_exactly_is_still_a_form() -> None:
+    u = Tensor("u", (O,), Role.INPUT)
+    indices = tuple(Index(f"i{n}", O) for n in range(9))
+    form = canonical_product(
+        tuple(atom_of(Ref(u, (i,)), False) for i in indices), dict.fromkeys(indices, FREE)
+    )
+    assert not form.exact
+    assert set(form.order) == set(indices)
+    assert len(form.ties) == 1
+
+
+def test_a_symmetry_of_too_many_equal_factors_cannot_be_shown() -> None:
+    letters = [f"i{n}" for n in range(9)]
+    product = "*".join(f"u[{i}]" for i in letters)
+    text = (
+        "space o\nindex i : o\ninput u[o]\n"
+        f"output r[{','.join('o' * 9)}] symmetric (7,8)\nr[{','.join(letters)}] = {product}\n"
+    )
+    with pytest.raises(TcgenError, match=mentions("symmetry r cannot shown equal factors drop")):
+        derive_symmetries(read_spec(text))
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "antisymmetric"])
+def test_a_group_of_too_many_permutations_is_refused(kind: str) -> None:
+    axes = ",".join(map(str, range(12)))
+    text = f"space o\nindex i : o\ninput u[{','.join('o' * 12)}] {kind} ({axes})\noutput e\ne = 1\n"
+    with pytest.raises(TcgenError, match=mentions("u 14,400 permutations fewer axes")):
+        read_spec(text)
+    assert len(symmetry_group(T4)) == 576

@@ -105,7 +105,7 @@ def test_equal_permutations_share_one_intermediate() -> None:
 def test_permutations_written_out_are_folded() -> None:
     body = "r[i,j] = f[i,k]*x[k,j] - f[j,k]*x[k,i] + y[i,k]*x[k,j] - y[j,k]*x[k,i]\n"
     equation = spec("output r\n" + body).equations[0]
-    folded = fold_permutations(equation, output_symmetry(equation, False), False)
+    folded = fold_permutations(equation, output_symmetry(equation, False), False, 100)
     assert [len(t.perms) for t in folded.terms] == [2, 2]
     assert len({t.perms for t in folded.terms}) == 1
     assert vector_of(folded, False).value() == vector_of(equation, False).value()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,7 +126,7 @@ def test_the_smallest_thresholds_leave_the_equations_as_written(name: str) -> No
     extents = {s.name: 10 for s in system.spaces if not s.parts}
     options = Options(extents=tuple(sorted(extents.items())), thresholds=thresholds)
     program = form_sequence(system, options)
-    assert any("multiplied out" in note for note in program.notes)
+    assert any("more than 0" in note for note in program.notes)
     same_values(system, program, dict.fromkeys(extents, 3))
 
 
@@ -168,3 +169,47 @@ def test_stages_add_up_to_the_group() -> None:
         tuple(outer[n] for n in inner): s * t for outer, s in stages[1] for inner, t in stages[0]
     }
     assert made == dict(group)
+
+
+def squared(count: int) -> str:
+    steps = "".join(f"s{n + 1} = s{n}*s{n}\n" for n in range(count))
+    return HEAD + f"input p[o,o]\noutput e\ns0 = p[i,j]*p[j,i]\n{steps}e = s{count}\n"
+
+
+def brackets(count: int) -> str:
+    names = [f"p{n}" for n in range(count)]
+    product = "*".join(f"(x + sum(i) {name}[i])" for name in names)
+    inputs = ", ".join(f"{name}[o]" for name in names)
+    return HEAD + f"input x, {inputs}\noutput e\ne = {product}\n"
+
+
+@pytest.mark.parametrize("text", [squared(4), squared(12), brackets(10), brackets(20)])
+def test_names_are_kept_where_their_products_would_be_too_long(text: str) -> None:
+    """Multiplied out, these are products of up to 2**13 factors, or up to 2**20 products."""
+    system = read_spec(text)
+    program = sequence(system)
+    assert len(program.steps) < 100
+    assert any("not multiplied out" in note for note in program.notes)
+    same_values(system, program, {"o": 2, "v": 1})
+
+
+def test_terms_with_many_equal_factors_take_no_part() -> None:
+    left = "i,j,k,l,m,n,i1"
+    product = "*".join(f"p[{x}]" for x in left.split(","))
+    system = read_spec(HEAD + f"input p[o]\noutput r\nr[{left}] = {product}\n")
+    program = sequence(system)
+    assert "r: 1 of 1 terms, which have equal factors in more than 720 orders" in program.notes
+    same_values(system, program, {"o": 2, "v": 1})
+
+
+def test_deep_chains_of_functions_become_several_steps() -> None:
+    chain = "".join(f"s{n + 1}[i] = cos(s{n}[i])\n" for n in range(120))
+    system = read_spec(HEAD + f"input p[o]\noutput e\ns0[i] = p[i]\n{chain}e = s120[i]*p[i]\n")
+    program = sequence(system)
+    assert 2 <= len(program.steps) <= 6
+    p = np.array([0.2, 1.3, 2.1])
+    wanted = p
+    for _ in range(120):
+        wanted = np.cos(wanted)
+    found = evaluate_program(program, {"p": p}, {"o": 3, "v": 1})["e"]
+    np.testing.assert_allclose(found, wanted @ p, rtol=1e-12)

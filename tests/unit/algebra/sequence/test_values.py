@@ -197,3 +197,23 @@ def check_random(data: st.DataObject) -> None:
 @given(st.data())
 def test_random_systems(data: st.DataObject) -> None:
     check_random(data)
+
+
+@pytest.mark.parametrize("made", ["c*delta[b,d]", "c*u[d]*delta[b,d]"])
+@pytest.mark.parametrize("read", ["cos(r[b])", "u[b]*exp(r[b])", "exp(r[b])/(r[b] + 2)"])
+def test_elements_that_are_equal_along_a_summed_axis(made: str, read: str) -> None:
+    """A map that sums over an axis keeps the array whose elements are the same along it."""
+    text = f"""
+        space v = 5
+        index b d : v
+        input c, u[v]
+        output e
+        r[d] = sum(b) {made}
+        e = sum(b) {read}
+    """
+    system, extents = read_spec(text), {"v": 4}
+    arrays = random_arrays(system, extents, dtype="float64", seed=0)
+    wanted = evaluate_system(system, arrays, extents)
+    for optimize in (True, False):
+        found = evaluate_program(sequence(system, optimize), arrays, extents)
+        assert_same_values(found, wanted)

@@ -38,6 +38,10 @@ def test_rule_11_mistakes_on_the_left() -> None:
     assert says(twice, "x.spec:8:6 r =")
     assert says(error("output r\nr[i] = x[i]\nr[a] += h[i,a]*x[i]"), "left r[o]")
     assert says(error("output r\nr[i] = x[i]\nx[i] = y[i]"), "input x left")
+    for first in ("r[i,a] = h[i,a]", "r = 1", "r[a] = h[i,a]*x[i]"):
+        assert says(error(f"output r[o]\n{first}\nr[i] += x[i]\nr[j] += y[j]"), "x.spec:7:1 r[o]")
+    for first, index in (("r[i,i] = x[i]", "i"), ("r[i,z] = x[i]", "z")):
+        assert says(error(f"output r[o]\n{first}\nr[i] += x[i]"), f"x.spec:7:5 index {index}")
 
 
 def test_rule_12_the_order_of_equations_is_free() -> None:

@@ -36,6 +36,7 @@ output e
 x[i,a,b,c] = P(a/bc) (t[i,a,d]*u[i,d,b,c])
 e = x[i,a,b,c]*(x[i,a,b,c] - 3*x[i,b,a,c]) / (g[a,a] + g[b,b] + g[c,c])
 """
+FETCHED = PAIR.replace("g[o,v,v]", "g[o,v,v] generated")
 TRIPLES = tcgen.spec_path("t_closed_shell").read_text()
 
 
@@ -73,6 +74,8 @@ def test_a_summand_becomes_symmetric_and_is_read_in_place():
         (PAIR, 3),
         (ANTISYMMETRIC, 1),
         (ANTISYMMETRIC, 2),
+        (FETCHED, 1),
+        (FETCHED, 2),
     ],
 )
 def test_nests_over_orbits_give_the_values(text, tile):
@@ -85,8 +88,11 @@ def test_nests_over_orbits_give_the_values(text, tile):
         plan = nest.plan(tile, options.extents, "float64")
         plan.verify()
         for array in plan.arrays:
-            held = array.tensor.rank - len(array.contracted)
-            assert array.tensor.role is Role.OUTPUT or held == array.tensor.rank - len(nest.chain)
+            if array.tensor.role is Role.TEMP:
+                assert len(array.contracted) == len(nest.chain)
+            elif array.tensor.role is Role.GENERATED:  # one tile, for one reader
+                assert array.contracted
+                assert array.live[1] == array.live[0] + 1
         module = lower_plan(plan, options)
         module.verify()
         for o, v in ((2, 3), (1, 5), (3, 1), (0, 3), (3, 0)):
@@ -111,6 +117,19 @@ def test_a_program_within_a_limit_takes_them(dtype, target):
     tolerance = 1e-4 if dtype == "float32" else 1e-11
     np.testing.assert_allclose(program(**arrays)["e"], wanted, rtol=tolerance)
     assert program.allocated_bytes <= limit
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+def test_a_sliced_input_with_several_readers(target):
+    extents, system = {"o": 3, "v": 11}, read_spec(PAIR)
+    program = tcgen.compile(
+        PAIR, extents=extents, objective="time", memory_limit=6_000, sliced="g", target=target
+    )
+    assert "<=" in program.explain()
+    arrays = random_arrays(system, extents, dtype="float64", seed=3)
+    wanted = evaluate_system(system, arrays, extents)["e"]
+    np.testing.assert_allclose(program(**arrays)["e"], wanted, rtol=1e-11)
+    assert program.allocated_bytes <= 6_000
 
 
 def as_written(text):

@@ -100,3 +100,29 @@ def test_names_of_indices_are_not_those_of_the_generated_code(
     out = program(x=x, z=z)
     np.testing.assert_allclose(out["y"], (x * z.T).sum(axis=1), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(out["e"], (x * z.T).sum(), rtol=1e-12, atol=1e-13)
+
+
+def test_a_tile_of_one_element_has_nothing_across():
+    """The unit-stride axis of a tile is not its last one where that holds one element."""
+    text = """
+        space x = 1000
+        space o = 1
+        space v = 1000
+        index Q : x
+        index m : o
+        index d : v
+        input A[x,o] generated
+        input e_v[v]
+        output r
+        r[m,d] = sum(Q) A[Q,m]*A[Q,m]*A[Q,m]*e_v[d]
+    """
+    program = tcgen.compile(text, target="cpu")
+    random = np.random.default_rng(4)
+    a, e = random.random((1000, 1)), random.random(40)
+
+    def produce(out, ranges):
+        out[...] = a[ranges]
+
+    np.testing.assert_allclose(
+        program(A=produce, e_v=e)["r"], np.outer((a**3).sum(0), e), rtol=1e-12
+    )
