@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from inspect import Parameter, Signature, signature
@@ -27,6 +27,8 @@ def compile(
     target: str | None = None,
     dtype: str = "float64",
     memory_limit: str | SupportsIndex | None = None,
+    constant: str | Sequence[str] = (),
+    volatile: str | Sequence[str] = (),
     planning: Planning | None = None,
     **shorthand: Any,
 ) -> Program:
@@ -42,6 +44,9 @@ def compile(
             where a C compiler works.
         dtype: "float64", "float32" or "complex128".
         memory_limit: bytes, or text such as "8GiB", for all that the program allocates.
+        constant: names of inputs that a bound program holds (``program.bind``), beside those that
+            the source declares.
+        volatile: names of inputs that may change from call to call.
         planning: how equations are factored and loops fused; see :class:`tcgen.Planning`.
         shorthand: fields of ``planning``, given as keywords of their own: ``objective="time"`` is
             short for ``planning=Planning(objective="time")``.
@@ -77,6 +82,10 @@ def compile(
         **{option.name: getattr(plan, option.name) for option in fields(Planning)},
     )
     system = source if isinstance(source, System) else _read(source)
+    if constant or volatile:
+        from ..algebra.equations.volatile import marked  # noqa: PLC0415  (loaded where it is used)
+
+        system = marked(system, constant, volatile)
     for message in system.warnings:
         warnings.warn(message, stacklevel=2)
     result = compile_system(system, options, Tracer())

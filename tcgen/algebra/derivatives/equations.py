@@ -17,6 +17,7 @@ from ...ir.tensor import Index, Ref, Role, Storage, Tensor, distinct, symmetry_g
 from ...ir.term_rewriting import fresh_index, rename_factors, replace_refs
 from ..equations.inline import keep_needed
 from ..equations.like_terms import clean_equation
+from ..equations.volatile import marked
 from .expressions import partial_expr, tangent_expr
 
 _ONE = Fraction(1)
@@ -28,6 +29,8 @@ def jvp(
     *,
     of: Sequence[str] | None = None,
     names: Mapping[str, str] | None = None,
+    constant: str | Sequence[str] = (),
+    volatile: str | Sequence[str] = (),
 ) -> System:
     """The first-order change of outputs when inputs change along given directions.
 
@@ -37,13 +40,16 @@ def jvp(
             symmetry and layout: ``{"t1": "r1", "t2": "r2"}``.
         of: names of the outputs to differentiate, by default all.
         names: new names by the names of the outputs; by default ``d_r`` for an output r.
+        constant: names of inputs of the result that a bound program holds: ``("t1", "t2")`` for a
+            sigma vector of which many follow for the same amplitudes.
+        volatile: names of inputs of the result that may change from call to call.
 
     Returns:
         A system whose inputs are those of ``system`` that are still needed and the directions.
 
     Raises:
         ArgumentError: ``system`` is not a System, an input or output is unknown, or a name is taken
-            or cannot be used.
+            or cannot be used, or is both constant and volatile.
 
     Example:
         >>> from tcgen.ir.tensor import Space
@@ -86,7 +92,8 @@ def jvp(
         made.append(clean_equation(changed, True, frozenset()))
         if not made[-1].terms:
             del tangents[tensor]
-    return _system(f"{system.name}_jvp", system, made, list(tangents.values()))
+    result = _system(f"{system.name}_jvp", system, made, list(tangents.values()))
+    return marked(result, constant, volatile)
 
 
 def derivative(
@@ -95,6 +102,8 @@ def derivative(
     *,
     of: str | None = None,
     names: Mapping[str, str] | None = None,
+    constant: str | Sequence[str] = (),
+    volatile: str | Sequence[str] = (),
 ) -> System:
     """The derivative of an output with respect to every element of some inputs.
 
@@ -108,6 +117,8 @@ def derivative(
         of: name of the output; by default the only output, or the only one without axes.
         names: new names by the names of the inputs; by default ``d_e_t2`` for an output e and an
             input t2.
+        constant: names of inputs of the result that a bound program holds.
+        volatile: names of inputs of the result that may change from call to call.
 
     Returns:
         A system with an output for each input of ``wrt``; its axes are those of the output ``of``,
@@ -130,7 +141,7 @@ def derivative(
     _check_system(system)
     root = _root(system, of)
     sources = [_input(system, name) for name in ((wrt,) if isinstance(wrt, str) else wrt)]
-    return _Reverse(system, root, sources, names or {}).system()
+    return marked(_Reverse(system, root, sources, names or {}).system(), constant, volatile)
 
 
 class _Reverse:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ...errors import ArgumentError
 from ...ir.system import Equation, System, factor_refs
 from ...ir.tensor import Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
@@ -38,6 +39,33 @@ def with_volatile(system: System, volatile: Mapping[str, bool]) -> System:
         equations.append(replace_refs(equation, ref))
     tensors = tuple(changed[t.name] for t in system.tensors)
     return replace(system, tensors=tensors, equations=tuple(equations))
+
+
+def marked(
+    system: System, constant: str | Sequence[str] = (), volatile: str | Sequence[str] = ()
+) -> System:
+    """The system with some inputs marked as constant, and some as volatile.
+
+    Args:
+        system: equations in order of definition.
+        constant: names of inputs that stay the same from call to call of a bound program.
+        volatile: names of inputs that may change.
+
+    Raises:
+        ArgumentError: a name is not that of an input, or is in both lists.
+    """
+    marks: dict[str, bool] = {}
+    known = [t.name for t in system.inputs]
+    for keyword, given, mark in (("constant", constant, False), ("volatile", volatile, True)):
+        for name in (given,) if isinstance(given, str) else given:
+            if name not in known:
+                raise ArgumentError(
+                    f"{keyword}={name!r} is not an input of {system.name}: its inputs are "
+                    f"{', '.join(known)}"
+                )
+            if marks.setdefault(name, mark) != mark:
+                raise ArgumentError(f"{name} is both in constant and in volatile: name it once")
+    return with_volatile(system, marks) if marks else system
 
 
 def has_constant_products(system: System) -> bool:
