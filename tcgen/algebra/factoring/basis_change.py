@@ -125,14 +125,14 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
     if not k or not n or not m:
         return None
     best: tuple[Product, Product, Out, int] | None = None
-    orders = [list(_orders(group, spaces)) for group in (m, n, batch, k)]
+    orders = [list(orders_of(group, spaces)) for group in (m, n, batch, k)]
     if prod(map(len, orders)) > search.thresholds.placement_orders:
         orders = [group_orders[:1] for group_orders in orders]
     for m_order, n_order, batch_order, k_order in choices(*orders):
         left_slots = (*m_order, *batch_order, *k_order)
         right_slots = (*n_order, *batch_order, *k_order)
-        left_operand, left_sign = _normal(search, (parts[place],), left_slots, spaces)
-        right_operand, right_sign = _normal(search, tuple(rest), right_slots, spaces)
+        left_operand, left_sign = normal_operand(search, (parts[place],), left_slots, spaces)
+        right_operand, right_sign = normal_operand(search, tuple(rest), right_slots, spaces)
         if not left_sign * right_sign:
             return None
         # The reader of the sum gives the same result for all images: the least one is taken.
@@ -154,7 +154,7 @@ def _placement(search: Search, term: Product, frame: Frame, place: int) -> Place
     return Placement(shape, out, left_operand, right_operand, sign)
 
 
-def _orders(group: list[int], spaces: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def orders_of(group: list[int], spaces: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """Orders of some indices in which their spaces are ascending."""
     kinds = sorted({spaces[i] for i in group})
     classes = [[i for i in group if spaces[i] == kind] for kind in kinds]
@@ -162,7 +162,7 @@ def _orders(group: list[int], spaces: tuple[int, ...]) -> Iterator[tuple[int, ..
         yield tuple(i for members in choice for i in members)
 
 
-def _normal(
+def normal_operand(
     search: Search, parts: tuple[Part, ...], slots: tuple[int, ...], spaces: tuple[int, ...]
 ) -> tuple[Product, int]:
     """The canonical product of some factors whose left indices are ``slots``, and its sign."""

@@ -21,6 +21,7 @@ from .greedy import Search, State, prune
 from .interning import ArrayTable, SymmetricArrayTable
 from .lift import lift, orders
 from .packed_costs import PackedSequenceCosts
+from .squares import squares
 from .sums import TermSum
 from .write_back import write_system
 
@@ -75,52 +76,66 @@ def factored(
     arrays = ArrayTable(algebra) if packed is None else SymmetricArrayTable(algebra)
     costs = SequenceCosts(algebra, product_costs) if packed is None else packed
     search = Search(algebra, arrays, costs, Random(0), thresholds)
-    state = _improved(search, _best_start(search, lifted.targets), effort, progress)
+    state = _improved(search, _starts(search, lifted.targets), effort, progress)
     if packed is not None:
         state = split_products(search, packed, state)
     return write_system(lifted, state, symmetric=packed is not None)
 
 
-def _best_start(search: Search, targets: Mapping[int, TermSum]) -> State:
+def _starts(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
     """The cheapest greedy state of several: from the planning extents and with one space longer.
 
     Where two forms have nearly equal costs, the greedy search may choose the wrong one. At extents
     where the costs differ more it chooses well, and its result is often the best one here too.
+
+    Returns:
+        The state, and with squares, if these lower the cost, a second one.
     """
     costs = search.costs
-    best, least = None, 0
+    best: list[State] = []
+    least = 0
     for space in (None, *range(len(costs.product_costs.extents))):
         if space is not None:
             factor = search.thresholds.longer_extent_factor
             search.costs = costs.at(costs.product_costs.with_longer(space, factor))
-        state = _started(search, targets)
+        states = _started(search, targets)
         search.costs = costs
-        cost = costs.total(state.sums.values())
-        if best is None or cost < least:
-            best, least = state, cost
-    assert best is not None
+        cost = min(costs.total(state.sums.values()) for state in states)
+        if not best or cost < least:
+            best, least = states, cost
     return best
 
 
-def _started(search: Search, targets: Mapping[int, TermSum]) -> State:
-    """The targets factored greedily, after those changes of basis that lower the cost."""
+def _started(search: Search, targets: Mapping[int, TermSum]) -> list[State]:
+    """The targets factored greedily, after the changes of basis that lower the cost.
+
+    Returns:
+        The state, and a second one if squares lower the cost further. They come last: what they
+        replace is no longer there for a change of basis.
+    """
     raw = search.start(targets)
-    made: list[int] = []  # arrays that changes of basis made, not factored yet
+    made: list[int] = []  # arrays that changes made, not factored yet
     best, least = _factored_from(search, raw, made)
-    waiting = list(raw.targets)
-    for label in waiting:  # the list grows in the loop
-        if label not in raw.targets:
-            search.widen(raw, label)
-        for change in changes(search, raw, label):
-            trial = raw.copy()
-            new = apply_change(search, trial, change)
-            state, cost = _factored_from(search, trial, [*made, *new])
-            if cost < least:
-                best, least, raw = state, cost, trial
-                made += [n for n in new if n not in made]
-                waiting += [label, *new]
-                break
-    return best
+    states = [best]
+    for proposed in (changes, squares):
+        waiting = list(raw.targets)
+        for label in waiting:  # the list grows in the loop
+            if label not in raw.targets:
+                search.widen(raw, label)
+            for change in proposed(search, raw, label):
+                trial = raw.copy()
+                new = apply_change(search, trial, change)
+                state, cost = _factored_from(search, trial, [*made, *new])
+                if cost < least:
+                    best, least, raw = state, cost, trial
+                    made += [n for n in new if n not in made]
+                    waiting += [label, *new]
+                    break
+        if proposed is changes:
+            states = [best]
+        elif best is not states[0]:
+            states.append(best)
+    return states
 
 
 def _factored_from(search: Search, raw: State, made: list[int]) -> tuple[State, int]:
@@ -217,24 +232,26 @@ def _largest_read(equation: Equation, expanded: Mapping[str, _Expanded]) -> str 
     return max(larger, key=lambda name: (read[name].factors, read[name].terms), default=None)
 
 
-def _improved(search: Search, state: State, effort: int, progress: Callable[[str], None]) -> State:
+def _improved(
+    search: Search, starts: list[State], effort: int, progress: Callable[[str], None]
+) -> State:
     """The cheapest state that random improvement reaches within the effort.
 
     Each round dissolves some arrays and factors their readers anew, with random savings. The result
     replaces the current state if it is cheaper, or only a little dearer in early rounds. A pass
     ends early when it no longer meets new costs, as small systems have few forms. There are several
-    passes from the same start, because they may end in different forms.
+    passes, from the starts in turn, because they may end in different forms.
     """
-    first, least = completed(search, state)
-    best = first
+    firsts = [completed(search, state) for state in starts]
+    best, least = min(firsts, key=lambda first: first[1])
     limits = search.thresholds
     effort_work = effort * limits.work_per_effort
     budget = search.work + effort_work
-    arrays = len(state.sums) - len(state.targets)
-    rounds = effort * limits.rounds_per_array * arrays
-    for _ in range(limits.improvement_passes):
-        current = first
-        cost = search.costs.total(first.sums.values())
+    for number_of_pass in range(limits.improvement_passes):
+        start = starts[number_of_pass % len(starts)]
+        arrays = len(start.sums) - len(start.targets)
+        rounds = effort * limits.rounds_per_array * arrays
+        current, cost = firsts[number_of_pass % len(starts)]
         known, latest = {cost}, 0  # costs seen in this pass, and the round of the latest new one
         for number in range(rounds):
             if search.work > budget:

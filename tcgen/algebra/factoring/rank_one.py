@@ -83,6 +83,36 @@ def decomposed(
     return tuple(chosen), tuple(coordinates(m, flats) for m in matrices)
 
 
+def symmetric_squares(
+    matrix: Sequence[Sequence[Fraction]],
+) -> list[tuple[Fraction, Vector]] | None:
+    """A symmetric matrix as ``sum of weight * outer(v, v)``, as many as its rank.
+
+    None where elimination meets a remainder without an element on its diagonal.
+
+    Example:
+        >>> one, two = Fraction(1), Fraction(2)
+        >>> [(int(w), [*map(int, v)]) for w, v in symmetric_squares([[two, two], [two, two]])]
+        [(2, [1, 1])]
+        >>> symmetric_squares([[0 * one, one], [one, 0 * one]]) is None
+        True
+    """
+    rest = [list(row) for row in matrix]
+    result: list[tuple[Fraction, Vector]] = []
+    while any(map(any, rest)):
+        pivot = next((n for n, row in enumerate(rest) if row[n]), None)
+        if pivot is None:
+            return None
+        weight = rest[pivot][pivot]
+        vector = tuple(x / weight for x in rest[pivot])
+        rest = [
+            [x - weight * a * b for x, b in zip(row, vector, strict=True)]
+            for row, a in zip(rest, vector, strict=True)
+        ]
+        result.append((weight, vector))
+    return result
+
+
 def reduced(vectors: Iterable[Vector]) -> list[Vector]:
     """The reduced row echelon form, zero rows left out."""
     basis: list[Vector] = []
