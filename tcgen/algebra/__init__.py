@@ -67,7 +67,7 @@ def form_sequence(
     best: tuple[Fraction, FormulaSequence] | None = None
     notes: list[str] = []
     for candidate in _candidates_of_both(source, extents, options, model, progress, notes.append):
-        workspace = Workspace(extents, complex_values, True, thresholds)
+        workspace = Workspace(extents, complex_values, True, thresholds, calls=options.calls)
         program = with_constants(_program(candidate, workspace, keep_user=False), system.inputs)
         cost = model.cost(program, extents)
         if best is None or cost < best[0]:
@@ -98,7 +98,7 @@ def _candidates_of_both(
     if has_constant_products(source):
         forms.append(with_volatile(source, {t.name: True for t in source.tensors}))
     for form in forms:
-        workspace = Workspace(extents, complex_values, True, thresholds)
+        workspace = Workspace(extents, complex_values, True, thresholds, calls=options.calls)
         found = list(_candidates(form, workspace, options.calls))
         refactored = factored(
             form, extents, complex_values, options.effort, thresholds, model, progress, note

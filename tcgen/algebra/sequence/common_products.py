@@ -100,6 +100,7 @@ class Workspace:
         merge_equal: False gives every product a node of its own.
         thresholds: limits for the orders of products and for the intermediates to inline.
         sums_alone: True sums a factor over its own indices before it is multiplied.
+        calls: of a bound program, for which products of constants are computed once.
         keys: name of each node by its canonical key.
         nodes: the nodes by name.
     """
@@ -109,6 +110,7 @@ class Workspace:
     merge_equal: bool
     thresholds: AlgebraThresholds
     sums_alone: bool = True
+    calls: int = 1
     keys: dict[Hashable, str] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -209,7 +211,9 @@ class Workspace:
         ]
         indices = distinct(tuple(i for held, _ in operands for i in held))
         extents = {i: self.iterations((i,)) for i in indices}
-        return best_order(operands, left, extents, self.thresholds.exact_factors)
+        varies = (any(r.tensor.volatile for r in factor_refs(f)) for f in factors)
+        runs = [self.calls if changes else 1 for changes in varies]
+        return best_order(operands, left, extents, self.thresholds.exact_factors, runs)
 
     def _pair(
         self,

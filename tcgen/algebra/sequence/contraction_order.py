@@ -21,6 +21,7 @@ def best_order(
     left: tuple[Index, ...],
     extents: Mapping[Index, int],
     exact_factors: int,
+    runs: Sequence[int] = (),
 ) -> Tree:
     """Binary tree over the positions of the operands with the fewest flops.
 
@@ -30,6 +31,8 @@ def best_order(
         left: indices of the result.
         extents: extent of every index.
         exact_factors: products of more factors get the greedy order of opt_einsum.
+        runs: how often each factor changes in the calls that are planned for: 1 for a constant; by
+            default all change alike. A product of constants is computed once.
 
     Returns:
         Nested pairs of positions. Among orders of equal flops one with fewer temporary elements
@@ -51,13 +54,17 @@ def best_order(
     weights = tuple(weight for _, weight in operands)
     if len(operands) > exact_factors:
         return _greedy_order(held, left_mask, widths)
-    tree: Tree = _exact_order(held, left_mask, widths, weights)
+    tree: Tree = _exact_order(held, left_mask, widths, weights, tuple(runs) or (1,) * len(operands))
     return tree
 
 
 @lru_cache(maxsize=100_000)
 def _exact_order(
-    held: tuple[int, ...], left: int, widths: tuple[int, ...], weights: tuple[int, ...]
+    held: tuple[int, ...],
+    left: int,
+    widths: tuple[int, ...],
+    weights: tuple[int, ...],
+    runs: tuple[int, ...],
 ) -> Tree:
     """The optimal order; sets of indices are bit masks, subsets of factors too."""
     count = len(held)
@@ -90,18 +97,20 @@ def _exact_order(
         low = subset & -subset
         chosen: tuple[tuple[int, int, int], Tree] | None = None
         rest = subset ^ low
+        most_runs = max(times for k, times in enumerate(runs) if subset >> k & 1)
         second = rest
         while second:
             first = subset ^ second
             (flops, elements, early), first_tree = best[first]
             (second_flops, second_elements, second_early), second_tree = best[second]
             iterations = volume(outer[first] | outer[second])
-            flops += second_flops + 2 * iterations
+            flops += second_flops + most_runs * 2 * iterations
             early += second_early
             for side in (first, second):
                 if side & (side - 1) == 0:  # a single factor
                     factor = side.bit_length() - 1
-                    flops += weights[factor] * min(iterations, volume(held[factor]))
+                    times = min(iterations, volume(held[factor]))
+                    flops += runs[factor] * weights[factor] * times
                     early += weights[factor] > 0 and subset != full
             elements += second_elements + (volume(outer[subset]) if subset != full else 0)
             rank = (flops, elements, early)
