@@ -24,6 +24,7 @@ from ..errors import (
     Diagnostic,
     SpecError,
     UnavailableError,
+    VerifyError,
 )
 from ..ir.cost import extent_of
 from ..ir.loops import Module
@@ -256,8 +257,12 @@ def read_system(path: Path) -> System:
 
 
 def read_plan(artifact: Artifact) -> FusionPlan:
-    """The plan that an artifact was made from."""
-    return decode(artifact.text("plan.json"), FusionPlan)
+    """The plan that an artifact was made from.
+
+    Raises:
+        ArtifactError: its file is missing, damaged, or holds a plan that is inconsistent.
+    """
+    return _checked(decode(artifact.text("plan.json"), FusionPlan), "plan.json", artifact)
 
 
 def read_asked(artifact: Artifact) -> dict[str, Any]:
@@ -266,13 +271,29 @@ def read_asked(artifact: Artifact) -> dict[str, Any]:
     ``pareto`` holds the points of the time-memory trade-off, ``tuning`` the measured variants;
     ``reproducible`` is False after tuning.
     """
-    report = json.loads(artifact.text("report.json"))
+    report = artifact.json("report.json")
     return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}
 
 
 def read_artifact_system(artifact: Artifact) -> System:
-    """The equations that an artifact was made from."""
-    return decode(artifact.text("system.json"), System)
+    """The equations that an artifact was made from.
+
+    Raises:
+        ArtifactError: their file is missing, damaged, or holds equations that are inconsistent.
+    """
+    return _checked(decode(artifact.text("system.json"), System), "system.json", artifact)
+
+
+def _checked(level: L, name: str, artifact: Artifact) -> L:
+    """A level that was read from a file of an artifact, after the checks of its class."""
+    try:
+        verify(level)
+    except (VerifyError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
+        raise ArtifactError(
+            f"{name} of the program {artifact.manifest.name} is inconsistent ({error}): "
+            f"compile the program again"
+        ) from error
+    return level
 
 
 def _with_documents(
