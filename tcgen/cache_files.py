@@ -80,13 +80,12 @@ def keep_text(path: Path, text: str) -> None:
         keep_bytes(path, text.encode())
 
 
-def kept_files(name: str, suffix: str) -> tuple[Path, ...]:
+def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
     """The files of a folder of the cache whose names end so.
 
     Raises:
         UnavailableError: the folder cannot be read.
     """
-    folder = cache_folder(name)
     try:
         with os.scandir(folder) as entries:
             found = [e.name for e in entries if e.name.endswith(suffix) and e.is_file()]

@@ -39,7 +39,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
     """
     if not keeps_plans():
         return make()
-    path = cache_folder("plans") / f"{stage}-{_key(given, options)}.json"
+    path = _folder() / f"{stage}-{_key(given, options)}.json"
     try:
         return decode(kept_text(path), kind)
     except (OSError, ValueError, TcgenError):
@@ -57,7 +57,11 @@ def plans_kept() -> tuple[Path, ...]:
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files("plans", ".json")
+    return kept_files(_folder(), ".json")
+
+
+def _folder() -> Path:
+    return cache_folder("plans")
 
 
 def _key(given: object, options: Options) -> str:

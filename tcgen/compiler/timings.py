@@ -57,7 +57,7 @@ def time_variants(benchmark: ProductBenchmark, timer: Timer | None = None) -> Ro
         MemoryLimitError: this machine has not enough memory for the arrays.
     """
     artifact = emit_artifact(benchmark.module, target="cpu", planning_extents=benchmark.extents)
-    path = cache_folder("times") / f"{_key(artifact)}.json"
+    path = _folder() / f"{_key(artifact)}.json"
     rounds = _read(path, benchmark.variants)
     if rounds is None:
         rounds = _measured(artifact, benchmark.variants, timer or _clocked)
@@ -94,7 +94,7 @@ def times_kept() -> tuple[Path, ...]:
     Raises:
         UnavailableError: their folder cannot be read.
     """
-    return kept_files("times", ".json")
+    return kept_files(_folder(), ".json")
 
 
 def _clocked(call: Callable[[], object], _: str) -> float:
@@ -159,6 +159,10 @@ def _key(artifact: Artifact) -> str:
     sources = [(path, text) for path, text in artifact.files if path.endswith(".c")]
     parts = (machine, threads, artifact.manifest.planning_extents, sources)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
+
+
+def _folder() -> Path:
+    return cache_folder("times")
 
 
 def _read(path: Path, variants: Sequence[str]) -> Rounds | None:

@@ -41,8 +41,8 @@ def test_files_and_folders_are_for_the_user_alone(path: Path) -> None:
         os.umask(before)
     assert (mode(path), mode(path.parent), mode(path.parent.parent)) == (0o600, 0o700, 0o700)
     assert kept_text(path) == "text"
-    assert kept_files("plans", ".json") == (path,)
-    assert kept_files("plans", ".so") == kept_files("times", ".json") == ()
+    assert kept_files(path.parent, ".json") == (path,)
+    assert kept_files(path.parent, ".so") == kept_files(cache_folder("times"), ".json") == ()
     remove_kept((path, path))
     assert list(path.parent.iterdir()) == []
 
@@ -96,7 +96,7 @@ def test_folders_that_cannot_be_used_are_named(path: Path, monkeypatch: pytest.M
         remove_kept((path,))
     unsearchable(monkeypatch, path.parent.parent)
     with pytest.raises(UnavailableError, match=mentions(f"{path.parent} read TCGEN_CACHE_DIR")):
-        kept_files("plans", ".json")
+        kept_files(path.parent, ".json")
 
 
 def test_a_user_without_a_home_has_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -168,7 +168,7 @@ def cache_info() -> CacheInfo:
     Raises:
         UnavailableError: it cannot be read.
     """
-    files = kept_files(OBJECTS, ".so")
+    files = kept_files(cache_folder(OBJECTS), ".so")
     return {
         "folder": str(cache_dir()),
         "objects": len(files),
@@ -182,6 +182,12 @@ def cache_clear() -> int:
     Raises:
         UnavailableError: it cannot be read or changed.
     """
-    files = kept_files(OBJECTS, ".so")
-    remove_kept((*files, *kept_files(LOGS, ".log"), *kept_files(PROBES, ".json")))
+    files = kept_files(cache_folder(OBJECTS), ".so")
+    remove_kept(
+        (
+            *files,
+            *kept_files(cache_folder(LOGS), ".log"),
+            *kept_files(cache_folder(PROBES), ".json"),
+        )
+    )
     return len(files)
