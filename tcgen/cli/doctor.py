@@ -67,11 +67,12 @@ def _finding(what: str, works: bool, details: str, advice: str = "") -> Finding:
 
 
 def _compiler() -> Finding:
-    advice = "install gcc or clang (or set TCGEN_CC); until then target numpy is used"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the findings say the same
-        reason = no_compiler()
-        if reason is not None:
+        found = no_compiler()
+        if found is not None:
+            reason, advice = found
+            advice += "; until then target numpy is used"
             return _finding("C compiler", False, reason, advice)
         compiler = probe_compiler()
     refused = "; ".join(f"refuses {flag} ({why})" for flag, why in compiler.refused)

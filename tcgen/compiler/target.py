@@ -21,11 +21,12 @@ def default_target(say: Callable[[str], object] | None = None) -> str:
     Args:
         say: called with the reason where it is ``numpy``.
     """
-    reason = no_compiler()
-    if reason is None:
+    found = no_compiler()
+    if found is None:
         return "cpu"
     if say is not None:
-        say(f"{reason}: using target numpy (install gcc or clang, or set TCGEN_CC)")
+        reason, advice = found
+        say(f"{reason}: using target numpy ({advice})")
     return "numpy"
 
 

@@ -55,6 +55,7 @@ SKIPPED = (
     "-fno-tree-slp-vectorize",
     "-fno-schedule-insns2",
 )
+_ANOTHER = "install gcc or clang, or set TCGEN_CC"
 _WIDEST = 300  # characters of what a compiler says in the first line of a message
 _PROBE = """
 #ifdef _OPENMP
@@ -104,20 +105,23 @@ def find_compiler() -> tuple[str, ...] | None:
     return None
 
 
-def no_compiler() -> str | None:
-    """The reason why no C compiler works here, in one line; None if one works.
+def no_compiler() -> tuple[str, str] | None:
+    """Why no C compiler works here, in one line, and what to do; None if one works.
 
     Raises:
         CacheWarning: warnings are errors, and the cache folder cannot be used.
     """
     try:
         if find_compiler() is None:
-            return _missing()
+            return _missing(), _ANOTHER
         probe_compiler()
     except CacheWarning:
-        raise  # where it is an error: the compiler is not to blame
-    except (BuildError, UnavailableError) as error:
-        return str(error).splitlines()[0]
+        raise  # the compiler is not to blame
+    except UnavailableError as error:
+        why, _, advice = str(error).rpartition(": ")
+        return why, advice
+    except BuildError as error:
+        return str(error).splitlines()[0], _ANOTHER
     return None
 
 
