@@ -5,5 +5,6 @@ is named. ``driver`` calls the stages one after the other: ``plan_cache`` looks 
 plans on disk, which ``serialize`` writes and reads as text; ``memory_limit`` plans and lowers again
 until a program fits its limit; ``autotune`` replaces variants of products by those that ``timings``
 finds faster. ``program_cache`` holds the programs of einsum calls and lazy arrays in a process.
+``documents`` reads the equations and the plan beside a saved program.
 ``deprecations`` has the public names of the version before.
 """

@@ -24,7 +24,6 @@ from ..errors import (
     Diagnostic,
     SpecError,
     UnavailableError,
-    VerifyError,
 )
 from ..ir.cost import extent_of
 from ..ir.loops import Module
@@ -35,7 +34,8 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..options import Machine, Options
-from .serialize import decode, encode
+from .documents import read_document
+from .serialize import encode
 
 if TYPE_CHECKING:  # loaded where it is asked for
     from .autotune import Choice
@@ -260,9 +260,9 @@ def read_plan(artifact: Artifact) -> FusionPlan:
     """The plan that an artifact was made from.
 
     Raises:
-        ArtifactError: its file is missing, damaged, or holds a plan that is inconsistent.
+        ArtifactError: its file is missing, damaged, or is of another program.
     """
-    return _checked(decode(artifact.text("plan.json"), FusionPlan), "plan.json", artifact)
+    return read_document(artifact, "plan.json", FusionPlan)
 
 
 def read_asked(artifact: Artifact) -> dict[str, Any]:
@@ -279,21 +279,9 @@ def read_artifact_system(artifact: Artifact) -> System:
     """The equations that an artifact was made from.
 
     Raises:
-        ArtifactError: their file is missing, damaged, or holds equations that are inconsistent.
+        ArtifactError: their file is missing, damaged, or is of another program.
     """
-    return _checked(decode(artifact.text("system.json"), System), "system.json", artifact)
-
-
-def _checked(level: L, name: str, artifact: Artifact) -> L:
-    """A level that was read from a file of an artifact, after the checks of its class."""
-    try:
-        verify(level)
-    except (VerifyError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
-        raise ArtifactError(
-            f"{name} of the program {artifact.manifest.name} is inconsistent ({error}): "
-            f"compile the program again"
-        ) from error
-    return level
+    return read_document(artifact, "system.json", System)
 
 
 def _with_documents(

