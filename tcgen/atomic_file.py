@@ -1,8 +1,7 @@
-"""Files that are written completely or not at all, whatever interrupts the writer."""
+"""Files of the user that are written completely or not at all, whatever interrupts the writer."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -31,20 +30,3 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with fresh.open("wb") as file:
             yield file
         fresh.replace(target)
-
-
-def put_file(path: Path, content: bytes) -> None:
-    """Write a file in one step, with its folder; other processes may write the same file.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as file:
-        file.write(content)
-
-
-def keep_text(path: Path, text: str) -> None:
-    """Write a file of a cache; a folder that cannot be written costs time alone."""
-    with contextlib.suppress(OSError):
-        put_file(path, text.encode())

@@ -7,6 +7,7 @@ Raises:
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 from .errors import ArgumentError
@@ -20,6 +21,10 @@ EINSUM_MIN_FLOPS = 1_000_000
 EINSUM_PROGRAMS = 512
 LAZY_MIN_ELEMENTS = 10_000
 POOL_BYTES = 512 * 2**20
+SEARCH_PATHS = (
+    *("CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"),
+    *("LD_LIBRARY_PATH", "SDKROOT", "MACOSX_DEPLOYMENT_TARGET"),
+)
 
 
 def _environment(name: str) -> str | None:
@@ -31,12 +36,25 @@ def _environment(name: str) -> str | None:
 
 
 def cache_dir() -> Path:
-    """Folder of compiled objects and plans: TCGEN_CACHE_DIR, else the user's cache folder."""
+    """Folder of compiled objects and plans: TCGEN_CACHE_DIR, else the user's cache folder.
+
+    A user without a home folder has it among the temporary files.
+    """
     chosen = _environment("TCGEN_CACHE_DIR")
     if chosen:
         return Path(chosen)
     base = _environment("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "tcgen"
+    if base:
+        return Path(base) / "tcgen"
+    try:
+        return Path.home() / ".cache" / "tcgen"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / f"tcgen-cache-{os.getuid()}"
+
+
+def compiler_search_paths() -> tuple[tuple[str, str], ...]:
+    """Variables that change what a C compiler finds, by name: those that are set."""
+    return tuple((name, os.environ[name]) for name in SEARCH_PATHS if name in os.environ)
 
 
 def keeps_plans() -> bool:

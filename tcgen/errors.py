@@ -161,3 +161,10 @@ class UnavailableError(TcgenError):
     """Something this machine lacks: a GPU, a driver, a writable folder."""
 
     exit_code = 3
+
+
+class CacheWarning(UnavailableError, RuntimeWarning):  # noqa: N818  (it is seldom an error)
+    """The cache folder cannot be used, and a temporary one takes its place.
+
+    Where this warning is turned into an error, as the command line does, it is an UnavailableError.
+    """

@@ -11,6 +11,7 @@ of several classes, a tree tells them apart by their fields of type ``Literal``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -29,6 +30,9 @@ from typing import (
 )
 
 T = TypeVar("T")
+
+# Text of a fraction. Fraction itself reads "1e999999999" too, and takes all memory for it.
+_FRACTION = re.compile(r"-?[0-9]+(/[0-9]*[1-9][0-9]*)?")
 
 
 class _Place(NamedTuple):
@@ -117,13 +121,19 @@ def from_table(kind: type[T], data: Mapping[str, Any]) -> T:
     """The dataclass of class ``kind`` that :func:`to_table` wrote.
 
     Raises:
-        TypeError: a row does not fit its class; the message names its place.
-        KeyError, IndexError: the table has no nodes, or a row refers to none.
+        TypeError: a row does not fit its class, or refers to no row before it; the message names
+            its place.
     """
     root_class: type = kind
     classes = _classes_of(root_class)
     nodes: list[object] = []
-    for n, (name, *values) in enumerate(data["nodes"]):
+    rows = data.get("nodes")
+    if not isinstance(rows, list) or "root" not in data:
+        raise TypeError("the fields nodes and root are expected")
+    for n, row_read in enumerate(rows):
+        if not isinstance(row_read, list) or not row_read or not isinstance(row_read[0], str):
+            raise TypeError(f"nodes[{n}]: a list that begins with a class is expected")
+        name, *values = row_read
         if name not in classes:
             raise TypeError(f"nodes[{n}]: a {kind.__name__} holds no {name}")
         made = classes[name]
@@ -168,10 +178,12 @@ def _scalar_reader(kind: Any) -> Reader:
             raise place.error(f"{kind.__name__} is expected")
         if written is kind:
             return value
+        if kind is Fraction and _FRACTION.fullmatch(str(value)) is None:
+            raise place.error(f"{value!r:.60} is not a Fraction")
         try:
             return kind(value)
         except ValueError:
-            raise place.error(f"{value!r} is not a {kind.__name__}") from None
+            raise place.error(f"{value!r:.60} is not a {kind.__name__}") from None
 
     return read
 
@@ -204,7 +216,7 @@ def _tuple_reader(types: tuple[Any, ...]) -> Reader:
 def _dataclass_reader(kind: Any) -> Reader:
     def read(value: Any, place: _Place) -> Any:
         if place.nodes is not None:
-            node = place.nodes[value["n"]]
+            node = _node(value, place)
             if not isinstance(node, kind):
                 raise place.error(f"{kind.__name__} is expected, not {type(node).__name__}")
             return node
@@ -214,6 +226,14 @@ def _dataclass_reader(kind: Any) -> Reader:
         return kind(**{f: _read(t, value[f], place.part(f".{f}")) for f, t in types.items()})
 
     return read
+
+
+def _node(value: Any, place: _Place) -> object:
+    """The row to which a value of a table refers."""
+    number = value.get("n") if isinstance(value, dict) else None
+    if place.nodes is None or type(number) is not int or not 0 <= number < len(place.nodes):
+        raise place.error("the number of an earlier row is expected")
+    return place.nodes[number]
 
 
 def _union_reader(union: Any) -> Reader:
@@ -232,7 +252,7 @@ def _union_reader(union: Any) -> Reader:
 def _belongs(value: Any, member: type, place: _Place) -> bool:
     """Whether an object is of this dataclass, one of several that it may be of."""
     if place.nodes is not None:
-        return isinstance(place.nodes[value["n"]], member)
+        return isinstance(_node(value, place), member)
     literals = {f: t for f, t in _field_types(member).items() if get_origin(t) is Literal}
     return all(value.get(f) in get_args(t) for f, t in literals.items())
 

@@ -10,11 +10,14 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from ..errors import ArtifactError, UnavailableError
 from .codec import from_tree, to_tree
+from .consistency import InconsistentManifestError, check_manifest
 from .manifest import Manifest
 
 SCHEMA = 5
@@ -28,10 +31,16 @@ class Artifact:
     Attributes:
         manifest: describes the program.
         files: (path relative to the folder with ``/``, text), sorted by path.
+
+    Raises:
+        ArtifactError: a file would lie outside the folder, or where another one lies.
     """
 
     manifest: Manifest
     files: tuple[tuple[str, str], ...]
+
+    def __post_init__(self) -> None:
+        _check_paths([path for path, _ in self.files], f"the program {self.manifest.name}")
 
     def has(self, name: str) -> bool:
         """True if there is a file with this path."""
@@ -47,6 +56,23 @@ class Artifact:
             if path == name:
                 return text
         raise ArtifactError(f"the program {self.manifest.name} has no file {name}")
+
+    def json(self, name: str) -> dict[str, Any]:
+        """The JSON object in one file.
+
+        Raises:
+            ArtifactError: there is no file with this path, or it holds something else.
+        """
+        try:
+            data = json.loads(self.text(name))
+        except (ValueError, RecursionError):
+            data = None
+        if not isinstance(data, dict):
+            raise ArtifactError(
+                f"{name} of the program {self.manifest.name} is not a JSON object: "
+                f"compile the program again"
+            )
+        return data
 
     def with_files(self, files: tuple[tuple[str, str], ...]) -> Artifact:
         """The artifact with these files, which replace files of the same path."""
@@ -110,6 +136,8 @@ class Artifact:
         files = []
         for path, digest in digests:
             try:
+                if not (root / path).is_file():  # a pipe would be waited for
+                    raise FileNotFoundError(errno.ENOENT, "no such file")
                 text = (root / path).read_bytes().decode()
             except (OSError, UnicodeDecodeError) as error:
                 raise ArtifactError(
@@ -128,13 +156,14 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
     """The manifest in a file, and the checksum of each file of the folder by its path.
 
     Raises:
-        ArtifactError: it is corrupted or of another schema.
+        ArtifactError: it is corrupted, of another schema, or names files outside the folder.
     """
     try:
         data = json.loads(path.read_bytes())
         seal = data.pop("tcgen")
         schema = data["schema"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        sealed = seal == _digest(_canonical(data))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _corrupted(path, str(error)) from error
     if schema != SCHEMA:
         age = "an older" if isinstance(schema, int) and schema < SCHEMA else "a newer"
@@ -142,16 +171,41 @@ def read_manifest(path: Path) -> tuple[Manifest, tuple[tuple[str, str], ...]]:
             f"{path} has schema {schema}, written by {age} tcgen; this one reads schema {SCHEMA}: "
             f"compile the program again with the tcgen installed here"
         )
-    if seal != _digest(_canonical(data)):
+    if not sealed:
         raise _corrupted(path, "its checksum differs")
     try:
         manifest = from_tree(Manifest, data["manifest"], "manifest")
         digests = from_tree(
             tuple[tuple[str, str], ...], list(map(list, data["files"].items())), "files"
         )
-    except (KeyError, TypeError, AttributeError) as error:
+        check_manifest(manifest)
+    except (
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        InconsistentManifestError,
+    ) as error:
         raise _corrupted(path, str(error)) from error
+    _check_paths([name for name, _ in digests], f"{path}")
     return manifest, digests
+
+
+def _check_paths(paths: Sequence[str], holder: str) -> None:
+    """Refuse names that are absolute, climb, or are the manifest's or a folder's.
+
+    Raises:
+        ArtifactError: with the first such name.
+    """
+    folders = {parent.as_posix() for path in paths for parent in PurePosixPath(path).parents}
+    for path in paths:
+        plain = path.isprintable() and not {"\\", ":"} & set(path)
+        inside = not {"", ".", ".."} & set(path.split("/"))
+        if not (plain and inside) or path == MANIFEST or path in folders:
+            raise ArtifactError(
+                f"{holder} names the file {path!r:.200}: names must be relative to its folder, "
+                f"without .. or a drive, and not those of its folders: compile the program again"
+            )
 
 
 def _absolute(folder: str | Path) -> Path:
@@ -186,9 +240,9 @@ def _put(fresh: Path, target: Path, scratch: Path) -> None:
 def _link_others(target: Path, fresh: Path) -> None:
     """Link files that are not part of the older artifact into the new folder."""
     try:
-        written = json.loads((target / MANIFEST).read_bytes())["files"]
-    except (OSError, ValueError, KeyError, TypeError):
-        written = {}
+        written = set(json.loads((target / MANIFEST).read_bytes())["files"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        written = set()
     with contextlib.suppress(FileNotFoundError):  # another process has just moved it away
         for path in sorted(target.rglob("*")):
             name = path.relative_to(target)
@@ -211,7 +265,7 @@ def _refuse_other(target: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         # Nothing is there, or it has just been moved away; or it is a file, or has no manifest.
         known = not target.exists() or (target / MANIFEST).is_file()
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         known = False
     if not known:
         raise ArtifactError(

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from .._version import __version__
+from ..cache_files import remove_kept
 from ..compiler.driver import (
     Compilation,
     Tracer,
@@ -32,7 +33,7 @@ from ..compiler.driver import (
 from ..compiler.plan_cache import plans_kept
 from ..compiler.target import default_target
 from ..compiler.timings import times_kept
-from ..errors import ExtentError, SpecError, TcgenError
+from ..errors import CacheWarning, ExtentError, SpecError, TcgenError
 from ..ir.plan import FusionPlan
 from ..ir.system import System, planning_extents
 from ..options import MOST, parse_bytes
@@ -79,6 +80,7 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     """Compile the equations of many-body methods to fused loop nests."""
     ctx.obj = {"verbose": verbose, "quiet": quiet}
     ctx.with_resource(warnings.catch_warnings())
+    warnings.simplefilter("error", CacheWarning)  # the user can name another folder, and go on
     warnings.showwarning = partial(show_warning, quiet)
 
 
@@ -347,8 +349,7 @@ def cache_info_command(as_json: bool) -> None:
 def cache_clear_command() -> None:
     """Remove every compiled object, plan and measured time from the cache."""
     plans, times = plans_kept(), times_kept()
-    for path in (*plans, *times):
-        path.unlink(missing_ok=True)
+    remove_kept((*plans, *times))
     click.echo(f"removed {cache_clear()} objects, {len(plans)} plans and {len(times)} times")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import warnings
 from importlib import metadata
 from typing import TypedDict
 
@@ -11,9 +12,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from .._version import __version__
+from ..environment import cache_dir
 from ..errors import UnavailableError
 from ..runtime.cpu.blas import blas_library
-from ..runtime.cpu.toolchain import no_compiler, probe_compiler
+from ..runtime.cpu.toolchain import examine_cache, no_compiler, probe_compiler
 from ..runtime.gpu.cupy_device import open_device
 
 PACKAGES = ("numpy", "scipy", "opt_einsum", "sympy", "ortools", "lark", "click", "rich")
@@ -29,10 +31,11 @@ class Finding(TypedDict):
 
 
 def examine() -> list[Finding]:
-    """Compilers, BLAS, GPU and versions, each tried."""
+    """Compilers, the cache, BLAS, GPU and versions, each tried."""
     findings = [
         _finding("tcgen", True, f"{__version__}, Python {platform.python_version()}"),
         _compiler(),
+        _cache(),
         _blas(),
         _gpu(),
     ]
@@ -64,19 +67,38 @@ def _finding(what: str, works: bool, details: str, advice: str = "") -> Finding:
 
 
 def _compiler() -> Finding:
-    advice = "install gcc or clang (or set TCGEN_CC); until then target numpy is used"
-    reason = no_compiler()
-    if reason is not None:
-        return _finding("C compiler", False, reason, advice)
-    compiler = probe_compiler()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # the findings say the same
+        found = no_compiler()
+        if found is not None:
+            reason, advice = found
+            advice += "; until then target numpy is used"
+            return _finding("C compiler", False, reason, advice)
+        compiler = probe_compiler()
+    refused = "; ".join(f"refuses {flag} ({why})" for flag, why in compiler.refused)
+    details = f"{compiler.version}, {'' if compiler.openmp else 'no '}OpenMP"
+    if refused:
+        details += f", {refused}"
     if not compiler.openmp:
         return _finding(
             "C compiler",
             True,
-            f"{compiler.version}, no OpenMP",
+            details,
             "programs run on one thread; install gcc or libomp for more",
         )
-    return _finding("C compiler", True, f"{compiler.version}, OpenMP")
+    return _finding("C compiler", True, details)
+
+
+def _cache() -> Finding:
+    folder, reason = cache_dir(), examine_cache()
+    if reason is None:
+        return _finding("cache", True, str(folder))
+    return _finding(
+        "cache",
+        False,
+        f"{folder}: {reason}",
+        "set TCGEN_CACHE_DIR to a folder of your own with room, from which programs may be run",
+    )
 
 
 def _blas() -> Finding:

@@ -34,7 +34,8 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..options import Machine, Options
-from .serialize import decode, encode
+from .documents import read_document
+from .serialize import encode
 
 if TYPE_CHECKING:  # loaded where it is asked for
     from .autotune import Choice
@@ -259,8 +260,12 @@ def read_system(path: Path) -> System:
 
 
 def read_plan(artifact: Artifact) -> FusionPlan:
-    """The plan that an artifact was made from."""
-    return decode(artifact.text("plan.json"), FusionPlan)
+    """The plan that an artifact was made from.
+
+    Raises:
+        ArtifactError: its file is missing, damaged, or is of another program.
+    """
+    return read_document(artifact, "plan.json", FusionPlan)
 
 
 def read_asked(artifact: Artifact) -> dict[str, Any]:
@@ -269,13 +274,17 @@ def read_asked(artifact: Artifact) -> dict[str, Any]:
     ``pareto`` holds the points of the time-memory trade-off, ``tuning`` the measured variants;
     ``reproducible`` is False after tuning.
     """
-    report = json.loads(artifact.text("report.json"))
+    report = artifact.json("report.json")
     return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}
 
 
 def read_artifact_system(artifact: Artifact) -> System:
-    """The equations that an artifact was made from."""
-    return decode(artifact.text("system.json"), System)
+    """The equations that an artifact was made from.
+
+    Raises:
+        ArtifactError: their file is missing, damaged, or is of another program.
+    """
+    return read_document(artifact, "system.json", System)
 
 
 def _with_documents(

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
-from ..atomic_file import keep_text
-from ..environment import cache_dir, keeps_plans
+from ..cache_files import cache_folder, keep_text, kept_files, kept_text
+from ..environment import keeps_plans
 from ..errors import TcgenError
 from ..options import Options
 from .serialize import decode, encode
@@ -41,7 +41,7 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
         return make()
     path = _folder() / f"{stage}-{_key(given, options)}.json"
     try:
-        return decode(path.read_text(encoding="utf-8"), kind)
+        return decode(kept_text(path), kind)
     except (OSError, ValueError, TcgenError):
         pass  # missing or damaged: searched again and overwritten
     start = time.perf_counter()
@@ -52,12 +52,16 @@ def cached(stage: str, given: object, options: Options, kind: type[T], make: Cal
 
 
 def plans_kept() -> tuple[Path, ...]:
-    """The files of the cache."""
-    return tuple(p for p in _folder().glob("*.json") if p.is_file())
+    """The files of the cache.
+
+    Raises:
+        UnavailableError: their folder cannot be read.
+    """
+    return kept_files(_folder(), ".json")
 
 
 def _folder() -> Path:
-    return cache_dir() / "plans"
+    return cache_folder("plans")
 
 
 def _key(given: object, options: Options) -> str:

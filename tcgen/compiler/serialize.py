@@ -44,7 +44,7 @@ def decode(text: str, kind: type[T]) -> T:
         schema = data["schema"]
         if schema == SCHEMA:
             return from_table(kind, data)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ArtifactError(
             f"the text of a {kind.__name__} is damaged ({error!r}): compile again"
         ) from error

@@ -5,9 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
+from typing import TypeVar
 
-from ..environment import compiler_command, einsum_target
+from ..environment import cache_dir, compiler_command, einsum_target
+from ..errors import CacheWarning, UnavailableError
 from ..runtime.cpu.toolchain import find_compiler, no_compiler
+
+T = TypeVar("T")
 
 
 def default_target(say: Callable[[str], object] | None = None) -> str:
@@ -16,17 +21,49 @@ def default_target(say: Callable[[str], object] | None = None) -> str:
     Args:
         say: called with the reason where it is ``numpy``.
     """
-    reason = no_compiler()
-    if reason is None:
+    found = no_compiler()
+    if found is None:
         return "cpu"
     if say is not None:
-        say(f"{reason}: using target numpy (install gcc or clang, or set TCGEN_CC)")
+        reason, advice = found
+        say(f"{reason}: using target numpy ({advice})")
     return "numpy"
 
 
 def kernel_target() -> str:
     """Target of einsum kernels: TCGEN_EINSUM_TARGET, else the default target."""
-    return einsum_target() or default_kernel_target(compiler_command())
+    asked = einsum_target()
+    if asked is None and _without_room and cache_dir() in _without_room:
+        return "numpy"
+    return asked or default_kernel_target(compiler_command())
+
+
+def with_kernels(run: Callable[[str], T]) -> T:
+    """What ``run`` returns for the target of kernels, or for NumPy where none can be built.
+
+    NumPy takes over, with one warning, where no folder takes compiled objects or the compiler's
+    temporary files; unless TCGEN_EINSUM_TARGET asks for the CPU's kernels.
+
+    Args:
+        run: given a target; it must have no effect before it has built its kernels.
+
+    Raises:
+        UnavailableError: kernels were asked for and cannot be built.
+    """
+    target = kernel_target()
+    try:
+        return run(target)
+    except UnavailableError as error:
+        if target != "cpu" or einsum_target() == "cpu":
+            raise
+        if isinstance(error, CacheWarning):
+            raise  # where warnings are errors
+        _without_room.add(cache_dir())
+        warnings.warn(f"NumPy runs the kernels: {error}", RuntimeWarning, stacklevel=2)
+        return run("numpy")
+
+
+_without_room: set[Path] = set()  # caches beside which no kernels can be built
 
 
 @cache

@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.sizes import stored_shape
-from ..atomic_file import keep_text
+from ..cache_files import cache_folder, keep_text, kept_files, kept_text
 from ..emit import emit_artifact
-from ..environment import cache_dir, openmp_threads
+from ..environment import openmp_threads
 from ..lower.cpu.product_benchmark import ProductBenchmark
 from ..runtime.cpu.blas import blas_library
 from ..runtime.cpu.threads import get_threads
@@ -89,8 +89,12 @@ def fastest_variant(rounds: Rounds) -> int:
 
 
 def times_kept() -> tuple[Path, ...]:
-    """The files of the cache."""
-    return tuple(p for p in _folder().glob("*.json") if p.is_file())
+    """The files of the cache.
+
+    Raises:
+        UnavailableError: their folder cannot be read.
+    """
+    return kept_files(_folder(), ".json")
 
 
 def _clocked(call: Callable[[], object], _: str) -> float:
@@ -158,14 +162,14 @@ def _key(artifact: Artifact) -> str:
 
 
 def _folder() -> Path:
-    return cache_dir() / "times"
+    return cache_folder("times")
 
 
 def _read(path: Path, variants: Sequence[str]) -> Rounds | None:
     """Times from the cache; None where there are none, or where the file is damaged."""
     try:
-        times = json.loads(path.read_text(encoding="utf-8"))
+        times = json.loads(kept_text(path))
         rounds = [[float(t) for t in times[variant]] for variant in variants]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return rounds if rounds[0] and all(t > 0 for r in rounds for t in r) else None

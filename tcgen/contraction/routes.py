@@ -13,13 +13,14 @@ import numpy.typing as npt
 # Imported by name, because a program may replace numpy.einsum by tcgen.einsum.
 from numpy import einsum as numpy_einsum
 
-from ..compiler.target import kernel_target
+from ..compiler.target import with_kernels
 from ..errors import DtypeError, EinsumError
 from ..frontend.einsum.equation import LabelPattern, Update
 from ..frontend.einsum.path import ContractionPath, contraction_path
 from ..frontend.einsum.subscripts import LETTERS, Expression
 from ..options import DTYPES
 from ..runtime.call.strided import left_out
+from ..runtime.execution import Execution
 from .programs import Request, kernel_program, request, written
 from .report import count_call
 
@@ -211,8 +212,7 @@ class _Generated:
         Raises:
             MemoryLimitError: no plan fits the limit.
         """
-        target = kernel_target()
-        program = kernel_program(self.request, target)
+        target, program = with_kernels(self._started)
         operands: dict[str, Array] = {}  # of the kernel's type, as many axes as it has labels
         copied: list[int] = []  # bytes
         for (name, layout), array in zip(self.layouts, arrays, strict=True):
@@ -238,6 +238,12 @@ class _Generated:
         if out is not None:
             return out
         return made if made.ndim else made[()]
+
+    def _started(self, target: str) -> tuple[str, Execution]:
+        """The program for a target, with its kernels loaded."""
+        program = kernel_program(self.request, target)
+        program.start()
+        return target, program
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -236,7 +236,7 @@ class _Search:
 
         self.model.clear_hints()  # type: ignore[no-untyped-call]
         for v in self.order:
-            self.model.add_hint(self.x[v], v in self.best)
+            self.model.add_hint(self.x[v], int(v in self.best))
         self.model.maximize(sum(c * self.x[v] for v, c in objective.items()))
         solver = search_solver(self.seconds)
         status = interruptible_solve(solver, self.model)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
 from .equations import lazy_system
 from .evaluate import evaluate, program_of
@@ -100,7 +101,8 @@ class LazyArray(NDArrayOperatorsMixin):
         (node,) = snapshot([self._node])
         if not node.weight:
             return "no operation waits: the values are known\n"
-        return program_of(lazy_system([node]), self.dtype.name).explain()
+        lazy = lazy_system([node])
+        return program_of(lazy, self.dtype.name, kernel_target()).explain()
 
     def compute(self) -> npt.NDArray[Any]:
         """The values as a read-only NumPy array; operations that wait run now."""

@@ -15,7 +15,7 @@ import numpy as np
 from ..artifact.folder import Artifact
 from ..compiler.driver import compile_system
 from ..compiler.program_cache import ProgramCache
-from ..compiler.target import kernel_target
+from ..compiler.target import with_kernels
 from ..environment import lazy_min_elements
 from ..options import Options
 from ..runtime.program import Program
@@ -78,10 +78,10 @@ def evaluate(nodes: Sequence[Node], dtype: str) -> None:
         node.set_array(array.reshape(node.shape))
 
 
-def program_of(lazy: LazySystem, dtype: str) -> Program:
+def program_of(lazy: LazySystem, dtype: str, target: str) -> Program:
     """The program of a system, compiled if the cache has none."""
-    key = (lazy.system, dtype, kernel_target())
-    return PROGRAMS.program(key, lambda: _compiled(lazy, dtype, key[2]))
+    key = (lazy.system, dtype, target)
+    return PROGRAMS.program(key, lambda: _compiled(lazy, dtype, target))
 
 
 def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
@@ -105,7 +105,7 @@ def _by_kernel(lazy: LazySystem, dtype: str) -> list[Array]:
         for name, array in lazy.inputs.items()
     }
     arrays |= {name: np.asarray(value, dtype) for name, value in lazy.numbers.items()}
-    made = program_of(lazy, dtype)(**arrays)
+    made = with_kernels(lambda target: program_of(lazy, dtype, target)(**arrays))
     return [np.asarray(made[name]) for name in lazy.outputs]
 
 

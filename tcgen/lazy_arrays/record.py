@@ -323,9 +323,19 @@ def with_named_out(
     return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
 
 
+# Parameters of functions in C that have no signature before NumPy 2.4.
+_IN_C: dict[Any, tuple[str, ...]] = {
+    np.dot: ("a", "b", "out"),
+    np.concatenate: ("arrays", "axis", "out"),
+}
+
+
 @lru_cache(maxsize=256)
 def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
     """Names of the parameters, and the position of ``out`` if it may be passed by position."""
+    if function in _IN_C:
+        names = _IN_C[function]
+        return names, names.index("out")
     try:
         parameters = signature(function).parameters
     except ValueError:  # some functions in C have no signature

@@ -69,6 +69,15 @@ class Execution:
         """
         return self.backend.device
 
+    def start(self) -> None:
+        """Load the kernels, and compile them where that was never done.
+
+        Raises:
+            BuildError: the compiler is missing or failed.
+            UnavailableError: no folder takes the libraries, or the compiler's temporary files.
+        """
+        _ = self.backend.threads  # the library of the kernels knows their number
+
     def on_device(self, sources: Mapping[str, Source]) -> bool:
         """True where results stay on the device, since inputs are there."""
         return any(map(self.device.holds, sources.values()))

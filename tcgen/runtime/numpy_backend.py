@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ..artifact.folder import Artifact
-from ..artifact.manifest import SOURCES, FetchEntry
+from ..artifact.manifest import SOURCES, FetchEntry, Manifest
+from ..errors import ArtifactError
 from .call.buffers import PhaseBuffers
 from .fork_safe_lock import Once
 from .host_device import HostDevice
@@ -38,15 +40,38 @@ class NumpyBackend:
 
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
-            with np.errstate(all="ignore"):
-                functions[kernel.symbol](arrays, extents, tuple(values[v] for v in kernel.host))
+            host = tuple(values[v] for v in kernel.host)
+            with np.errstate(all="ignore"), _fits(self.manifest):
+                functions[kernel.symbol](arrays, extents, host)
 
         walk(buffers.phase.host, self.manifest, extents, launch, fetch)
 
 
 def _functions(artifact: Artifact) -> dict[str, Any]:
-    """The names that the source defines."""
+    """The names that the source defines.
+
+    Raises:
+        ArtifactError: it is not the source of the manifest's kernels.
+    """
     names: dict[str, Any] = {}
     source = artifact.text(SOURCES["numpy"])
-    exec(compile(source, f"<{artifact.manifest.name}: {SOURCES['numpy']}>", "exec"), names)
+    with _fits(artifact.manifest):
+        exec(compile(source, f"<{artifact.manifest.name}: {SOURCES['numpy']}>", "exec"), names)
+        for kernel in artifact.manifest.kernels:
+            names[kernel.symbol]
     return names
+
+
+@contextlib.contextmanager
+def _fits(manifest: Manifest) -> Iterator[None]:
+    """Name the artifact where its source and its manifest do not belong together.
+
+    Generated kernels raise none of these errors on the arrays of their manifest.
+    """
+    try:
+        yield
+    except (SyntaxError, LookupError, NameError, TypeError, ValueError) as error:
+        raise ArtifactError(
+            f"{SOURCES['numpy']} of {manifest.name} does not fit its manifest ({error!r:.200}): "
+            f"compile the program again"
+        ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -61,8 +60,12 @@ class Program:
 
     @property
     def report(self) -> Report:
-        """Operations, memory, arrays and loops at the planning extents: ``tcgen report --json``."""
-        return Report(json.loads(self.artifact.text("report.json")))
+        """Operations, memory, arrays and loops at the planning extents: ``tcgen report --json``.
+
+        Raises:
+            ArtifactError: the file of the report is missing or damaged.
+        """
+        return Report(self.artifact.json("report.json"))
 
     def explain(self) -> str:
         """The formula sequence with the cost of each line."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import tomllib
 
 from support.paths import ROOT
@@ -30,3 +32,17 @@ def test_readme_has_the_two_commands() -> None:
     assert "pytest" in test
     assert "pyscf" not in run + test
     assert "chem" not in run + test
+
+
+def test_every_floor_of_a_dependency_is_tested() -> None:
+    """CI installs the versions that this prints."""
+    script = [sys.executable, str(ROOT / ".ci" / "oldest_versions.py")]
+    printed = subprocess.run(script, capture_output=True, check=True, text=True).stdout.split()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert printed == [d.replace(">=", "==") for d in project["dependencies"]]
+    assert all("==" in pin for pin in printed)
+    more = subprocess.run(
+        [*script, "test", "click", "h5py"], capture_output=True, check=True, text=True
+    )
+    assert more.stdout.split() == ["click==8.2", "h5py"]
+    assert (ROOT / ".ci" / "run").read_text().count("oldest_versions.py") == 2

@@ -75,7 +75,8 @@ class LoopConstraints:
             shared = self.model.new_bool_var(f"z{len(self.z)}")
             self.z[a, b] = shared
             self.partners.setdefault(a, {})[b] = self.partners.setdefault(b, {})[a] = shared
-            self.model.add_hint(shared, a in in_loop and in_loop[a] == in_loop.get(b))
+            together = a in in_loop and in_loop[a] == in_loop.get(b)
+            self.model.add_hint(shared, int(together))
 
     def _relate(self) -> None:
         """Sharing a loop is an equivalence."""
@@ -113,7 +114,7 @@ class LoopConstraints:
                 model.add(self.pos[v] < self.pos[u])
             else:
                 first = model.new_bool_var(f"b{u},{v}")
-                model.add_hint(first, known.index(u) < known.index(v))
+                model.add_hint(first, int(known.index(u) < known.index(v)))
                 model.add(self.pos[u] < self.pos[v]).only_enforce_if(first)
                 model.add(self.pos[v] < self.pos[u]).only_enforce_if(~first)
                 self.before[u, v], self.before[v, u] = first, ~first

@@ -1,6 +1,7 @@
 """Compiled programs on the CPU.
 
-``toolchain`` is the C compiler and ``object_cache`` the disk; ``build`` makes libraries with both;
-``blas`` finds the BLAS of SciPy; ``lazy_link`` compiles rare functions when a call needs them;
-``threads`` is the number of threads; ``backend`` links all of it and runs kernels.
+``toolchain`` is the C compiler, which ``compiler_process`` runs; ``object_cache`` is the disk, or
+the ``private_folder`` of this process; ``build`` makes libraries with them; ``blas`` finds the BLAS
+of SciPy; ``lazy_link`` compiles rare functions when a call needs them; ``threads`` is the number of
+threads; ``backend`` links all of it and runs kernels.
 """

@@ -19,10 +19,11 @@ from ...artifact.kernel_abi import CALLERS, FALLBACK, HEIGHTS, TILES, library
 from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
+from ...errors import ArtifactError
 from ..call.buffers import PhaseBuffers
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
-from ..host_program import Values, walk
+from ..host_program import Values, has_fetch, launches, walk
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .lazy_link import standing_in
@@ -151,13 +152,40 @@ class _Linked:
         return blas_threads() if self.calls_blas else _NO_CONTEXT
 
 
+def _link(artifact: Artifact) -> _Linked:
+    """The libraries of a program.
+
+    Raises:
+        ArtifactError: the sources do not define the functions that the manifest names.
+        BuildError: they cannot be compiled.
+    """
+    manifest = artifact.manifest
+    symbols = {kernel.name: kernel.symbol for kernel in manifest.kernels}
+    called = ["tcgen_threads"]
+    for phase, host in (("constant", manifest.host_constant), ("volatile", manifest.host_volatile)):
+        if has_fetch(host):
+            called += [symbols[name] for name in launches(host)]
+        elif host:
+            called.append(f"tcgen_phase_{phase}")
+    try:
+        linked = _Linked(artifact)
+        for symbol in called:
+            getattr(linked.library, symbol)
+    except (AttributeError, ValueError) as error:  # as ctypes raises them for unknown symbols
+        raise ArtifactError(
+            f"the sources of {manifest.name} do not fit its manifest ({error}): "
+            f"compile the program again"
+        ) from error
+    return linked
+
+
 class CpuBackend:
     """The compiled libraries of a program."""
 
     def __init__(self, artifact: Artifact) -> None:
         self.manifest = artifact.manifest
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
-        self._linked = Once(lambda: _Linked(artifact))
+        self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
 
     def build(self) -> None:

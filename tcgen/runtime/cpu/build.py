@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...artifact.kernel_abi import rounds_each
+from ...environment import cache_dir
 from ...errors import BuildError
-from .object_cache import cache_folder, cached_object, key_of, load_object, store_object
+from .object_cache import cached_object, key_of, load_object
 from .toolchain import REQUIRED, Compiler, compile_source, cpu_macros, probe_compiler, processor
 
 
@@ -68,7 +69,7 @@ def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
 
     Raises:
         BuildError: no compiler, or it failed; a file has its log.
-        UnavailableError: the cache folder cannot be written.
+        UnavailableError: no folder takes the libraries, or the compiler's temporary files.
     """
     compiler = probe_compiler()
     begun: dict[Source, ctypes.CDLL | _Job] = {}
@@ -81,7 +82,7 @@ def build_libraries(sources: Sequence[Source]) -> list[ctypes.CDLL]:
 
 def _start(source: Source, compiler: Compiler, key: str) -> _Job:
     """The job that compiles a source: a running one, or a new one."""
-    place = (cache_folder(), key)
+    place = (cache_dir(), key)
     job = _jobs.get(place)
     if job is None or not job.is_alive():
         job = _jobs[place] = _Job(source, compiler)
@@ -92,13 +93,9 @@ def _start(source: Source, compiler: Compiler, key: str) -> _Job:
 def _built(source: Source, compiler: Compiler) -> ctypes.CDLL:
     """Compile, store in the cache and load."""
     key = _key(source, compiler)
-    path = store_object(
+    return load_object(
         key, compile_source(compiler.command, source.flags(compiler), source.text, key)
     )
-    library = load_object(path)
-    if library is None:
-        raise BuildError(f"the object {path} was compiled but cannot be loaded: clear the cache")
-    return library
 
 
 def _key(source: Source, compiler: Compiler) -> str:

@@ -1,6 +1,8 @@
 """Compiled objects on disk, named by the hash of their source and flags and by that of their bytes.
 
-Two processes may compile the same object, and a damaged object is noticed and compiled again.
+Two processes may compile the same object, and a damaged object is noticed and compiled again. Where
+the cache cannot be written, or libraries cannot be loaded from it, a process warns once and keeps
+its objects in a temporary folder of its own.
 """
 
 from __future__ import annotations
@@ -9,13 +11,21 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
-from ...atomic_file import put_file
+from ...cache_files import cache_folder, keep_bytes, kept_bytes, kept_files, remove_kept
 from ...environment import cache_dir
-from ...errors import UnavailableError
+from ...errors import CacheWarning, UnavailableError
+from ..fork_safe_lock import Lock
+from .private_folder import objects_folder
+
+OBJECTS, PROBES, LOGS = "objects", "compilers", "logs"  # folders of the cache
+
+_given_up: dict[Path, str] = {}  # folders in which this process keeps no objects, and why
+_lock = Lock()
 
 
 class CacheInfo(TypedDict):
@@ -32,51 +42,133 @@ def key_of(parts: Sequence[str]) -> str:
 
 
 def cached_object(key: str) -> ctypes.CDLL | None:
-    """The library of a key if the cache has it; removes a damaged object."""
-    for path in sorted(cache_folder().glob(f"{key}-*.so")):
-        library = load_object(path)
-        if library is not None:
-            return library
-        with contextlib.suppress(OSError):  # in a folder that cannot be written, for example
-            path.unlink(missing_ok=True)
+    """The library of a key if there is one that can be trusted and loaded; removes damaged ones."""
+    folders = [cache_folder(OBJECTS)]
+    if folders[0] in _given_up:
+        with contextlib.suppress(OSError):
+            folders.append(objects_folder())
+    for folder in folders:
+        for path in _objects_of(key, folder):
+            with contextlib.suppress(OSError):  # another user's, or not to be loaded from there
+                if _is_whole(path, kept_bytes(path)):
+                    return ctypes.CDLL(os.fspath(path))
+                path.unlink()
     return None
 
 
-def store_object(key: str, content: bytes) -> Path:
-    """Put an object into the cache."""
-    target = cache_folder() / f"{key}-{_digest(content)}.so"
+def _objects_of(key: str, folder: Path) -> list[Path]:
     try:
-        put_file(target, content)
+        names = os.listdir(folder)  # noqa: PTH208  (as cheap as it gets)
+    except OSError:
+        return []
+    return sorted(folder / n for n in names if n.startswith(f"{key}-") and n.endswith(".so"))
+
+
+def load_object(key: str, content: bytes) -> ctypes.CDLL:
+    """The library of these bytes, put into the cache, or else into a folder of this process.
+
+    Warns:
+        CacheWarning: the cache cannot be used; once for each folder.
+
+    Raises:
+        UnavailableError: it can be loaded from neither folder.
+    """
+    cache, failed = cache_folder(OBJECTS), ""
+    if cache not in _given_up:
+        try:
+            return _load_from(cache, key, content)
+        except OSError as error:
+            failed = _why(error)
+    try:
+        library = _load_from(objects_folder(), key, content)
     except OSError as error:
+        reason = failed or _given_up.get(cache, "")
         raise UnavailableError(
-            f"the cache folder {target.parent} cannot be written ({error.strerror}): "
-            f"set TCGEN_CACHE_DIR to a folder you may write to"
+            f"compiled objects can be kept neither in the cache folder {cache} ({reason}) nor in a "
+            f"temporary folder ({_why(error)}): set TCGEN_CACHE_DIR to a folder of your own with "
+            f"room, from which programs may be run"
         ) from error
-    return target
+    if failed:
+        _give_up(cache, failed)
+    return library
 
 
-def load_object(path: Path) -> ctypes.CDLL | None:
-    """The library; None if the file is damaged or missing."""
+def cache_problem(content: bytes | None) -> str | None:
+    """Why no objects can be kept in the cache folder and loaded from it; None if they can.
+
+    Args:
+        content: of a library; None where none can be compiled, and storing is tried alone.
+    """
+    path = cache_folder(OBJECTS) / f"trial-{os.getpid()}.so"
     try:
-        if path.stem.rpartition("-")[2] != _digest(path.read_bytes()):
-            return None
+        keep_bytes(path, content or b"")
+        if content is not None:
+            ctypes.CDLL(os.fspath(path))
+        path.unlink()
+    except OSError as error:
+        return _why(error)
+    return None
+
+
+def _load_from(folder: Path, key: str, content: bytes) -> ctypes.CDLL:
+    path = folder / f"{key}-{_digest(content)}.so"
+    keep_bytes(path, content)
+    try:
         return ctypes.CDLL(os.fspath(path))
     except OSError:
-        return None
+        if path.exists():
+            raise
+    keep_bytes(path, content)  # another process has just cleared the cache
+    return ctypes.CDLL(os.fspath(path))
+
+
+def try_loading(content: bytes) -> None:
+    """Load the library of a trial from where those of programs are loaded.
+
+    Warns, raises: as :func:`load_object`.
+    """
+    library = load_object(f"trial-{os.getpid()}", content)
+    with contextlib.suppress(OSError):
+        Path(library._name).unlink()
+
+
+def _give_up(folder: Path, why: str) -> None:
+    with _lock:
+        if folder in _given_up:
+            return
+        _given_up[folder] = why
+    try:
+        warnings.warn(
+            f"the cache folder {folder} cannot be used ({why}): set TCGEN_CACHE_DIR to a folder of "
+            f"your own with room, from which programs may be run; meanwhile Python programs keep "
+            f"compiled objects in a temporary folder",
+            CacheWarning,
+            stacklevel=4,
+        )
+    except CacheWarning:  # where warnings are errors, each call is one
+        del _given_up[folder]
+        raise
+
+
+def _why(error: OSError) -> str:
+    return error.strerror or str(error)
+
+
+def _is_whole(path: Path, content: bytes) -> bool:
+    return path.stem.rpartition("-")[2] == _digest(content)
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def cache_folder(name: str = "objects") -> Path:
-    """A folder of the cache."""
-    return cache_dir() / name
-
-
 def cache_info() -> CacheInfo:
-    """Folder and contents of the cache."""
-    files = [p for p in cache_folder().glob("*.so") if p.is_file()]
+    """Folder and contents of the cache.
+
+    Raises:
+        UnavailableError: it cannot be read.
+    """
+    files = kept_files(cache_folder(OBJECTS), ".so")
     return {
         "folder": str(cache_dir()),
         "objects": len(files),
@@ -85,8 +177,17 @@ def cache_info() -> CacheInfo:
 
 
 def cache_clear() -> int:
-    """Remove all compiled objects and logs; returns how many objects there were."""
-    files = list(cache_folder().glob("*.so"))
-    for path in (*files, *cache_folder("logs").glob("*.log")):
-        path.unlink(missing_ok=True)
+    """Remove all objects, logs and answers of compilers; returns how many objects there were.
+
+    Raises:
+        UnavailableError: it cannot be read or changed.
+    """
+    files = kept_files(cache_folder(OBJECTS), ".so")
+    remove_kept(
+        (
+            *files,
+            *kept_files(cache_folder(LOGS), ".log"),
+            *kept_files(cache_folder(PROBES), ".json"),
+        )
+    )
     return len(files)

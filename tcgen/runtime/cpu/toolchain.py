@@ -10,24 +10,25 @@ these flags changes how infinities and NaNs behave, so there is no -ffast-math.
 from __future__ import annotations
 
 import contextlib
-import ctypes
+import errno
 import json
+import os
 import platform
 import re
 import shlex
 import shutil
-import subprocess
-import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from ...atomic_file import keep_text
-from ...environment import compiler_command
-from ...errors import BuildError, UnavailableError
-from .object_cache import cache_folder, key_of
+from ...cache_files import cache_folder, keep_bytes, keep_text, kept_text
+from ...environment import compiler_command, compiler_search_paths
+from ...errors import BuildError, CacheWarning, UnavailableError
+from .compiler_process import LONGEST, Outcome, run_compiler
+from .object_cache import LOGS, PROBES, cache_problem, key_of, try_loading
+from .private_folder import build_folder
 
 REQUIRED = ("-std=c11", "-fPIC", "-shared")
 OPTIONAL = (
@@ -54,6 +55,8 @@ SKIPPED = (
     "-fno-tree-slp-vectorize",
     "-fno-schedule-insns2",
 )
+_ANOTHER = "install gcc or clang, or set TCGEN_CC"
+_WIDEST = 300  # characters of what a compiler says in the first line of a message
 _PROBE = """
 #ifdef _OPENMP
 #include <omp.h>
@@ -73,12 +76,14 @@ class Compiler:
         version: first line of its ``--version``.
         flags: those of OPTIONAL that it takes.
         skipped: SKIPPED if it takes all of them, else ().
+        refused: those of OPTIONAL that it does not take, each with what it says.
     """
 
     command: tuple[str, ...]
     version: str
     flags: tuple[str, ...]
     skipped: tuple[str, ...]
+    refused: tuple[tuple[str, str], ...] = ()
 
     @property
     def openmp(self) -> bool:
@@ -100,15 +105,33 @@ def find_compiler() -> tuple[str, ...] | None:
     return None
 
 
-def no_compiler() -> str | None:
-    """The reason why no C compiler works here, in one line; None if one works."""
+def no_compiler() -> tuple[str, str] | None:
+    """Why no C compiler works here, in one line, and what to do; None if one works.
+
+    Raises:
+        CacheWarning: warnings are errors, and the cache folder cannot be used.
+    """
     try:
         if find_compiler() is None:
-            return _missing()
+            return _missing(), _ANOTHER
         probe_compiler()
-    except (BuildError, UnavailableError) as error:
-        return str(error).splitlines()[0]
+    except CacheWarning:
+        raise  # the compiler is not to blame
+    except UnavailableError as error:
+        why, _, advice = str(error).rpartition(": ")
+        return why, advice
+    except BuildError as error:
+        return str(error).splitlines()[0], _ANOTHER
     return None
+
+
+def examine_cache() -> str | None:
+    """Why objects cannot be kept in the cache folder and loaded from it; None if they can."""
+    command, content = find_compiler(), None
+    if command is not None:
+        with contextlib.suppress(BuildError, UnavailableError):
+            content = compile_source(command, (), _PROBE, "probe")
+    return cache_problem(content)
 
 
 def _missing() -> str:
@@ -136,74 +159,127 @@ def probe_compiler() -> Compiler:
 
 @cache
 def _probe(command: tuple[str, ...]) -> Compiler:
-    try:
-        output = subprocess.run(
-            [*command, "--version"], capture_output=True, text=True, check=False
-        ).stdout
-    except OSError as error:
-        raise BuildError(f"the C compiler {command[0]} cannot be run: {error.strerror}") from error
-    version = (output.strip().splitlines() or [command[0]])[0]
-    flags, skipped = _accepted(command, version)
-    if "-fopenmp" not in flags:
+    outcome = run_compiler([*command, "--version"])
+    version = (outcome.printed.strip().splitlines() or [command[0]])[0]
+    compiler = _examined(command, version)
+    if not compiler.openmp:
+        reason = dict(compiler.refused).get("-fopenmp", "")
         warnings.warn(
-            f"{command[0]} has no OpenMP, so programs run on one thread: install gcc, or clang "
-            f"with libomp, and set TCGEN_CC to that compiler",
+            f"{command[0]} has no OpenMP ({reason}), so programs run on one thread: install gcc, "
+            f"or clang with libomp, and set TCGEN_CC to that compiler",
             RuntimeWarning,
             stacklevel=4,
         )
-    return Compiler(command, version, flags, skipped)
+    return compiler
 
 
-def _accepted(command: tuple[str, ...], version: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The flags of OPTIONAL and of SKIPPED that a compiler takes; the cache keeps the answer."""
-    parts = (*command, version, *OPTIONAL, *SKIPPED, _PROBE, processor())
-    path = cache_folder("compilers") / f"{key_of(parts)}.json"
+def _examined(command: tuple[str, ...], version: str) -> Compiler:
+    """The compiler with the flags that it takes.
+
+    The cache keeps the answer of a compiler that takes all of OPTIONAL. A refusal may have a cause
+    that passes, such as a library that is installed later, so each process tries again.
+    """
+    path = cache_folder(PROBES) / f"{key_of((*command, version, *_depends_on(command)))}.json"
+    known = _known_skipped(path)
+    if known is not None:
+        return Compiler(command, version, OPTIONAL, known, ())
+    refused: dict[str, str] = {}
+    skipped: tuple[str, ...] = SKIPPED
+    if _refusal(command, (*OPTIONAL, *SKIPPED)) is not None:
+        # Raises where nothing at all works, so that no flag is blamed for it.
+        try_loading(compile_source(command, (), _PROBE, "probe"))
+        if _refusal(command, OPTIONAL) is not None:
+            found = ((flag, _refusal(command, (flag,))) for flag in OPTIONAL)
+            refused = {flag: reason for flag, reason in found if reason is not None}
+        skipped = SKIPPED if _refusal(command, SKIPPED) is None else ()
+    if not refused:
+        keep_text(path, json.dumps({"skipped": skipped}))
+    flags = tuple(flag for flag in OPTIONAL if flag not in refused)
+    return Compiler(command, version, flags, skipped, tuple(refused.items()))
+
+
+def _depends_on(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Texts that change where the answer of a compiler may change."""
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        flags, skipped = tuple(known["flags"]), tuple(known["skipped"])
-        if set(flags) <= set(OPTIONAL) and skipped in ((), SKIPPED):
-            return flags, skipped
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not tried yet, or damaged
-    flags, skipped = OPTIONAL, SKIPPED
-    if not _accepts(command, (*flags, *skipped)):
-        compile_source(command, (), _PROBE, "probe")  # raises where nothing at all works
-        flags = tuple(f for f in OPTIONAL if _accepts(command, (f,)))
-        skipped = skipped if _accepts(command, skipped) else ()
-    keep_text(path, json.dumps({"flags": flags, "skipped": skipped}))
-    return flags, skipped
+        status = Path(command[0]).stat()
+        program = f"{status.st_size} {status.st_mtime_ns}"
+    except OSError:
+        program = ""
+    searched = (f"{name}={value}" for name, value in compiler_search_paths())
+    return (*OPTIONAL, *SKIPPED, _PROBE, processor(), program, *searched)
+
+
+def _known_skipped(path: Path) -> tuple[str, ...] | None:
+    """The passes that can be skipped, from the cache; None if it does not know the compiler."""
+    try:
+        skipped = tuple(json.loads(kept_text(path))["skipped"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None  # not tried yet, or damaged
+    return skipped if skipped in ((), SKIPPED) else None
 
 
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
     """A folder for the files that the compiler reads and writes."""
     try:
-        with tempfile.TemporaryDirectory(prefix="tcgen-build-") as folder:
-            yield Path(folder)
+        with build_folder() as folder:
+            yield folder
     except OSError as error:
-        raise UnavailableError(
-            f"the compiler's temporary files cannot be written ({error.strerror or error}): "
-            f"set TMPDIR to a folder with room"
-        ) from error
+        raise _no_room(error.strerror or str(error)) from error
 
 
-def _accepts(command: tuple[str, ...], flags: tuple[str, ...]) -> bool:
-    """True if the compiler takes the flags without a warning, and its library can be loaded."""
+def _no_room(reason: str) -> UnavailableError:
+    return UnavailableError(
+        f"the compiler's temporary files cannot be written ({reason}): "
+        f"set TMPDIR to a folder with room"
+    )
+
+
+def _refusal(command: tuple[str, ...], flags: tuple[str, ...]) -> str | None:
+    """Why the compiler does not take the flags; None if it takes them without a warning.
+
+    Libraries are loaded from where those of programs are, since from a folder for temporary files
+    they may not be.
+
+    Raises:
+        BuildError: the compiler cannot be run, or has not ended in time.
+        UnavailableError: its temporary files cannot be written.
+    """
     with _scratch() as folder:
         source, library = folder / "probe.c", folder / "probe.so"
-        source.write_text(_PROBE)
-        result = subprocess.run(
-            [*command, *REQUIRED, "-Werror", *flags, str(source), "-o", str(library), "-lm"],
-            capture_output=True,
-            check=False,
+        source.write_text(_PROBE, encoding="utf-8")
+        outcome = run_compiler(
+            [*command, *REQUIRED, "-Werror", *flags, source.name, "-o", library.name, "-lm"], folder
         )
-        if result.returncode != 0:
-            return False
-        try:
-            ctypes.CDLL(str(library))
-        except OSError:
-            return False
-        return True
+        if outcome.code != 0 or not library.is_file():
+            _check_room(outcome)
+            return _reason(outcome)
+        content = library.read_bytes()
+    try:
+        try_loading(content)
+    except CacheWarning:
+        raise
+    except UnavailableError as error:
+        return str(error.__cause__ or error)
+    return None
+
+
+def _reason(outcome: Outcome) -> str:
+    """What a compiler that failed says: its first line with an error, else its first line."""
+    lines = [line.strip() for line in f"{outcome.errors}\n{outcome.printed}".splitlines()]
+    lines = [line for line in lines if line] or [f"exit code {outcome.code}, nothing printed"]
+    return next((line for line in lines if "error" in line.lower()), lines[0])[:_WIDEST]
+
+
+def _check_room(outcome: Outcome) -> None:
+    """Name the disk where a compiler failed because of it.
+
+    Raises:
+        UnavailableError: the disk is full, or the user's part of it.
+    """
+    for number in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        if os.strerror(number) in outcome.errors:
+            raise _no_room(os.strerror(number))
 
 
 @cache
@@ -256,19 +332,20 @@ def compile_source(
         file, library = folder / "kernels.c", folder / "kernels.so"
         file.write_text(source, encoding="utf-8")
         arguments = [*command, *REQUIRED, *flags, file.name, "-o", library.name, "-lm"]
-        result = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
-        if result.returncode == 0 and library.is_file():
+        outcome = run_compiler(arguments, folder, LONGEST)
+        if outcome.code == 0 and library.is_file():
             return library.read_bytes()
-    log = f"$ {shlex.join(arguments)}\n{result.stdout}{result.stderr}"
-    path = cache_folder("logs") / f"{key}.log"
+        _check_room(outcome)
+    log = f"$ {shlex.join(arguments)}\n{outcome.printed}{outcome.errors}"
+    path = cache_folder(LOGS) / f"{key}.log"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(log + "\n\n" + source, encoding="utf-8")
+        keep_bytes(path, f"{log}\n\n{source}".encode())
         where = f"full log and source: {path}"
     except OSError:
         where = f"the log could not be written to {path}; full log:\n{log}"
     first = "\n".join(log.splitlines()[:8])
     raise BuildError(
-        f"the C compiler {command[0]} failed with exit code {result.returncode}\n{first}\n{where}\n"
+        f"the C compiler {command[0]} failed with exit code {outcome.code}: {_reason(outcome)}\n"
+        f"{first}\n{where}\n"
         f'set TCGEN_CC to another compiler, or compile with target="numpy"'
     )

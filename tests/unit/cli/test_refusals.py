@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,8 +13,11 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.bad_folders import FAULTS, unsearchable, unwritable
 from support.command_line import FIGURE_1, LADDER, MP2, invoke
 from support.messages import says
+from tcgen.cache_files import keep_bytes
+from tcgen.compiler.target import default_target
 
 SAYING_WHEN_A_KERNEL_STARTS = """
 from tcgen.cli.commands import main
@@ -207,6 +211,39 @@ def test_a_failing_compiler_exits_3_and_keeps_its_whole_log(tmp_path: Path, monk
     assert says(result.stderr, f"log {log}")
     assert "kernels.c:300: error: no 300" in log.read_text()
     assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_cache_that_cannot_be_used_exits_3(fault: str, tmp_path: Path, monkeypatch) -> None:
+    """In Python a temporary folder would take its place."""
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path / "cache"))
+    if default_target() != "cpu":
+        pytest.skip("no C compiler")
+    FAULTS[fault](monkeypatch, tmp_path / "cache")
+    folder = tmp_path / "x"
+    for command in (["compile", MP2, "-o", folder], ["run", MP2, "--random", "1"]):
+        result = invoke(*command, "-e", "o=3", "-e", "v=4")
+        assert result.exit_code == 3
+        assert says(result.stderr, f"tcgen: error: cache {tmp_path / 'cache'} TCGEN_CACHE_DIR")
+        assert result.stderr.count("\n") == 1
+    assert not folder.exists()
+    printed = json.loads(invoke("doctor", "--json").stdout)["findings"]
+    (finding,) = (f for f in printed if f["what"] == "cache")
+    assert not finding["works"]
+    assert says(finding["details"] + finding["advice"], f"{tmp_path / 'cache'} TCGEN_CACHE_DIR")
+
+
+def test_a_cache_that_cannot_be_read_or_changed_exits_3(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
+    keep_bytes(tmp_path / "plans" / "a.json", b"{}")
+    unwritable(monkeypatch, tmp_path)
+    result = invoke("cache", "clear")
+    assert result.exit_code == 3
+    assert says(result.stderr, f"{tmp_path / 'plans'} changed TCGEN_CACHE_DIR")
+    unsearchable(monkeypatch, tmp_path)
+    result = invoke("cache", "info")
+    assert result.exit_code == 3
+    assert says(result.stderr, "read TCGEN_CACHE_DIR")
 
 
 def test_a_compiler_without_openmp_gets_one_plain_warning(tmp_path: Path, monkeypatch) -> None:

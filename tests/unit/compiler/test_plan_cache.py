@@ -115,6 +115,17 @@ def test_it_can_be_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         files(tmp_path)
 
 
+def test_plans_that_others_may_write_are_searched_again(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    files(tmp_path)
+    for path in plans_kept():
+        path.chmod(0o666)
+    request.getfixturevalue("no_search")
+    with pytest.raises(AssertionError, match="searched again"):
+        files(tmp_path)
+
+
 def test_a_folder_that_cannot_be_written_costs_time_only(cache: Path, tmp_path: Path) -> None:
     cache.parent.mkdir()
     cache.write_text("a file where the folder should be")

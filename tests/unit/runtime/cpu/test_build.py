@@ -13,8 +13,9 @@ import pytest
 import tcgen
 from support.messages import mentions
 from support.paths import ROOT
+from tcgen.cache_files import keep_bytes
 from tcgen.errors import BuildError, UnavailableError
-from tcgen.runtime.cpu import build
+from tcgen.runtime.cpu import build, private_folder
 from tcgen.runtime.cpu import object_cache as objects
 from tcgen.runtime.cpu import toolchain as compiler
 
@@ -50,7 +51,7 @@ def test_builds_once_and_then_takes_the_object(
 def test_a_damaged_object_is_built_again(folder: Path) -> None:
     source = SOURCE.replace("42", "43")
     key = build._key(build.Source(source), compiler.probe_compiler())
-    objects.store_object(key, b"not an object")
+    keep_bytes(folder / "objects" / f"{key}-0.so", b"not an object")
     (damaged,) = (folder / "objects").glob("*.so")
     assert built(source).tcgen_answer() == 43  # right name, wrong content
     assert not damaged.exists()
@@ -176,9 +177,9 @@ def test_a_compiler_is_tried_once(folder: Path, monkeypatch: pytest.MonkeyPatch)
     (known,) = (folder / "compilers").glob("*.json")
     compiler._probe.cache_clear()
     with monkeypatch.context() as patch:
-        patch.setattr(compiler, "_accepts", lambda *_: pytest.fail("tried again"))
+        patch.setattr(compiler, "_refusal", lambda *_: pytest.fail("tried again"))
         assert compiler.probe_compiler() == first
-    for damaged in ("{}", '{"flags": ["-no-such-flag"], "skipped": []}'):
+    for damaged in ("{}", '{"skipped": ["-no-such-flag"]}', "[" * 10_000):
         known.write_text(damaged)
         compiler._probe.cache_clear()
         assert compiler.probe_compiler() == first
@@ -225,6 +226,6 @@ def test_no_room_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(**_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiler.tempfile, "TemporaryDirectory", refused)
+    monkeypatch.setattr(private_folder.tempfile, "mkdtemp", refused)
     with pytest.raises(UnavailableError, match=mentions("TMPDIR")):
         built("int tc_no_room(void) { return 0; }\n")

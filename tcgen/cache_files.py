@@ -1,0 +1,142 @@
+"""Files of the cache on disk: written whole, and read only where no other user could change them.
+
+Libraries, plans and measured times are kept there. A library runs in this process, and C is made
+from a plan, so whoever can write to the cache of a user can run code as that user. Files and
+folders are therefore made for the user alone, and are read only if they belong to the user or to
+root and nobody else may write to them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from .environment import cache_dir
+from .errors import UnavailableError
+
+OTHERS = stat.S_IWGRP | stat.S_IWOTH  # bits of a mode that let other users write
+
+
+def cache_folder(name: str) -> Path:
+    """A folder of the cache, by what is kept there."""
+    return cache_dir() / name
+
+
+def kept_bytes(path: Path) -> bytes:
+    """The content of a file of the cache.
+
+    Raises:
+        OSError: it is missing or cannot be read.
+        PermissionError: another user could have written it.
+    """
+    _check_folders(path.parent)
+    # A link would lead out of the folder; a pipe would be waited for.
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
+        _check_own(os.fstat(file.fileno()), path)
+        return file.read()
+
+
+def kept_text(path: Path) -> str:
+    """The text of a file of the cache.
+
+    Raises:
+        OSError: as for :func:`kept_bytes`.
+        UnicodeDecodeError: it is damaged.
+    """
+    return kept_bytes(path).decode()
+
+
+def keep_bytes(path: Path, content: bytes) -> None:
+    """Write a file of the cache in one step; other processes may write the same file.
+
+    Raises:
+        OSError: it cannot be written.
+        PermissionError: other users may write to its folder.
+    """
+    path.parent.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    _check_folders(path.parent)
+    number, name = tempfile.mkstemp(dir=path.parent, prefix=".tcgen-")  # for this user alone
+    fresh = Path(name)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(content)
+        fresh.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            fresh.unlink()
+        raise
+
+
+def keep_text(path: Path, text: str) -> None:
+    """Write a file of the cache; where it cannot be written, that costs time alone."""
+    with contextlib.suppress(OSError):
+        keep_bytes(path, text.encode())
+
+
+def kept_files(folder: Path, suffix: str) -> tuple[Path, ...]:
+    """The files of a folder of the cache whose names end so.
+
+    Raises:
+        UnavailableError: the folder cannot be read.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            found = [e.name for e in entries if e.name.endswith(suffix) and e.is_file()]
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise _unusable("read", folder, error) from error
+    return tuple(folder / name for name in sorted(found))
+
+
+def remove_kept(paths: Iterable[Path]) -> None:
+    """Remove files of the cache.
+
+    Raises:
+        UnavailableError: one cannot be removed.
+    """
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise _unusable("changed", path.parent, error) from error
+
+
+def _unusable(how: str, folder: Path, error: OSError) -> UnavailableError:
+    return UnavailableError(
+        f"the cache folder {folder} cannot be {how} ({error.strerror or error}): "
+        f"set TCGEN_CACHE_DIR to a folder of your own"
+    )
+
+
+def _check_folders(folder: Path) -> None:
+    """Check a folder of the cache, and the cache, in which another user could replace it."""
+    for path in (folder, folder.parent):
+        status = path.stat()
+        shared_safely = path != folder and status.st_mode & stat.S_ISVTX  # as /tmp
+        _check_own(status, path, OTHERS if not shared_safely else 0)
+
+
+def _check_own(status: os.stat_result, path: Path, forbidden: int = OTHERS) -> None:
+    """Raise PermissionError if another user could have written a file or folder.
+
+    Systems without users' numbers protect the home folder in ways of their own.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    why = ""
+    if status.st_uid not in (0, os.geteuid()):
+        why = "it belongs to another user"
+    elif status.st_mode & forbidden:
+        why = f"other users may write to it: chmod go-w {path}"
+    elif not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
+        why = "it is not a file"
+    if why:
+        raise PermissionError(errno.EPERM, why, str(path))
