@@ -42,6 +42,11 @@ def fermion_targets(
 def _target(
     left: Any, right: Any, blocks: tuple[str, ...], tensors: dict[str, Any]
 ) -> dict[str, Any]:
+    for function in right.atoms(sympy.Function):
+        if not isinstance(function, sympy.KroneckerDelta):  # before SymPy would evaluate it
+            raise wrong(
+                f"{function!s:.80} is a function", "give it a name in an equation of its own"
+            )
     expression = sympy.expand(right)
     products = [sympy.Mul.make_args(t) for t in sympy.Add.make_args(expression) if t != 0]
     free = sorted(
@@ -130,10 +135,16 @@ def _coefficient(number: Any) -> Fraction:
     """The exact value of a number; that of a root is rounded to float64."""
     if isinstance(number, sympy.Rational | sympy.Float):
         return exact_number(number)
-    value = sympy.N(number)
-    if not isinstance(value, sympy.Float):
+    if not all(map(_is_root_or_number, sympy.Mul.make_args(number))):
         raise wrong(f"the coefficient {number!s:.40} is not a real number", "pass it as an input")
-    return exact_number(value)
+    return exact_number(sympy.N(number))
+
+
+def _is_root_or_number(part: Any) -> bool:
+    if not isinstance(part, sympy.Pow):
+        return isinstance(part, sympy.Rational | sympy.Float)
+    real = isinstance(part.base, sympy.Rational) and part.base > 0
+    return real and isinstance(part.exp, sympy.Rational) and abs(part.exp) < 1
 
 
 def _reference(

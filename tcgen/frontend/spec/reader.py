@@ -184,7 +184,8 @@ def _equation(
             problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
             continue
         used |= here
-        terms += (rename_left(term, left or (), first or ()) for term in made)
+        if left is not None and first is not None and len(left) == len(first):  # else reported
+            terms += (rename_left(term, left, first) for term in made)
     if first is None or tensor is None:
         return None
     if not problems.count:

@@ -15,7 +15,6 @@ from ..system import Apply, Equation, System, fits_axis
 from ..tensor import Ref, Tensor
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_LONGEST_NAME = 1000
 
 
 def check_names(system: System) -> None:
@@ -47,11 +46,6 @@ def check_names(system: System) -> None:
             raise VerifyError(
                 f"the name {name!r:.80} of {article} {what} has other characters than a to z, A to "
                 "Z, digits and _, or begins with a digit: rename it in the source"
-            )
-        if len(name) > _LONGEST_NAME:
-            raise VerifyError(
-                f"the name {name[:40]}... has {len(name):,} characters; a name has at most "
-                f"{_LONGEST_NAME:,}"
             )
 
 
