@@ -11,6 +11,7 @@ from enum import Enum
 from fractions import Fraction
 
 from ..dtypes import BY_NAME
+from ..errors import TcgenError
 
 
 class Role(Enum):
@@ -216,11 +217,16 @@ def element_bytes(tensor: Tensor, dtype: str) -> int:
     return BY_NAME[element_type(tensor, dtype)].itemsize
 
 
-def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:
+# Permutations of the largest symmetry group that is listed: two antisymmetric groups of five axes.
+MOST_SYMMETRIES = 14_400
+
+
+def symmetry_group(tensor: Tensor, most: int = MOST_SYMMETRIES) -> tuple[Symmetry, ...]:
     """All permutations that the generators imply, identity first, in a fixed order.
 
     Raises:
         ValueError: the generators force the tensor to be zero.
+        TcgenError: there are more than ``most`` permutations.
 
     Example:
         >>> o = Space("o")
@@ -243,6 +249,11 @@ def symmetry_group(tensor: Tensor) -> tuple[Symmetry, ...]:
                 )
                 key = (new.perm, new.conj)
                 if key not in signs:
+                    if len(signs) == most:
+                        raise TcgenError(
+                            f"the symmetries of {tensor.name} have more than {most:,} "
+                            f"permutations: declare fewer of its axes symmetric"
+                        )
                     signs[key] = new.sign
                     new_elements.append(new)
                 elif signs[key] != new.sign:

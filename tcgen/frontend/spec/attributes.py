@@ -6,7 +6,17 @@ import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from ...ir.tensor import Packing, Role, Space, Storage, Symmetry, Tensor, symmetry_group
+from ...errors import TcgenError
+from ...ir.tensor import (
+    MOST_SYMMETRIES,
+    Packing,
+    Role,
+    Space,
+    Storage,
+    Symmetry,
+    Tensor,
+    symmetry_group,
+)
 from ..source import Problems
 from .syntax import Attribute, Declaration, Word
 
@@ -136,6 +146,13 @@ class _Reader:
                 self._name.span,
                 f"the symmetries of {self._name.text} force it to be zero",
                 "an element cannot equal itself and its negative: remove an attribute",
+            )
+        except TcgenError:
+            self._problems.add(
+                self._name.span,
+                f"the symmetries of {self._name.text} have more than {MOST_SYMMETRIES:,} "
+                f"permutations",
+                "declare fewer of its axes symmetric",
             )
         return Declared(tensor, self._blocks)
 

@@ -173,18 +173,18 @@ def _equation(
             problems.add(
                 line.assign.span, message, "use = in the first line only; add with += or -="
             )
-    first = _left(lines[0], names, problems)
+    first = _left(lines[0], tensor, names, problems)
     used: set[int] = set()
     terms: list[Term] = []
     for line in lines:
-        left = _left(line, names, problems)
+        left = _left(line, tensor, names, problems)
         try:
-            made, here = _line_terms(line, left, tensor, reader, expander, problems)
+            made, here = _line_terms(line, left, reader, expander, problems)
         except RecursionError:
             problems.add(line.name.span, TOO_DEEP, "name parts of it in equations of their own")
             continue
         used |= here
-        if left is not None and first is not None and len(left) == len(first):  # else reported
+        if left is not None and first is not None:
             terms += (rename_left(term, left, first) for term in made)
     if first is None or tensor is None:
         return None
@@ -196,7 +196,6 @@ def _equation(
 def _line_terms(
     line: EquationLine,
     left: tuple[Index, ...] | None,
-    tensor: Tensor | None,
     reader: ProductReader,
     expander: Expander,
     problems: Problems,
@@ -204,16 +203,7 @@ def _line_terms(
     """Terms of one line in its own letters, and the axes whose letters it uses."""
     before = problems.count
     products = reader.read(line.body)
-    if left is None or tensor is None or problems.count > before:
-        return [], set()
-    if tuple(i.space for i in left) != tensor.spaces:
-        axes = ",".join(s.name for s in tensor.spaces)
-        message = f"the left side does not fit {tensor.name}[{axes}]"
-        problems.add(
-            line.name.span,
-            message,
-            "use indices of these spaces; letters may differ from line to line",
-        )
+    if left is None or problems.count > before:
         return [], set()
     used = {k for k, index in enumerate(left) if index in mentioned(products)}
     sign = Fraction(-1 if line.assign.text == "-=" else 1)
@@ -221,7 +211,10 @@ def _line_terms(
     return [replace(term, coeff=sign * term.coeff) for term in terms], used
 
 
-def _left(line: EquationLine, names: Names, problems: Problems) -> tuple[Index, ...] | None:
+def _left(
+    line: EquationLine, tensor: Tensor | None, names: Names, problems: Problems
+) -> tuple[Index, ...] | None:
+    """The left indices of a line; None, with a report, unless they fit the tensor."""
     indices: list[Index] = []
     for word in line.indices:
         index = names.index(word)
@@ -233,6 +226,14 @@ def _left(line: EquationLine, names: Names, problems: Problems) -> tuple[Index, 
             problems.add(word.span, message, advice)
             return None
         indices.append(index)
+    if tensor is None:
+        return None
+    if tuple(i.space for i in indices) != tensor.spaces:
+        axes = ",".join(s.name for s in tensor.spaces)
+        message = f"the left side does not fit {tensor.name}[{axes}]"
+        advice = "use indices of these spaces; letters may differ from line to line"
+        problems.add(line.name.span, message, advice)
+        return None
     return tuple(indices)
 
 

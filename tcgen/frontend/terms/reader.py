@@ -24,7 +24,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from ...errors import Diagnostic, Span, SpecError
+from ...errors import Diagnostic, Span, SpecError, TcgenError
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
@@ -317,8 +317,8 @@ class _Reader:
             if any(permuted(spaces, s) != spaces for s in symmetry):
                 raise ValueError("a symmetry exchanges axes of different ranges")
             self._inputs[name] = Tensor(name, spaces, Role.INPUT, volatile, symmetry)
-            symmetry_group(self._inputs[name])  # raises ValueError if it forces zero
-        except ValueError as error:
+            symmetry_group(self._inputs[name])  # raises if it forces zero or is too large
+        except (ValueError, TcgenError) as error:
             self._wrong(f"tensor {name}: {error}", "for example sym(0,1), antisym(2,3), pq=qp")
             return None
         return self._inputs[name]
