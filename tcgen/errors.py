@@ -48,11 +48,11 @@ class Diagnostic:
 
     def _excerpt(self) -> tuple[str, int, int]:
         """The line, or of a long one what is around the place; characters before and under ^."""
-        line = "".join(c if c.isprintable() else " " for c in self.source_line)  # tabs and worse
-        text, before, length = line.rstrip(), self.span.column - 1, self.span.length
+        text, before, length = self.source_line.rstrip(), self.span.column - 1, self.span.length
         length = max(1, min(length, _WIDEST))
         first = max(0, before - _WIDEST // 2) if len(text) > _WIDEST else 0
         shown = text[first : first + _WIDEST]
+        shown = "".join(c if c.isprintable() else " " for c in shown)  # tabs and worse
         if first + _WIDEST < len(text):
             shown += " ..."
         if first:

@@ -23,6 +23,7 @@ COSTS = ("dense", "packed")
 OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 MOST = 2**63 - 1  # an extent, or bytes: generated code counts in 64 bits
 
+_MOST_DIGITS = 100  # of an amount of memory
 _UNITS = {
     "": 1,
     "b": 1,
@@ -86,8 +87,8 @@ def parse_machine(text: str) -> Machine:
             value = -1.0
         if name not in names or not value.is_integer() or value < 0:
             raise ArgumentError(
-                f"machine: {part.strip()!r} is not one of {', '.join(names)} with a whole number; "
-                f"write for example flops=2e11,bandwidth=1e11"
+                f"machine: {part.strip()!r:.80} is not one of {', '.join(names)} with a whole "
+                f"number; write for example flops=2e11,bandwidth=1e11"
             )
         given[name] = int(value)
     return Machine(**given)
@@ -358,9 +359,11 @@ def parse_bytes(text: str | SupportsIndex) -> int:
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", str(text))
         if match is None or match[2].lower() not in _UNITS or not isinstance(text, str):
             raise ArgumentError(
-                f"{text!r} is not an amount of memory; write for example 8GiB or 500MB"
+                f"{text!r:.80} is not an amount of memory; write for example 8GiB or 500MB"
             )
+        if len(match[1]) > _MOST_DIGITS:
+            raise ArgumentError(f"an amount of memory of {len(match[1]):,} digits; write 8GiB, say")
         count = int(Fraction(match[1]) * _UNITS[match[2].lower()])
     if count > MOST:
-        raise ArgumentError(f"{text!r} is more memory than 64 bits can address")
+        raise ArgumentError(f"{text!r:.80} is more memory than 64 bits can address")
     return count

@@ -57,10 +57,10 @@ def spec_path(name: str) -> Path:
     """
     here = Path(__file__).parent
     for folder in (here / "specs", here.parent / "specs"):
-        path = folder / f"{str(name).removesuffix('.spec')}.spec"
-        if path.is_file():
-            return path
         if folder.is_dir():
-            names = sorted(p.stem for p in folder.glob("*.spec"))
-            raise TcgenError(f"no spec named {name!r}; there are: {', '.join(names)}")
+            paths = {p.stem: p for p in sorted(folder.glob("*.spec"))}
+            stem = str(name).removesuffix(".spec")
+            if stem in paths:
+                return paths[stem]
+            raise TcgenError(f"no spec named {name!r:.80}; there are: {', '.join(paths)}")
     raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")

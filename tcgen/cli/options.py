@@ -23,11 +23,12 @@ def _parsed_extents(
     for value in values:
         space, equals, number = value.partition("=")
         if not equals or not space.strip():
-            raise click.BadParameter(f"{value!r} is not SPACE=N; write for example -e o=10")
+            raise click.BadParameter(f"{value!r:.80} is not SPACE=N; write for example -e o=10")
         try:
             extent = int(number)
         except ValueError:
-            raise click.BadParameter(f"{number!r} in {value!r} is not a whole number") from None
+            shown = f"{number!r:.40} in {value!r:.40}"
+            raise click.BadParameter(f"{shown} is not a whole number of few digits") from None
         name = space.strip()
         if extents.setdefault(name, extent) != extent:
             raise click.BadParameter(f"{name} is given twice, as {extents[name]} and {extent}")

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import statistics
+import struct
 import sys
 import time
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -72,7 +75,7 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         ) from error
     except OSError as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, EOFError, RuntimeError, zlib.error, struct.error) as error:
         raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
     other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
     if other:
@@ -91,11 +94,20 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
     return Case(*split_starts(system, arrays), extents)
 
 
+class _Stream:
+    """A device or a pipe, to which an archive is written from its start to its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write, self.flush = file.write, file.flush
+        self.read = file.read  # NumPy tells files from paths by it
+
+
 def write_arrays(path: Path, arrays: Arrays) -> None:
     """Write arrays to an .npz file of exactly this name; an error leaves no part of a file."""
     try:
         with whole_file(path) as file:
-            np.savez(file, **dict[str, Any](arrays))
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            np.savez(file if plain else _Stream(file), **dict[str, Any](arrays))
     except OSError as error:
         raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
 

@@ -33,6 +33,7 @@ from ..ir.pretty.program import pretty_step
 from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
+from ..ir.verify.system import check_names
 from ..options import Machine, Options
 from .documents import read_document
 from .serialize import encode
@@ -132,6 +133,7 @@ def compile_system(
         SpecError: symmetries declared for outputs that do not follow from their equations, or
             numbers that the element type cannot hold.
         ExtentError: a planning extent is missing.
+        VerifyError: a name is not an identifier.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
     """
     from ..algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
@@ -140,6 +142,7 @@ def compile_system(
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
     from .numbers_in_range import check_numbers  # noqa: PLC0415
 
+    check_names(system)  # whatever TCGEN_VERIFY says: programs are made of them
     tracer = tracer or Tracer()
     # One product in the order given needs no search: looking for its file takes longer.
     plain = options.objective == "none" and not options.optimize and len(system.equations) == 1

@@ -2,9 +2,9 @@
 
 ``spec`` reads the .spec language, ``terms`` JSON term lists, ``importers`` the output of other
 generators, ``einsum`` subscripts; ``files`` chooses among them by the suffix of a file. They share
-``source`` (texts and problems in them), ``exact_numbers``, ``blocks`` (tensors given by blocks) and
-``assemble`` (equations in order of definition). ``sliced`` changes a System so that inputs are read
-tile by tile. Each front end is loaded when it is first used.
+``source`` (texts and problems in them), ``exact_numbers``, ``permutation_counts``, ``blocks``
+(tensors given by blocks) and ``assemble`` (equations in order of definition). ``sliced`` changes a
+System so that inputs are read tile by tile. Each front end is loaded when it is first used.
 """
 
 from __future__ import annotations

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ..ir.system import Equation, System
 from ..ir.tensor import Role, Space, Tensor
 
 
-def find_cycle(equations: Sequence[Equation]) -> tuple[Equation, ...]:
-    """Equations whose definitions form a cycle, in the order of reading; () for none."""
+def find_cycles(equations: Sequence[Equation]) -> list[tuple[Equation, ...]]:
+    """Cycles of definitions, each in the order of reading; of two that share names, the first."""
     by_name = {e.lhs.tensor.name: e for e in equations}
-    done: set[str] = set()
-    for start in equations:
-        path: list[str] = []
-        cycle = _cycle(start.lhs.tensor.name, by_name, path, done)
-        if cycle:
-            return tuple(by_name[name] for name in cycle)
-    return ()
+    done: dict[str, None] = {}
+    return [
+        tuple(by_name[name] for name in cycle)
+        for start in by_name
+        for cycle in _visit(start, by_name, done)
+    ]
 
 
-def _cycle(name: str, by_name: dict[str, Equation], path: list[str], done: set[str]) -> list[str]:
-    if name in path:
-        return path[path.index(name) :]
-    if name in done or name not in by_name:
+def _visit(start: str, by_name: Mapping[str, Equation], done: dict[str, None]) -> list[list[str]]:
+    """Add a name to ``done``, after all names that its definition needs.
+
+    Returns:
+        The names of cycles, each in the order of reading.
+    """
+    if start in done:
         return []
-    path.append(name)
-    for read in by_name[name].reads:
-        cycle = _cycle(read, by_name, path, done)
-        if cycle:
-            return cycle
-    done.add(path.pop())
-    return []
+    cycles: list[list[str]] = []
+    path = {start: iter(by_name[start].reads)}
+    while path:
+        name = next(reversed(path))
+        for read in path[name]:
+            if read in path:
+                names = list(path)
+                cycles.append(names[names.index(read) :])
+                for member in cycles[-1]:
+                    del path[member]
+                    done[member] = None
+                break
+            if read in by_name and read not in done:
+                path[read] = iter(by_name[read].reads)
+                break
+        else:
+            del path[name]
+            done[name] = None
+    return cycles
 
 
 def assemble(
@@ -64,23 +78,24 @@ def assemble(
             if read in by_name and read not in wanted:
                 wanted.add(read)
                 frontier.append(read)
-    ordered: dict[str, Equation] = {}
+    done: dict[str, None] = {}
     for equation in equations:
         if equation.lhs.tensor.name in wanted and not equation.anonymous:
-            _place(equation, by_name, ordered)
-    used = {r for e in ordered.values() for r in e.reads}
+            _visit(equation.lhs.tensor.name, by_name, done)
+    ordered = tuple(by_name[name] for name in done)
+    used = {r for e in ordered for r in e.reads}
     warnings = [
         f"{_at(e)}{e.lhs.tensor.name} is not needed by any output and is not computed"
         for e in equations
         if e.lhs.tensor.name not in wanted and not e.anonymous
     ]
     warnings += [f"input {t.name} is not read by any output" for t in inputs if t.name not in used]
-    temps = tuple(e.lhs.tensor for e in ordered.values() if e.lhs.tensor.role is Role.TEMP)
+    temps = tuple(e.lhs.tensor for e in ordered if e.lhs.tensor.role is Role.TEMP)
     return System(
         identifier(name),
         spaces,
         (*inputs, *temps, *outputs),
-        tuple(ordered.values()),
+        ordered,
         tuple(warnings),
     )
 
@@ -89,16 +104,6 @@ def identifier(text: str) -> str:
     """``text`` as a legal identifier: other characters become ``_``."""
     name = "".join(c if c.isascii() and (c.isalnum() or c == "_") else "_" for c in text)
     return name if name and not name[0].isdigit() else f"_{name}"
-
-
-def _place(equation: Equation, by_name: dict[str, Equation], ordered: dict[str, Equation]) -> None:
-    name = equation.lhs.tensor.name
-    if name in ordered:
-        return
-    for read in equation.reads:
-        if read in by_name:
-            _place(by_name[read], by_name, ordered)
-    ordered[name] = equation
 
 
 def _at(equation: Equation) -> str:

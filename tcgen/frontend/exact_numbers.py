@@ -1,4 +1,10 @@
-"""Exact values of numbers in text, within the range of floating-point numbers."""
+"""Exact values of numbers in text, within the range of floating-point numbers.
+
+A decimal is what it says: 0.1 is 1/10. Programs that derive equations compute coefficients in
+floating point and print 1/3 as 0.3333333. Such a decimal is read as the fraction of which it is the
+rounding, where it has enough digits to tell this fraction from others (:func:`rational` for
+printed text, :func:`exact` for floats).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +23,11 @@ OUTSIDE = "choose other units, or pass the number as an input"
 _LONGEST = 1000  # characters of a number; decimal digits of its numerator and denominator
 _LARGEST_POWER_OF_TEN = 400  # beyond the range of float64; larger ones take long to compute
 _MOST, _LEAST = Fraction(sys.float_info.max), Fraction(5e-324)
+_PRINTED_DIGITS = 6  # after the point, with which C++ prints; pdaggerq uses 7, 12 or 14 as well
+_FLOAT_DIGITS = 15  # significant ones, which a decimal keeps as a float
+_NUMBER = re.compile(
+    r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE](?P<power>[+-]?[0-9]+)|/[0-9]+)?"
+)
 
 
 def literal(text: str) -> Fraction:
@@ -29,13 +40,19 @@ def literal(text: str) -> Fraction:
         >>> literal("-1e-3")
         Fraction(-1, 1000)
     """
-    power = re.search(r"[eE]([+-]?[0-9]+)\s*$", text)
+    text = text.strip()
     shown = text if len(text) <= 20 else f"{text[:20]}..."
     if len(text) > _LONGEST:
         raise ValueError(f"{shown} has more than {_LONGEST} digits")
-    if power and abs(int(power[1])) > _LARGEST_POWER_OF_TEN:
+    number = _NUMBER.fullmatch(text)
+    if number is None or ("/" in text and "." in text):
+        raise ValueError(f"{shown!r} is not a number")
+    if number["power"] and abs(int(number["power"])) > _LARGEST_POWER_OF_TEN:
         raise ValueError(f"{shown} is outside the range of floating-point numbers")
-    value = Fraction(text)
+    try:
+        value = Fraction(text)
+    except ZeroDivisionError:
+        raise ValueError(f"{shown} divides by 0") from None
     reason = why_not(value)
     if reason:
         raise ValueError(f"{shown} {reason}")
@@ -57,58 +74,101 @@ def why_not(value: Fraction) -> str:
 
 
 def rational(text: str) -> Fraction:
-    """The number that a program printed as these digits.
+    """The number that a program printed as these digits, after rounding it.
 
-    Coefficients of diagrams are ratios of small factorials: the result has the least such
-    denominator for which it prints as ``text``. Other numbers are taken as written.
+    A decimal with six digits or more after the point is the ratio with the least denominator among
+    ratios of small factorials that rounds to it. Such a ratio counts only where these digits tell
+    it from its neighbours: ``10 * denominator**2`` is at most ``10**digits``. Any other number is
+    what it says.
 
     Raises:
         ValueError: ``text`` is not a number.
 
     Example:
-        >>> [str(rational(x)) for x in ("-0.083333333333", "0.028", "+1.000", "3/8", "0.1234567")]
-        ['-1/12', '1/36', '1', '3/8', '1234567/10000000']
+        >>> [str(rational(x)) for x in ("-0.083333333333", "0.0277778", "+1.000", "3/8", "0.333")]
+        ['-1/12', '1/36', '1', '3/8', '333/1000']
     """
-    written = literal(text.replace(" ", ""))
-    if "." not in text:
+    text = text.replace(" ", "")
+    written = literal(text)
+    decimals = re.fullmatch(r"[+-]?[0-9]*\.([0-9]*)", text)
+    if decimals is None or len(decimals[1]) < _PRINTED_DIGITS:
         return written
-    digits = len(text.partition(".")[2].partition("e")[0].strip())
-    half = Fraction(1, 2 * 10**digits)
+    finest = 10 ** len(decimals[1])
     for denominator in _SMOOTH:
         near = Fraction(round(written * denominator), denominator)
-        if abs(near - written) <= half and (near or not written):
+        if 10 * denominator**2 > finest:
+            break
+        if abs(near - written) <= Fraction(1, 2 * finest) and (near or not written):
             return near
     return written
 
 
 def nearest_ratio(value: float) -> Fraction:
-    """The ratio of small factorials within 1e-12 of a computed coefficient.
+    """The ratio of small factorials that a program computed in several steps of rounding.
 
-    Other values are converted exactly.
+    It lies within 1e-12 of the value. A float that is a decimal of fewer than 15 digits was not
+    computed: it is this decimal.
+
+    Raises:
+        ValueError: the value is not a finite number.
 
     Example:
-        >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.3)]
-        ['1/4', '-1', '1/36', '3/10']
+        >>> [str(nearest_ratio(x)) for x in (0.2499999999999998, -1.0000000000000002, 1 / 36, 0.01)]
+        ['1/4', '-1', '1/36', '1/100']
     """
+    written = _decimal(value)
+    if _significant(value) < _FLOAT_DIGITS:
+        return written
     for denominator in _SMOOTH:
-        near = Fraction(round(value * denominator), denominator)
-        if abs(float(near) - value) <= 1e-12 and (near or not value):
+        near = Fraction(round(written * denominator), denominator)
+        if abs(near - written) <= Fraction(1, 10**12) and (near or not written):
             return near
-    return Fraction(value)
+    return written
 
 
 def exact(value: Any) -> Fraction:
-    """A coefficient as an exact number: 0.3333333333333333 is 1/3.
+    """A coefficient as an exact number: a text and a float are the decimal that they show.
+
+    A float of 15 digits or more within 1e-15 of a fraction is this fraction: 0.3333333333333333
+    is 1/3. The distance is relative, and the denominator is at most a million.
 
     Raises:
         ValueError: ``value`` is neither a finite number nor the text of one.
+
+    Example:
+        >>> [str(exact(x)) for x in (0.1, 0.3333333333333333, "0.3333333333333333", 2)]
+        ['1/10', '1/3', '3333333333333333/10000000000000000', '2']
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise ValueError(f"{value!r} is not a number")
+        raise ValueError(f"{_shown(value)} is not a number")
+    if isinstance(value, float):
+        written = _decimal(value)
+        simple = written.limit_denominator(10**6)
+        close = abs(simple - written) <= abs(written) / 10**15
+        return simple if close and _significant(value) >= _FLOAT_DIGITS else written
+    if isinstance(value, int):
+        reason = why_not(Fraction(value))
+        if reason:
+            raise ValueError(f"the whole number {reason}")
+        return Fraction(value)
+    return literal(value)
+
+
+def _decimal(value: float) -> Fraction:
+    """The shortest decimal that is this float."""
+    if value - value != 0:
+        raise ValueError(f"{value} is not a finite number")
+    return Fraction(repr(float(value)))
+
+
+def _significant(value: float) -> int:
+    """Digits of the shortest decimal that is this float, without zeros at both ends."""
+    return len(repr(float(value)).partition("e")[0].replace(".", "").lstrip("-0").rstrip("0"))
+
+
+def _shown(value: object) -> str:
+    """A value of a foreign list in a message; it may be nested too deeply to be printed."""
     try:
-        written = literal(str(value))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{value!r:.40} is not a representable number") from None
-    simple = written.limit_denominator(10**6)
-    close = abs(simple - written) <= abs(written) / 10**15
-    return simple if isinstance(value, float) and close else written
+        return f"{value!r:.40}"
+    except RecursionError:
+        return f"a {type(value).__name__}"

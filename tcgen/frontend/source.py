@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Diagnostic, Span, SpecError, TcgenError
 
+TOO_DEEP = "this expression is nested too deeply"
 KEYWORDS = ("space", "index", "input", "output", "include")
 _DECLARATION = re.compile(r"\s*(?:" + "|".join(KEYWORDS) + r")\s+[A-Za-z_\"]")
 _CODE = re.compile(r'(?:[^#"]|"[^"]*"|")*')
@@ -164,6 +167,16 @@ def _continues(line: str, depth: int) -> bool:
         if sign == "=":
             return False
     return not _DECLARATION.match(line)
+
+
+@contextmanager
+def refuse_deep_nesting(file: str) -> Iterator[None]:
+    """Report what is nested more deeply than Python recurses as an error of the file."""
+    try:
+        yield
+    except RecursionError:
+        advice = "name parts of it in equations of their own"
+        raise SpecError((Diagnostic(Span(file, 1, 1), TOO_DEEP, advice=advice),)) from None
 
 
 def read_text(path: Path) -> str:

@@ -93,6 +93,8 @@ class System(Level):
         tensors: all tensors, inputs first in the order declared.
         equations: one for each intermediate and output.
         warnings: messages for the user (a name that no output needs, for example).
+        written: names of tensors and spaces that the source writes in another way, each with how it
+            writes them: ``("N_occ", "N_{occ}")``; for readers only.
     """
 
     name: str
@@ -100,6 +102,7 @@ class System(Level):
     tensors: tuple[Tensor, ...]
     equations: tuple[Equation, ...]
     warnings: tuple[str, ...] = ()
+    written: tuple[tuple[str, str], ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:

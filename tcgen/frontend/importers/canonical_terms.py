@@ -6,6 +6,7 @@ differ from one run of Python to the next.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -18,6 +19,7 @@ from ...ir.tensor import Index, Ref, symmetry_group
 from ...ir.term_rewriting import rename_term
 
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
+_MOST_NAMINGS = 5_000  # tried for one term: enough for six indices of a space, or five of each
 _Key: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 """Names and letters of the factors, in their order."""
 
@@ -67,7 +69,7 @@ def _first(term: Term, left: tuple[Index, ...]) -> tuple[Term, _Key]:
     best: tuple[_Key, Term] | None = None
     signs: set[int] = set()
     for moved in _copies(term, left):
-        for names in _namings(moved.sums, left):
+        for names in itertools.islice(_namings(moved.sums, left), _MOST_NAMINGS):
             sign, factors = _sorted(rename_term(moved, names).factors)
             key = tuple(_text(f) for f in factors)
             if best is None or key < best[0]:

@@ -1,17 +1,48 @@
-"""Conventions of the importers: errors, symmetry of integrals and amplitudes, operators."""
+"""Conventions of the importers: errors, names, symmetry of integrals and amplitudes, operators."""
 
 from __future__ import annotations
 
 import itertools
+import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from ...errors import Diagnostic, Span, SpecError
+from ...errors import ArgumentError, Diagnostic, Span, SpecError
+from ..permutation_counts import MOST_PERMUTATIONS, TOO_MANY
 
 
 def refuse(filename: str, number: int, line: str, message: str, advice: str) -> SpecError:
     """The error of one line of a file."""
     return SpecError((Diagnostic(Span(filename, number, 1), message, line, advice),))
+
+
+def check_texts(**given: object) -> None:
+    """Check keywords that must be texts.
+
+    Raises:
+        ArgumentError: naming the keyword.
+    """
+    for keyword, value in given.items():
+        if not isinstance(value, str):
+            raise ArgumentError(f"{keyword} must be a str, not {type(value).__name__}")
+
+
+def check_name_list(keyword: str, given: object) -> tuple[str, ...]:
+    """The names that a keyword lists.
+
+    Raises:
+        ArgumentError: it is not a list of names.
+    """
+    names = tuple(given) if isinstance(given, list | tuple | set | frozenset) else (None,)
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f'{keyword} must be a list of names such as ["f", "v"]')
+    return tuple(str(name) for name in names)
+
+
+def is_name(text: str) -> bool:
+    """True for a name that all levels accept."""
+    return re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text) is not None
 
 
 def integrals(*, real: bool) -> dict[str, Any]:
@@ -34,24 +65,32 @@ def amplitudes_symmetry(upper: int, lower: int) -> dict[str, Any]:
 def signed_letters(
     operators: Sequence[tuple[str, tuple[str, ...]]], left: Sequence[str]
 ) -> list[list[Any]]:
-    """Permutation operators in the form of a term list: signed lists of the left letters.
+    """Permutation operators in the form of a term list: counted lists of the left letters.
 
     Args:
         operators: kind (P, PP2, PP3 or PP6) and letters, the last applied first.
         left: letters of the target.
 
+    Raises:
+        ValueError: the operators make too many permutations.
+
     Example:
         >>> signed_letters([("P", ("i", "j"))], ["a", "i", "j"])
         [[1, ['a', 'i', 'j']], [-1, ['a', 'j', 'i']]]
+        >>> signed_letters([("P", ("i", "j")), ("P", ("i", "j"))], ["i", "j"])
+        [[2, ['i', 'j']], [-2, ['j', 'i']]]
     """
-    perms: list[list[Any]] = []
-    for choice in itertools.product(*(_images(kind, held) for kind, held in operators)):
-        sign, names = 1, {x: x for x in left}
-        for one, mapping in reversed(choice):
-            sign *= one
-            names = {x: mapping.get(y, y) for x, y in names.items()}
-        perms.append([sign, [names[x] for x in left]])
-    return perms if operators else []
+    counts = Counter({tuple(left): 1})
+    for kind, held in reversed(operators):
+        images = _images(kind, held)
+        if len(counts) * len(images) > MOST_PERMUTATIONS:
+            raise ValueError(f"the operators of a term make {TOO_MANY}")
+        moved: Counter[tuple[str, ...]] = Counter()
+        for sign, mapping in images:
+            for names, count in counts.items():
+                moved[tuple(mapping.get(x, x) for x in names)] += sign * count
+        counts = moved
+    return [[count, list(names)] for names, count in counts.items()] if operators else []
 
 
 def _images(kind: str, held: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:

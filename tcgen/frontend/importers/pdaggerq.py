@@ -18,18 +18,19 @@ from typing import Any, TypeAlias
 from ...errors import Diagnostic, SpecError
 from ...ir.system import System
 from ..exact_numbers import rational
+from ..source import refuse_deep_nesting
 from ..terms.reader import read_term_data
-from .conventions import amplitudes_symmetry, integrals, refuse, signed_letters
+from .conventions import amplitudes_symmetry, check_texts, integrals, refuse, signed_letters
 from .pdaggerq_ir import read_ir
 
 String: TypeAlias = Sequence[str]
 """One term: coefficient, permutation operators, factors."""
 
-_INTEGRAL = re.compile(r"<(\w+,\w+)\|\|(\w+,\w+)>(?:_([ab]+|[01]+))?")
-_FACTOR = re.compile(r"(d[+-]|[A-Za-z]\w*?)(?:_([ab]+|[01]+))?(?:\(([\w,]+)\))?")
-_OPERATOR = re.compile(r"(P|PP2|PP3|PP6)\(([\w,]+)\)")
+_INTEGRAL = re.compile(r"<(\w+,\w+)\|\|(\w+,\w+)>(?:_([ab]+|[01]+))?", re.ASCII)
+_FACTOR = re.compile(r"(d[+-]|[A-Za-z]\w*?)(?:_([ab]+|[01]+))?(?:\(([\w,]+)\))?", re.ASCII)
+_OPERATOR = re.compile(r"(P|PP2|PP3|PP6)\(([\w,]+)\)", re.ASCII)
 _PAIRS = {"P": 1, "PP2": 2, "PP3": 3, "PP6": 3}
-_HEADING = re.compile(r"\s*([A-Za-z]\w*(?:\([^()]*\))?)\s*\+?[=:]\s*")
+_HEADING = re.compile(r"([A-Za-z]\w*(?:\([^()]*\))?)\s*\+?[=:]", re.ASCII)
 _OCCUPIED, _VIRTUAL = "ijklmno", "abcdefgh"
 _DIPOLE = "dp"
 _BY_BLOCKS = {"f": 2, "h": 2, _DIPOLE: 2, "v": 4, "g": 4}
@@ -60,6 +61,7 @@ def from_pdaggerq(
         and the spaces O and V; in strings blocked by label ranges those of active orbitals do.
 
     Raises:
+        ArgumentError: a keyword is of another type.
         SpecError: with all terms that cannot be understood.
 
     Example:
@@ -68,16 +70,35 @@ def from_pdaggerq(
         e = sum(i,j,a,b) 1/4*v_oovv[i,j,a,b]*t2[a,b,i,j]
           + sum(i,a) f_ov[i,a]*t1[a,i]
     """
-    if not isinstance(source, str | Mapping) and source and isinstance(source[0], str):
-        source = "\n".join(map(str, source))
-    if isinstance(source, str):
-        if is_ir(source):
+    check_texts(name=name, filename=filename)
+    with refuse_deep_nesting(filename):
+        if isinstance(source, list | tuple) and source and isinstance(source[0], str):
+            source = "\n".join(map(str, source))
+        if isinstance(source, str) and is_ir(source):
             return read_ir(source, name, filename)
-        groups = _printed(source, filename)
-    elif isinstance(source, Mapping):
-        groups = {key: _numbered(value, filename) for key, value in source.items()}
-    else:
-        groups = {"": _numbered(source, filename)}
+        return _system(_groups(source, filename), name, real, filename)
+
+
+def _groups(source: object, filename: str) -> dict[str, list[tuple[int, String]]]:
+    """Headings, and the numbered lists of each."""
+    if isinstance(source, str):
+        return _printed(source, filename)
+    if not isinstance(source, Mapping):
+        return {"": _numbered(source, filename)}
+    groups = {}
+    for heading, strings in source.items():
+        if not isinstance(heading, str) or not _HEADING.fullmatch(f"{heading}="):
+            message = f"{heading!r:.80} is not a target"
+            raise refuse(filename, 1, "", message, "write a name and labels: r2(a,b,i,j)")
+        groups[heading] = _numbered(strings, filename)
+    if not groups:
+        raise refuse(filename, 1, "", "no terms", 'pass {"r2(a,b,i,j)": pq.strings()}')
+    return groups
+
+
+def _system(
+    groups: dict[str, list[tuple[int, String]]], name: str, real: bool, filename: str
+) -> System:
     problems: list[Diagnostic] = []
     letters = _Letters()
     targets, tensors = [], dict[str, Any]()
@@ -90,7 +111,8 @@ def from_pdaggerq(
                 tensors.update(term.tensors)
             except ValueError as error:
                 advice = "write terms such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
-                problems += refuse(filename, number, str(string), str(error), advice).diagnostics
+                line = f"{string!s:.500}"
+                problems += refuse(filename, number, line, str(error), advice).diagnostics
         try:
             targets.append(_target(heading, terms))
         except ValueError as error:
@@ -170,11 +192,12 @@ def _numbered(strings: object, filename: str) -> list[tuple[int, String]]:
     advice = "pass what strings() returned: lists such as ['+0.250', '<i,j||a,b>', 't2(a,b,i,j)']"
     if not isinstance(strings, Iterable) or isinstance(strings, str | Mapping):
         kind = type(strings).__name__
-        raise refuse(filename, 1, repr(strings), f"{kind} is not a list of terms", advice)
+        raise refuse(filename, 1, f"{strings!r:.80}", f"{kind} is not a list of terms", advice)
     numbered = list(enumerate(strings, 1))
     for number, string in numbered:
         if not isinstance(string, list | tuple) or not all(isinstance(x, str) for x in string):
-            raise refuse(filename, number, repr(string), "a term is not a list of strings", advice)
+            shown = f"{string!r:.80}"
+            raise refuse(filename, number, shown, "a term is not a list of strings", advice)
     if not numbered:
         advice = "call simplify() before strings(); leave out targets that are zero"
         raise refuse(filename, 1, "", "no terms", advice)
@@ -196,7 +219,7 @@ def _printed(text: str, filename: str) -> dict[str, list[tuple[int, String]]]:
             continue
         try:
             value = ast.literal_eval(line)
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
             value = None
         if not isinstance(value, list | tuple) or not all(isinstance(x, str) for x in value):
             advice = (
@@ -229,8 +252,9 @@ def _term(string: String, letters: _Letters) -> _Term:
         raise ValueError("an empty term")
     try:
         coeff = rational(string[0])
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"the coefficient {string[0]!r} is not a number") from None
+    except ValueError as error:
+        shown = f"{string[0]!r:.40}"
+        raise ValueError(f"the coefficient {shown} is not a usable number: {error}") from None
     operators: list[tuple[str, tuple[str, ...]]] = []
     parts: list[_Part] = []
     for text in string[1:]:
@@ -305,6 +329,8 @@ def _blocks(parts: Iterable[_Part]) -> dict[str, str]:
 
 def _space(label: str) -> str:
     """Space of a label, or of the index named after it."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", label):
+        raise ValueError(f"{label!r} is not a label")
     if re.fullmatch(r"n[a-zA-Z]\w*", label):
         raise ValueError(
             f"{label} is the label of a nucleus: for multicomponent theories export JSON lines, "
@@ -323,17 +349,29 @@ def _target(heading: str, terms: Sequence[_Term]) -> dict[str, Any]:
         ValueError: the heading has other labels.
     """
     name, _, inside = heading.partition("(")
-    written = tuple(x.strip() for x in inside.rstrip(")").split(",") if x.strip())
+    inside = inside.rstrip(")").strip()
+    written = tuple(x.strip() for x in inside.split(",")) if inside else ()
+    for label in written:
+        _space(label)
     free = sorted(
         dict.fromkeys(x for term in terms for x in term.free),
         key=lambda x: (_space(x).lower() == "o", x.lower(), x),
     )
     left = free
-    if written:
+    if "(" in heading:
         left = [_named(label, terms) for label in written]
+        if len(set(left)) < len(left):
+            raise ValueError(f"the labels of {heading} are not distinct")
         if set(free) - set(left):
             extra = ", ".join(x for x in free if x not in left)
             raise ValueError(f"{heading} lacks the free labels {extra}")
+    for term in terms:
+        missing = [x for x in left if x not in term.letters.values()]
+        if missing:
+            raise ValueError(
+                f"{heading or 'the target'} has the labels {', '.join(left)}, and a term lacks "
+                f"{', '.join(missing)}: {'*'.join(term.factors) or term.coeff}"
+            )
     name = name or (f"r{len(left) // 2}" if left else "e")
     made = [
         {"coef": t.coeff, "factors": list(t.factors), "perms": signed_letters(t.operators, left)}

@@ -20,12 +20,12 @@ from fractions import Fraction
 from typing import Any
 
 from ...ir.expr import Delta
-from ...ir.system import Equation, Factor, System, Term
+from ...ir.system import Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
 from ...ir.term_rewriting import rename_left, resolve_deltas
-from ..assemble import assemble
-from ..exact_numbers import literal, nearest_ratio
-from .conventions import refuse
+from ..assemble import assemble, identifier
+from ..exact_numbers import exact, literal, nearest_ratio
+from .conventions import is_name, refuse
 
 _KINDS = {"o": "occupied", "v": "virtual", "O": "occupied", "V": "virtual", "Q": "auxiliary"}
 _INTEGRALS = ("eri", "f", "B", "g", "h", "dp")
@@ -71,7 +71,7 @@ def _place(filename: str, number: int, line: str) -> Iterator[None]:
         ) from None
     except KeyError as error:
         raise refuse(filename, number, line, f"{error} is missing", advice) from None
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
         raise refuse(filename, number, line, str(error), advice) from None
 
 
@@ -185,6 +185,7 @@ class _Reader:
             else:
                 factors.append(self._ref(value, held))
         left = self._ref(named.target, tuple(indices[x] for x in data["target"]["indices"]))
+        _check_target(left, factors)
         term = Term(coefficient(data), tuple(factors))
         sums = tuple(i for i in distinct(term.indices) if i not in left.indices)
         resolved = resolve_deltas(replace(term, sums=sums))
@@ -209,6 +210,9 @@ class _Reader:
         target = data["target"]
         for letter, space in zip(target["indices"], _classes(target), strict=True):
             spaces.setdefault(letter, space)
+        for text in (*spaces, *spaces.values()):
+            if not isinstance(text, str) or not is_name(text):
+                raise ValueError(f"{text!r:.40} is not the name of an index or of a class")
         names = dict.fromkeys(spaces)
         made = {}
         for letter, space in spaces.items():
@@ -239,6 +243,16 @@ class _Reader:
             axes = [",".join(s.name for s in axis) for axis in (tensor.spaces, spaces)]
             raise ValueError(f"{value[0]} has the axes {axes[0]} elsewhere and {axes[1]} here")
         return Ref(tensor, indices)
+
+
+def _check_target(left: Ref, factors: list[Factor]) -> None:
+    """Refuse a target whose elements are repeated along an axis, or a diagonal."""
+    if len(set(left.indices)) < len(left.indices):
+        raise ValueError(f"the indices of the target {left} are not distinct")
+    used = {i for factor in factors for i in factor_indices(factor)}
+    for index in left.indices:
+        if index not in used:
+            raise ValueError(f"index {index} of the target {left} is on no operand")
 
 
 def _classes(item: Any) -> list[str]:
@@ -277,8 +291,10 @@ def coefficient(data: Any) -> Fraction:
         >>> coefficient({"coeff": -0.99999999999999978})
         Fraction(-1, 1)
     """
-    exact = data.get("coeff_rational")
-    return nearest_ratio(float(data["coeff"])) if exact is None else literal(str(exact))
+    ratio, value = data.get("coeff_rational"), data.get("coeff")
+    if ratio is not None:
+        return literal(str(ratio))
+    return nearest_ratio(value) if isinstance(value, float) else exact(value)
 
 
 def identifier_of(name: str) -> str:
@@ -288,7 +304,9 @@ def identifier_of(name: str) -> str:
         >>> identifier_of('B["Qov"]'), identifier_of('t2')
         ('B_Qov', 't2')
     """
-    parts = re.findall(r"\w+", name)
+    parts = re.findall(r"[A-Za-z0-9_]+", name)
     if not parts:
-        raise ValueError(f"{name!r} is not a name of a tensor")
-    return "_".join(p.strip("_") if n == 0 and len(parts) > 1 else p for n, p in enumerate(parts))
+        raise ValueError(f"{name!r:.40} is not a name of a tensor")
+    return identifier(
+        "_".join(p.strip("_") if n == 0 and len(parts) > 1 else p for n, p in enumerate(parts))
+    )

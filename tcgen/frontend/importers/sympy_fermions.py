@@ -6,14 +6,18 @@ An index below the Fermi level is occupied, one above is virtual. Dummies are su
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import sympy
 from sympy.physics import secondquant as second
 
-from ...errors import SpecError
-from .conventions import amplitudes_symmetry, refuse, signed_letters
+from .conventions import amplitudes_symmetry, is_name, signed_letters
+from .sympy_names import identifier_of
+from .sympy_numbers import exact_number
+from .sympy_ranges import wrong
 
+_LARGEST_EXPONENT = 100  # of a factor
 _POOLS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
@@ -38,6 +42,11 @@ def fermion_targets(
 def _target(
     left: Any, right: Any, blocks: tuple[str, ...], tensors: dict[str, Any]
 ) -> dict[str, Any]:
+    for function in right.atoms(sympy.Function):
+        if not isinstance(function, sympy.KroneckerDelta):  # before SymPy would evaluate it
+            raise wrong(
+                f"{function!s:.80} is a function", "give it a name in an equation of its own"
+            )
     expression = sympy.expand(right)
     products = [sympy.Mul.make_args(t) for t in sympy.Add.make_args(expression) if t != 0]
     free = sorted(
@@ -46,15 +55,18 @@ def _target(
     )
     if isinstance(left, second.AntiSymmetricTensor):
         free = [*left.upper, *left.lower]
-        name = f"{left.symbol}{len(left.upper)}"
+        name = f"{identifier_of(str(left.symbol))}{len(left.upper)}"
     else:
-        name, _, inside = str(left).partition("(")
+        if isinstance(left, sympy.Indexed):
+            raise wrong(f"{left} stands on the left of tensors", "write r2(a,b,i,j) as a text")
+        text = identifier_of(left.name) if isinstance(left, sympy.Symbol) else left
+        name, _, inside = text.partition("(")
         by_name = {s.name: s for s in free}
         if inside:
             written = [x.strip() for x in inside.rstrip(")").split(",")]
             unknown = [x for x in written if x not in by_name]
             if unknown:
-                raise _wrong(f"{left}: index {unknown[0]} does not occur on the right", str(left))
+                raise wrong(f"{left}: index {unknown[0]} does not occur on the right", str(left))
             free = [by_name[x] for x in written]
     used: set[str] = set()
     fixed = {s: _letter(s, used) for s in free}
@@ -70,6 +82,8 @@ def _term(
     blocks: tuple[str, ...],
     tensors: dict[str, Any],
 ) -> dict[str, Any]:
+    product = list(product)
+    symbols = [_symbols(factor.as_base_exp()[0]) for factor in product]
     letters, used = dict(fixed), set(fixed.values())
     coefficient: Any = sympy.Integer(1)
     factors: list[str] = []
@@ -82,36 +96,62 @@ def _term(
             coefficient *= factor**count
             continue
         if not (count.is_Integer and count > 0):
-            raise _wrong(f"{factor**count} is not a factor of a sum of products", "")
+            raise wrong(
+                f"{factor**count} is not a factor of a sum of products",
+                "expand denominators and functions, or give them names as inputs",
+            )
+        if count > _LARGEST_EXPONENT:
+            raise wrong(f"the exponent {count!s:.40} is beyond {_LARGEST_EXPONENT}", "rewrite it")
         match factor:
             case second.PermutationOperator():
-                operators.append(("P", tuple(letters[s] for s in factor.args)))
+                operator = ("P", tuple(letters[s] for s in factor.args))
+                operators += [operator] * int(count)
             case second.AntiSymmetricTensor():
                 text = _reference(factor, letters, blocks, tensors)
                 factors += [text] * int(count)
-            case sympy.KroneckerDelta():
+            case sympy.KroneckerDelta() if len(factor.args) == 2:
                 factors.append(f"delta[{','.join(letters[s] for s in factor.args)}]")
             case sympy.Symbol():
-                factors += [factor.name] * int(count)
+                factors += [identifier_of(factor.name)] * int(count)
             case _:
-                raise _wrong(
+                raise wrong(
                     f"{factor} is not a tensor, a KroneckerDelta or a PermutationOperator",
                     "evaluate the expression first: wicks(..), evaluate_deltas(..)",
                 )
-    if not isinstance(coefficient, sympy.Rational):
-        coefficient = sympy.nsimplify(coefficient, rational=True)
-    return {
-        "coef": str(coefficient),
-        "factors": factors,
-        "perms": signed_letters(operators, left),
-    }
+    missing = [x for x in left if x not in {letters[s] for f in symbols for s in f}]
+    if missing:
+        raise wrong(
+            f"a term lacks the index {missing[0]} of the left side: {'*'.join(factors)}",
+            "each index of the left side occurs in every term",
+        )
+    try:
+        perms = signed_letters(operators, left)
+    except ValueError as error:
+        raise wrong(str(error), "write only operators that change the product") from None
+    return {"coef": str(_coefficient(coefficient)), "factors": factors, "perms": perms}
+
+
+def _coefficient(number: Any) -> Fraction:
+    """The exact value of a number; that of a root is rounded to float64."""
+    if isinstance(number, sympy.Rational | sympy.Float):
+        return exact_number(number)
+    if not all(map(_is_root_or_number, sympy.Mul.make_args(number))):
+        raise wrong(f"the coefficient {number!s:.40} is not a real number", "pass it as an input")
+    return exact_number(sympy.N(number))
+
+
+def _is_root_or_number(part: Any) -> bool:
+    if not isinstance(part, sympy.Pow):
+        return isinstance(part, sympy.Rational | sympy.Float)
+    real = isinstance(part.base, sympy.Rational) and part.base > 0
+    return real and isinstance(part.exp, sympy.Rational) and abs(part.exp) < 1
 
 
 def _reference(
     tensor: Any, letters: dict[Any, str], blocks: tuple[str, ...], tensors: dict[str, Any]
 ) -> str:
     upper, lower = list(tensor.upper), list(tensor.lower)
-    name = str(tensor.symbol)
+    name = identifier_of(str(tensor.symbol))
     if name not in blocks:
         name = f"{name}{len(upper)}"
         axes = [_space(s) for s in (*upper, *lower)]
@@ -135,7 +175,7 @@ def _space(symbol: Any) -> str:
         return "o"
     if symbol.assumptions0.get("above_fermi"):
         return "v"
-    raise _wrong(
+    raise wrong(
         f"index {symbol} is neither below nor above the Fermi level",
         "give it below_fermi=True or above_fermi=True, or use evaluate_deltas(..) first",
     )
@@ -145,12 +185,10 @@ def _letter(symbol: Any, used: set[str]) -> str:
     """The symbol's own letter if it fits its space and is free, else another one."""
     pool = _POOLS[_space(symbol)]
     own: str = symbol.name.strip("_")
-    choices = [own] if own[:1] in pool and own.isalnum() else []
+    choices = [own] if own[:1] in pool and is_name(own) and own.isalnum() else []
     choices += [x + n for n in ("", *map(str, range(1, 100))) for x in pool]
-    letter = next(x for x in choices if x not in used)
+    letter = next((x for x in choices if x not in used), "")
+    if not letter:
+        raise wrong("a term has more than 600 indices", "write it as several equations")
     used.add(letter)
     return letter
-
-
-def _wrong(message: str, advice: str) -> SpecError:
-    return refuse("<sympy>", 1, "", message, advice or "see the manual on SymPy")

@@ -2,7 +2,8 @@
 
 An index that is neither bound by a Sum nor on the left is summed over its range if it occurs at
 least twice in a product. Indices in a function, a denominator or a power of a bracket count once;
-x[i]**2 is x[i]*x[i].
+x[i]**2 is x[i]*x[i]. Only objects of SymPy and numbers are read, since
+SymPy evaluates a text as Python.
 """
 
 from __future__ import annotations
@@ -16,18 +17,22 @@ import sympy
 from sympy.functions.elementary.complexes import conjugate, im, re
 from sympy.physics import secondquant as second
 
-from ...errors import SpecError
 from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
-from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct
-from ...ir.term_rewriting import fresh_index, rename_left, resolve_deltas
-from ..assemble import assemble, find_cycle
-from ..exact_numbers import exact
+from ...ir.tensor import Index, Ref, Role, Tensor, distinct
+from ...ir.term_rewriting import rename_left, resolve_deltas
+from ..assemble import assemble, find_cycles
+from ..exact_numbers import OUTSIDE, why_not
+from ..source import refuse_deep_nesting
 from ..terms.reader import read_term_data
 from .canonical_terms import canonical_system
-from .conventions import integrals, refuse
+from .conventions import check_name_list, check_texts, integrals, is_name
 from .sympy_fermions import fermion_targets
+from .sympy_names import identifier_of, not_a_name
+from .sympy_numbers import check_term_count, exact_number
+from .sympy_ranges import Ranges, index_symbols, range_symbols, wrong
 
+_LARGEST_EXPONENT = 1000  # of a power; the message for larger ones advises exp(n*log(x))
 _FUNCTIONS: dict[Any, str] = {
     sympy.exp: "exp",
     sympy.log: "log",
@@ -64,7 +69,10 @@ def from_sympy(
         real: orbitals are real, so that bra and ket of f and v may be exchanged.
 
     Raises:
-        SpecError: an expression cannot be understood.
+        ArgumentError: a keyword is of another type.
+        SpecError: an expression cannot be understood, or says what a space cannot: a range that
+            does not begin at 0, or is not that of an array's shape. A range that is a number is
+            accepted where the arrays have it in their shapes.
 
     Example:
         >>> from sympy import Eq, Idx, IndexedBase, symbols
@@ -73,13 +81,18 @@ def from_sympy(
         >>> print(from_sympy(Eq(y[i], A[i, j]*x[j]/2)).pretty(), end="")
         y[i] = sum(j) 1/2*x[j]*A[i,j]
     """
-    pairs = list(_pairs(equations))
-    if not pairs:
-        raise _wrong("no equations", "give Eq(left, right), a list of them, or {left: right}")
-    whole = [_expression(right) for _, right in pairs]
-    if any(e.has(second.AntiSymmetricTensor) for e in whole):
-        lefts = [left for left, _ in pairs]
-        targets, tensors = fermion_targets(list(zip(lefts, whole, strict=True)), blocks)
+    check_texts(name=name)
+    families = check_name_list("blocks", blocks)
+    ranges = Ranges(spaces or {})
+    with refuse_deep_nesting("<sympy>"):
+        pairs = [(_left_side(left), _expression(right)) for left, right in _pairs(equations)]
+        if not pairs:
+            raise wrong("no equations", "give Eq(left, right), a list of them, or {left: right}")
+        if not any(right.has(second.AntiSymmetricTensor) for _, right in pairs):
+            return _Reader(ranges).system(name, pairs)
+        for _, right in pairs:
+            check_term_count(right, powers=True)
+        targets, tensors = fermion_targets(pairs, families)
         data = {
             "name": name,
             "ranges": {"o": list("ijklmn"), "v": list("abcdefgh")},
@@ -87,7 +100,6 @@ def from_sympy(
             "targets": targets,
         }
         return canonical_system(read_term_data(data, "<sympy>"))
-    return _Reader(spaces or {}).system(name, [left for left, _ in pairs], whole)
 
 
 def is_sympy(value: Any) -> bool:
@@ -112,14 +124,31 @@ def _pairs(equations: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _expression(given: Any) -> Any:
-    try:
-        expression = sympy.sympify(given)
-    except sympy.SympifyError:
-        expression = None
-    if not isinstance(expression, sympy.Basic):
-        kind = type(given).__name__
-        raise _wrong(f"{given!r} ({kind}) is not an expression", "give expressions or Eq of SymPy")
-    return expression
+    """An object of SymPy, or a number as one; nothing else is read, least of all a text."""
+    match given:
+        case bool():
+            pass
+        case sympy.Basic():
+            return given
+        case int():
+            return sympy.Integer(given)
+        case float():
+            return sympy.Float(given)
+        case Fraction():
+            return sympy.Rational(given.numerator, given.denominator)
+        case _:
+            pass
+    kind = type(given).__name__
+    raise wrong(f"{given!r:.40} ({kind}) is not an expression", "give expressions or Eq of SymPy")
+
+
+def _left_side(given: Any) -> Any:
+    """What an equation defines: elements, a symbol, or a text for the front end that reads it."""
+    if isinstance(given, sympy.Indexed | sympy.Symbol | second.AntiSymmetricTensor):
+        return given
+    if isinstance(given, str) and is_name(given.partition("(")[0]):
+        return given
+    raise not_a_name(given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,32 +163,39 @@ class _Flat:
 class _Reader:
     """Reads equations over Indexed."""
 
-    def __init__(self, spaces: Mapping[str, str]) -> None:
-        self._spaces: dict[str, Space] = {}
-        self._letters = {letter: name for name, text in spaces.items() for letter in text.split()}
+    def __init__(self, ranges: Ranges) -> None:
+        self._ranges = ranges
         self._tensors: dict[str, Tensor] = {}
-        self._bound: list[dict[Any, Index]] = []
-        self._fresh: set[str] = set()
+        self._owners: dict[str, Any] = {}  # the symbol of each tensor
+        self._not_numbers: dict[Any, str] = {}
 
-    def system(self, name: str, lefts: list[Any], rights: list[Any]) -> System:
+    def system(self, name: str, pairs: list[tuple[Any, Any]]) -> System:
         """All equations; those that another one reads are intermediates."""
-        names = [_name(left) for left in lefts]
+        for _, right in pairs:
+            check_term_count(right, powers=False)
+            self._ranges.indices |= index_symbols(right)
+            self._not_numbers |= dict.fromkeys(range_symbols(right), "the extent of a range")
+        self._not_numbers |= dict.fromkeys(self._ranges.indices, "an index")
+        names = [self._defined(left) for left, _ in pairs]
         read = {
-            str(x.base.label if isinstance(x, sympy.Indexed) else x)
-            for n, right in zip(names, rights, strict=True)
-            for x in right.atoms(sympy.Indexed, sympy.Symbol)
-            if str(x.base.label if isinstance(x, sympy.Indexed) else x) != n
+            other
+            for own, (_, right) in zip(names, pairs, strict=True)
+            for other in map(_tensor_name, right.atoms(sympy.Indexed, sympy.Symbol))
+            if other != own
         }
-        equations: dict[str, Equation] = {}
-        for own, left in zip(names, lefts, strict=True):
+        for own, (left, _) in zip(names, pairs, strict=True):
             role = Role.TEMP if own in read else Role.OUTPUT
-            indices = self._left(left)
-            made = Tensor(own, tuple(i.space for i in indices), role)
+            self._ranges.begin(())
+            made = Tensor(own, tuple(i.space for i in self._left(left)), role)
             if self._tensors.setdefault(own, made) != made:
-                raise _wrong(f"{own} has different axes in two equations", "give them two names")
-        for own, left, right in zip(names, lefts, rights, strict=True):
+                raise wrong(f"{own} has different axes in two equations", "give them two names")
+        equations: dict[str, Equation] = {}
+        for own, (left, right) in zip(names, pairs, strict=True):
+            free = right.free_symbols | (
+                left.free_symbols if isinstance(left, sympy.Basic) else set()
+            )
+            self._ranges.begin(s for s in free if isinstance(s, sympy.Symbol))
             lhs = Ref(self._tensors[own], self._left(left))
-            self._fresh = {i.name for i in lhs.indices} | {str(s) for s in right.free_symbols}
             terms = tuple(t for flat in self._flat(right) for t in self._finish(flat, lhs))
             old = equations.get(own)
             if old is None:
@@ -167,24 +203,47 @@ class _Reader:
             else:
                 moved = tuple(rename_left(t, lhs.indices, old.lhs.indices) for t in terms)
                 equations[own] = replace(old, terms=old.terms + moved)
-        cycle = [e.lhs.tensor.name for e in find_cycle(list(equations.values()))]
-        if cycle:
-            text = " -> ".join((*cycle, cycle[0]))
-            raise _wrong(
+        for cycle in find_cycles(list(equations.values())):
+            text = " -> ".join(e.lhs.tensor.name for e in (*cycle, cycle[0]))
+            raise wrong(
                 f"circular definition: {text}", "change one so that it does not read the next"
             )
         inputs = [t for t in self._tensors.values() if t.is_input]
         outputs = [e.lhs.tensor for e in equations.values() if e.lhs.tensor.role is Role.OUTPUT]
-        spaces = tuple(self._spaces.values())
-        return assemble(name, spaces, inputs, outputs, list(equations.values()))
+        made_of = assemble(name, self._ranges.spaces, inputs, outputs, list(equations.values()))
+        return replace(made_of, written=self._written())
+
+    def _written(self) -> tuple[tuple[str, str], ...]:
+        """Names that are not as SymPy has them, and how it has them."""
+        names = {name: owner.name for name, owner in self._owners.items()} | self._ranges.written
+        return tuple((name, text) for name, text in sorted(names.items()) if name != text)
+
+    def _defined(self, left: Any) -> str:
+        """Name of the tensor on a left side."""
+        if isinstance(left, str):
+            if not is_name(left):
+                raise wrong(
+                    f"{left!r:.80} cannot be a name", "write IndexedBase('y')[i] on the left"
+                )
+            return left
+        return self._owned(left.base.label if isinstance(left, sympy.Indexed) else left)
+
+    def _owned(self, symbol: Any) -> str:
+        """Name of the tensor of a symbol; no two symbols have the same."""
+        if not isinstance(symbol, sympy.Symbol):
+            raise not_a_name(symbol)
+        name = identifier_of(symbol.name)
+        if self._owners.setdefault(name, symbol) != symbol:
+            raise wrong(f"two different symbols have the name {name}", "give them two names")
+        return name
 
     def _left(self, left: Any) -> tuple[Index, ...]:
-        if isinstance(left, sympy.Indexed):
-            indices = tuple(self._index(s, left, n) for n, s in enumerate(left.indices))
-            if len(set(indices)) != len(indices):
-                raise _wrong(f"the indices of {left} are not distinct", "use different letters")
-            return indices
-        return ()
+        if not isinstance(left, sympy.Indexed):
+            return ()
+        indices = self._ranges.of_axes(left)
+        if len(set(indices)) != len(indices):
+            raise wrong(f"the indices of {left} are not distinct", "use different letters")
+        return indices
 
     def _finish(self, flat: _Flat, lhs: Ref) -> Iterator[Term]:
         """The term with its implied sums."""
@@ -193,16 +252,20 @@ class _Reader:
             held = factor.indices if isinstance(factor, Ref) else factor_indices(factor)
             for index in held:
                 counts[index] = counts.get(index, 0) + 1
+        self._ranges.check_term((*lhs.indices, *counts))
         free = [i for i in counts if i not in lhs.indices and i not in flat.sums]
         for index in free:
             if counts[index] == 1:
-                raise _wrong(
+                raise wrong(
                     f"index {index} occurs once in a term of {lhs} and no Sum binds it",
                     "put it on the left, or write Sum(.., (i, 0, n - 1))",
                 )
         ones = tuple(Delta(i, i) for i in flat.sums if i not in counts)
         sums = distinct((*flat.sums, *free))
         resolved = resolve_deltas(Term(flat.coeff, (*flat.factors, *ones), sums))
+        reason = why_not(flat.coeff)
+        if reason:
+            raise wrong(f"the number of a term of {lhs} {reason}", OUTSIDE)
         if resolved is not None and resolved.coeff:
             yield resolved
 
@@ -220,7 +283,7 @@ class _Reader:
                 return self._sum(expr)
             case sympy.Pow() if expr.exp.is_Integer and expr.exp > 0 and _multiplies(expr.base):
                 products = [_Flat(Fraction(1))]
-                for _ in range(int(expr.exp)):
+                for _ in range(_check_exponent(expr.exp)):
                     products = [_times(a, b) for a in products for b in self._flat(expr.base)]
                 return products
             case _:
@@ -232,37 +295,29 @@ class _Reader:
 
     def _sum(self, expr: Any) -> list[_Flat]:
         """An explicit sum, whose bound letters get new names."""
-        names: dict[Any, Index] = {}
-        for limits in expr.limits:
-            symbol = limits[0]
-            if len(limits) == 3:
-                space = self._space(limits[2] - limits[1] + 1, symbol)
-            else:
-                space = self._index(symbol, expr, None).space
-            index = fresh_index(Index(_identifier(symbol), space), self._fresh)
-            self._fresh.add(index.name)
-            names[symbol] = index
-        self._bound.append(names)
+        sums = tuple(self._ranges.bind(expr.limits).values())
         inside = self._flat(expr.function)
-        self._bound.pop()
-        sums = tuple(names.values())
+        self._ranges.release()
         return [replace(f, sums=(*f.sums, *sums)) for f in inside]
 
     def _expr(self, expr: Any) -> Expr:
         """An element-wise expression."""
         match expr:
-            case sympy.Rational():
-                return Const(Fraction(int(expr.p), int(expr.q)))
-            case sympy.Float():
-                return Const(exact(float(expr)))
+            case sympy.Rational() | sympy.Float():
+                return Const(exact_number(expr))
             case sympy.Indexed():
-                indices = tuple(self._index(s, expr, n) for n, s in enumerate(expr.indices))
-                return self._ref(str(expr.base.label), indices)
+                return self._element(expr)
             case sympy.KroneckerDelta():
-                left, right = (self._index(s, expr, None) for s in expr.args[:2])
+                if len(expr.args) > 2:
+                    raise wrong(f"{expr} has a range", "give its indices their ranges")
+                left, right = (self._ranges.index(s, expr, None) for s in expr.args)
                 return Delta(left, right)
             case sympy.Symbol():
-                return self._ref(expr.name, ())
+                kind = self._not_numbers.get(expr)
+                if kind is not None:
+                    advice = "pass its values as an input: an array for an index"
+                    raise wrong(f"{expr} is {kind}, and a number elsewhere", advice)
+                return self._ref(self._owned(expr), ())
             case sympy.Add():
                 return Sum(tuple(self._expr(a) for a in expr.args))
             case sympy.Mul():
@@ -274,18 +329,19 @@ class _Reader:
             case _ if type(expr) in _FUNCTIONS:
                 return Call(_FUNCTIONS[type(expr)], self._expr(expr.args[0]))
             case sympy.Sum():
-                raise _wrong(
+                raise wrong(
                     f"{expr} is inside a function or denominator",
                     "give it a name in an equation of its own",
                 )
             case _:
-                raise _wrong(
+                raise wrong(
                     f"{expr} of SymPy's {type(expr).__name__} is not understood",
                     "use Indexed, Sum, KroneckerDelta, numbers, powers and functions",
                 )
 
     def _power(self, base: Any, exponent: Any) -> Expr:
         inner = self._expr(base)
+        _check_exponent(exponent)
         if exponent.is_Integer:
             power = int(exponent)
             whole = inner if abs(power) == 1 else Pow(inner, abs(power))
@@ -296,45 +352,37 @@ class _Reader:
             factor = inner if power == 1 else Pow(inner, power)
             half = Prod((factor, root)) if power else root
             return half if exponent > 0 else Quot(Const(Fraction(1)), half)
-        raise _wrong(f"the power {base}**{exponent} is not understood", "use whole or half powers")
+        raise wrong(f"the power {base}**{exponent} is not understood", "use whole or half powers")
 
     def _ref(self, name: str, indices: tuple[Index, ...]) -> Ref:
         spaces = tuple(i.space for i in indices)
         tensor = self._tensors.setdefault(name, Tensor(name, spaces, Role.INPUT))
         if tensor.spaces != spaces:
             axes = [",".join(s.name for s in axis) for axis in (tensor.spaces, spaces)]
-            raise _wrong(f"{name} has the axes [{axes[0]}] and [{axes[1]}]", "give them two names")
+            raise wrong(f"{name} has the axes [{axes[0]}] and [{axes[1]}]", "give them two names")
         return Ref(tensor, indices)
 
-    def _index(self, symbol: Any, where: Any, axis: int | None) -> Index:
-        for names in reversed(self._bound):
-            bound: Index | None = names.get(symbol)
-            if bound is not None:
-                return bound
-        if isinstance(symbol, sympy.Idx) and symbol.upper is not None:
-            return Index(_identifier(symbol), self._space(symbol.upper - symbol.lower + 1, symbol))
-        shape = where.shape if isinstance(where, sympy.Indexed) and where.base.shape else None
-        name = self._letters.get(str(symbol))
-        if name is not None:
-            return Index(_identifier(symbol), self._spaces.setdefault(name, Space(name)))
-        if shape is not None and axis is not None and (symbol.is_Symbol or symbol.is_symbol):
-            return Index(_identifier(symbol), self._space(shape[axis], symbol))
-        raise _wrong(
-            f"index {symbol} of {where} has no range",
-            'use Idx("i", n), Sum(.., (i, 0, n - 1)), or spaces={"o": "i j", "v": "a b"}',
-        )
+    def _element(self, expr: Any) -> Ref:
+        """An element of an array; a range that is a number must be that of its shape."""
+        indices = self._ranges.of_axes(expr)
+        ref = self._ref(self._owned(expr.base.label), indices)
+        numbers = [i for i in indices if i.space.extent is not None]
+        if ref.tensor.is_input and expr.base.shape is None and numbers:
+            index = numbers[0]
+            raise wrong(
+                f"the range of index {index} of {expr} has {index.space.extent} elements, and the "
+                f"shape of {ref.tensor.name} is unknown: it may have more",
+                "give the IndexedBase its shape, or write a symbol for the range",
+            )
+        return ref
 
-    def _space(self, extent: Any, symbol: Any) -> Space:
-        extent = sympy.simplify(extent)
-        if extent.is_Symbol:
-            return self._spaces.setdefault(extent.name, Space(extent.name))
-        if extent.is_Integer and extent > 0:
-            name = f"n{extent}"
-            return self._spaces.setdefault(name, Space(name, int(extent)))
-        raise _wrong(
-            f"the range of {symbol} has {extent} elements: neither a symbol nor a number",
-            "give the range a symbol of its own: n = Symbol('n', integer=True)",
-        )
+
+def _check_exponent(exponent: Any) -> int:
+    """The whole part of an exponent."""
+    if exponent.is_Rational and abs(exponent) > _LARGEST_EXPONENT:
+        message = f"the exponent {exponent!s:.40} is beyond {_LARGEST_EXPONENT}"
+        raise wrong(message, "write exp(n*log(x))")
+    return int(exponent) if exponent.is_Rational else 0
 
 
 def _multiplies(base: Any) -> bool:
@@ -346,13 +394,7 @@ def _times(one: _Flat, other: _Flat) -> _Flat:
     return _Flat(one.coeff * other.coeff, one.factors + other.factors, one.sums + other.sums)
 
 
-def _name(left: Any) -> str:
-    return str(left.base.label) if isinstance(left, sympy.Indexed) else str(left)
-
-
-def _identifier(symbol: Any) -> str:
-    return str(symbol.label if isinstance(symbol, sympy.Idx) else symbol).strip("_")
-
-
-def _wrong(message: str, advice: str) -> SpecError:
-    return refuse("<sympy>", 1, "", message, advice)
+def _tensor_name(atom: Any) -> str:
+    """Name of the tensor of an element or a symbol, if it has a tensor."""
+    label = atom.base.label if isinstance(atom, sympy.Indexed) else atom
+    return identifier_of(label.name) if isinstance(label, sympy.Symbol) else ""

@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
-from ...errors import Diagnostic, SpecError
+from ...errors import ArgumentError, Diagnostic, SpecError
 from ...ir.system import System
-from ..exact_numbers import rational
+from ..exact_numbers import literal
+from ..source import refuse_deep_nesting
 from ..terms.reader import read_term_data
-from .conventions import amplitudes_symmetry, integrals, refuse
+from .conventions import (
+    amplitudes_symmetry,
+    check_name_list,
+    check_texts,
+    integrals,
+    is_name,
+    refuse,
+)
 
-_TENSOR = r"([A-Za-z]\w*?)\^\{([^{}]*)\}_\{([^{}]*)\}"
-_LINE = re.compile(rf"\s*{_TENSOR}\s*\+=\s*([+-]?\s*[0-9./]*)((?:\s*{_TENSOR})*)\s*")
+_TENSOR = r"([A-Za-z][A-Za-z0-9_]*)\^\{([^{}]*)\}_\{([^{}]*)\}"
+_LINE = re.compile(rf"{_TENSOR} ?\+= ?([+-]? ?[0-9./]*)((?: ?{_TENSOR})*)")
+_LONGEST_LABEL = 20
 _LETTERS = {"o": "ijklmn", "v": "abcdefgh"}
 
 
@@ -45,6 +57,7 @@ def from_wicked(
         filename: for messages.
 
     Raises:
+        ArgumentError: a keyword is of another type.
         SpecError: with all lines that cannot be understood.
 
     Example:
@@ -53,68 +66,130 @@ def from_wicked(
         r1[i,a] = f_ov[i,a]
                 + sum(j) -f_oo[i,j]*t1[j,a]
     """
-    if isinstance(text, Mapping):
-        text = [equation for block in text.values() for equation in block]
+    check_texts(name=name, energy=energy, filename=filename)
+    if not is_name(energy):
+        raise ArgumentError(f"energy={energy!r} cannot be a name: use letters, digits and _")
+    with refuse_deep_nesting(filename):
+        lines = _lines(text, filename)
+        reader = _Reader(check_name_list("blocks", blocks), energy, lines)
+        return read_term_data(
+            {
+                "name": name,
+                "ranges": reader.ranges(),
+                "tensors": {**reader.tensors, **integrals(real=real)},
+                "targets": list(reader.targets.values()),
+            },
+            filename,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tensor:
+    """A tensor as written."""
+
+    name: str
+    upper: tuple[str, ...]
+    lower: tuple[str, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.upper + self.lower
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One ``+=``."""
+
+    number: int
+    text: str
+    target: _Tensor
+    coeff: Fraction
+    factors: tuple[_Tensor, ...]
+
+
+def _lines(source: object, filename: str) -> list[_Line]:
+    """The lines, each checked by itself.
+
+    Raises:
+        SpecError: with all lines that are wrong.
+    """
     try:
-        lines = text.split("\n") if isinstance(text, str) else [str(item) for item in text]
+        if isinstance(source, Mapping):
+            source = [equation for block in source.values() for equation in block]
+        texts = source.split("\n") if isinstance(source, str) else list(map(str, iter(source)))  # type: ignore[call-overload]
     except TypeError:
-        message = f"{type(text).__name__} is not a list of equations"
+        message = f"{type(source).__name__} is not a list of equations"
         advice = "pass the printed lines, or the equations"
-        raise refuse(filename, 1, repr(text), message, advice) from None
-    matches: list[re.Match[str]] = []
+        raise refuse(filename, 1, f"{source!r:.80}", message, advice) from None
+    lines: list[_Line] = []
     problems: list[Diagnostic] = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or line.lstrip().startswith("#"):
+    for number, text in enumerate(texts, 1):
+        if not text.strip() or text.lstrip().startswith("#"):
             continue
-        match = _LINE.fullmatch(line)
-        if match is None:
+        try:
+            lines.append(_line(number, text))
+        except ValueError as error:
             advice = "write lines such as r^{o0}_{v0} += 1/2 f^{v1}_{o1} t^{o0,o1}_{v0,v1}"
-            problems += refuse(
-                filename, number, line, "not an equation of wick&d", advice
-            ).diagnostics
-        else:
-            matches.append(match)
+            problems += refuse(filename, number, text, str(error), advice).diagnostics
     if problems:
         raise SpecError(tuple(problems))
-    if not matches:
+    if not lines:
         raise refuse(filename, 1, "", "no equations", "write the equations of wick&d to it")
-    reader = _Reader(tuple(blocks), energy, matches)
-    for match in matches:
-        reader.line(*match.groups()[:5])
-    return read_term_data(
-        {
-            "name": name,
-            "ranges": reader.ranges(),
-            "tensors": {**reader.tensors, **integrals(real=real)},
-            "targets": list(reader.targets.values()),
-        },
-        filename,
-    )
+    return lines
+
+
+def _line(number: int, text: str) -> _Line:
+    """Reads one line.
+
+    Raises:
+        ValueError: naming what is wrong.
+    """
+    match = _LINE.fullmatch(" ".join(text.split()))
+    if match is None:
+        raise ValueError("not an equation of wick&d")
+    sign = match[4].replace(" ", "")
+    coeff = literal(sign + "1" if sign in ("", "+", "-") else sign)
+    target = _tensor(match[1], match[2], match[3])
+    factors = tuple(_tensor(*part) for part in re.findall(_TENSOR, match[5]))
+    counts = Counter(label for factor in factors for label in factor.labels)
+    for label in target.labels:
+        if target.labels.count(label) > 1:
+            raise ValueError(f"the index {label} occurs twice on the left")
+        if counts[label] != 1:
+            times = "does not occur" if not counts[label] else f"occurs {counts[label]} times"
+            raise ValueError(f"the left index {label} {times} on the right; it must occur once")
+    for label, count in counts.items():
+        if count != 2 and label not in target.labels:
+            raise ValueError(
+                f"the index {label} is not on the left and is on the right {count} times: a sum "
+                "needs it twice"
+            )
+    return _Line(number, text, target, coeff, factors)
+
+
+def _tensor(name: str, upper: str, lower: str) -> _Tensor:
+    return _Tensor(name, _labels(upper), _labels(lower))
 
 
 class _Reader:
     """Converts lines to the targets of a term list."""
 
-    def __init__(
-        self, blocks: tuple[str, ...], energy: str, lines: Iterable[re.Match[str]]
-    ) -> None:
+    def __init__(self, blocks: tuple[str, ...], energy: str, lines: Sequence[_Line]) -> None:
         self._by_blocks, self._energy = set(blocks), energy
         self._spaces: dict[str, None] = {}
         self.targets: dict[str, dict[str, Any]] = {}
         self.tensors: dict[str, dict[str, Any]] = {}
         seen: dict[tuple[bool, str], set[str]] = {}
         for line in lines:
-            heads = [(True, line.groups()[:3])]
-            for left, (name, upper, lower) in heads + [
-                (False, part) for part in re.findall(_TENSOR, line[5])
-            ]:
-                labels = [*_labels(upper), *_labels(lower)]
-                self._spaces.update(dict.fromkeys(x[0] for x in labels))
-                key = left, self._numbered(name, upper)
-                seen.setdefault(key, set()).add("".join(x[0] for x in labels))
+            for left, tensor in ((True, line.target), *((False, f) for f in line.factors)):
+                self._spaces.update(dict.fromkeys(x[0] for x in tensor.labels))
+                key = left, self._numbered(tensor)
+                seen.setdefault(key, set()).add("".join(x[0] for x in tensor.labels))
         # A name with several kinds of axes is one array for each of them, t1_ov, t1_av, ...
         self._many = {k for k, x in seen.items() if len(x) > 1 and k[1] not in self._by_blocks}
         self._by_blocks |= {name for left, name in self._many if not left}
+        for line in lines:
+            self._read(line)
 
     def ranges(self) -> dict[str, list[str]]:
         """First letters of the index names of each space, occupied and virtual first."""
@@ -132,44 +207,42 @@ class _Reader:
         """Occupied and virtual alone: their indices get the letters that everybody uses."""
         return set(self._spaces) <= set(_LETTERS)
 
-    def _numbered(self, name: str, upper: str) -> str:
+    def _numbered(self, tensor: _Tensor) -> str:
         """The name with the number of its upper indices, where it is not one of integrals."""
-        if name in self._by_blocks or name[-1].isdigit():
-            return name
-        return f"{name}{len(_labels(upper))}"
+        if tensor.name in self._by_blocks or tensor.name[-1].isdigit():
+            return tensor.name
+        return f"{tensor.name}{len(tensor.upper)}"
 
-    def line(self, name: str, upper: str, lower: str, coeff: str, product: str) -> None:
+    def _read(self, line: _Line) -> None:
         """One ``+=``."""
-        ups, downs = self._indices(upper), self._indices(lower)
-        number = self._numbered(name, upper)
-        block = "".join(x[0] for x in (*_labels(upper), *_labels(lower)))
+        target = line.target
+        ups, downs = self._indices(target.upper), self._indices(target.lower)
+        number = self._numbered(target)
+        block = "".join(x[0] for x in target.labels)
         name = f"{number}_{block}" if (True, number) in self._many else number
         name = name if ups or downs else self._energy
-        groups = _alike((*_labels(upper), "", *_labels(lower)), (*ups, "", *downs))
+        groups = _alike((*target.upper, "", *target.lower), (*ups, "", *downs))
         out = f"{name}[{','.join((*ups, *downs))}]"
-        target = self.targets.setdefault(out, {"out": out, "terms": [], "antisymmetrize": groups})
-        sign = coeff.replace(" ", "")
-        value = rational(sign + "1" if sign in ("", "+", "-") else sign)
-        factors = [self._factor(*match) for match in re.findall(_TENSOR, product)]
-        target["terms"].append({"coef": str(value), "factors": factors})
+        data = self.targets.setdefault(out, {"out": out, "terms": [], "antisymmetrize": groups})
+        factors = [self._factor(factor) for factor in line.factors]
+        data["terms"].append({"coef": str(line.coeff), "factors": factors})
 
-    def _factor(self, name: str, upper: str, lower: str) -> str:
-        ups, downs = self._indices(upper), self._indices(lower)
-        name = self._numbered(name, upper)
-        labels = [*_labels(upper), *_labels(lower)]
+    def _factor(self, tensor: _Tensor) -> str:
+        ups, downs = self._indices(tensor.upper), self._indices(tensor.lower)
+        name = self._numbered(tensor)
         if name not in self._by_blocks:
-            axes = [x[0] for x in labels]
-            places = [*range(len(ups)), -1, *range(len(ups), len(labels))]
-            groups = _alike((*labels[: len(ups)], "", *labels[len(ups) :]), places)
+            axes = [x[0] for x in tensor.labels]
+            places = [*range(len(ups)), -1, *range(len(ups), len(axes))]
+            groups = _alike((*tensor.upper, "", *tensor.lower), places)
             self.tensors[name] = {"axes": axes, "antisym": groups}
         elif (False, name) in self._many:
             self.tensors[name] = amplitudes_symmetry(len(ups), len(downs))
         return f"{name}[{','.join((*ups, *downs))}]"
 
-    def _indices(self, text: str) -> list[str]:
+    def _indices(self, labels: tuple[str, ...]) -> list[str]:
         """``o0`` is i, ``v1`` is b; labels of other spaces are unchanged."""
         letters = []
-        for label in _labels(text):
+        for label in labels:
             space, number = label[0], label[1:]
             pool = _LETTERS.get(space) if self._plain else None
             if pool and number.isdigit():
@@ -180,8 +253,17 @@ class _Reader:
         return letters
 
 
-def _labels(text: str) -> list[str]:
-    return [x.strip() for x in text.split(",") if x.strip()]
+def _labels(text: str) -> tuple[str, ...]:
+    """The labels between braces.
+
+    Raises:
+        ValueError: naming one that is not a letter of a space with a number.
+    """
+    labels = tuple(x.strip() for x in text.split(",")) if text.strip() else ()
+    for label in labels:
+        if len(label) > _LONGEST_LABEL or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", label):
+            raise ValueError(f"{label[:_LONGEST_LABEL]!r} is not a label such as o0 or v1")
+    return labels
 
 
 def _alike(labels: Sequence[str], values: Sequence[Any]) -> list[list[Any]]:

@@ -234,11 +234,12 @@ class _Reader:
 
     def _axis(self, word: Word) -> int | None:
         if word.text.isdigit():
-            if int(word.text) < len(self._spaces):
-                return int(word.text)
+            digits = word.text.lstrip("0") or "0"
+            if len(digits) <= 9 and int(digits) < len(self._spaces):
+                return int(digits)
             count = len(self._spaces)
             advice = f"positions are 0 to {count - 1}" if count else "it is a scalar"
-            self._wrong(word, f"{self._name.text} has no axis {word.text}", advice)
+            self._wrong(word, f"{self._name.text} has no axis {word.text:.20}", advice)
         elif word.text in self._letters:
             return self._letters.index(word.text)
         else:

@@ -19,6 +19,8 @@ from .syntax import Declaration, EquationLine, IndexLine, Line, SpaceLine, Word
 
 KINDS = ("occupied", "virtual", "auxiliary", "general", "quadrature", "atomic")
 RESERVED = (*FUNCTIONS, "delta")
+_LONGEST_MISTAKE = 40  # letters of a name for which a similar one is sought
+_COMPARISONS = 100_000  # of unknown names with known ones in one spec, within a second
 
 
 class Names:
@@ -37,8 +39,10 @@ class Names:
         self._indices: dict[str, Index] = {}
         self._places: dict[str, Span] = {}
         self._reported: set[str] = set()
+        self._comparisons = _COMPARISONS
         self.tensors: dict[str, Tensor] = {}
         self.inputs: list[Tensor] = []
+        self._input_names: set[str] = set()
         self.outputs: list[Tensor] = []
         self.families: dict[str, Family] = {}
         self._declare_spaces([line for line in lines if isinstance(line, SpaceLine)])
@@ -239,11 +243,13 @@ class Names:
                     return None
             spaces = [self._known_space(word) for word in words]
             return tuple(s for s in spaces if s) if None not in spaces else None
-        for n, word in enumerate(words):
-            if word.text in [w.text for w in words[:n]]:
+        seen: set[str] = set()
+        for word in words:
+            if word.text in seen:
                 message = f"axis {word.text} is named twice"
                 self._problems.add(word.span, message, "use different letters, or spaces")
                 return None
+            seen.add(word.text)
         for word in words:
             if not self.is_index(word.text):
                 message = f"{word.text} is neither a space nor an index"
@@ -266,24 +272,25 @@ class Names:
                     self._problems.add(line.name.span, message, "rename one of them")
                 self._places[member.name] = line.name.span
                 self.inputs.append(member)
-        elif tensor.name in (t.name for t in self.inputs):
+                self._input_names.add(member.name)
+        elif tensor.name in self._input_names:
             message = f"{tensor.name} is already a block of another input"
             self._problems.add(line.name.span, message, "rename one of them")
         else:
             self.inputs.append(tensor)
+            self._input_names.add(tensor.name)
             if tensor.name == "out":
                 message = "an input named out cannot be passed: out= names the arrays for results"
                 self._problems.add(line.name.span, message, "rename the input")
 
     def _define(self, equations: list[EquationLine], declared: set[str]) -> None:
         """Enter intermediates: names on the left without a declaration."""
-        blocks = {t.name for t in self.inputs}
         for line in equations:
             name = line.name.text
             if name in RESERVED:
                 self._reserved(line.name)
                 self._problems.doubtful.add(name)
-            elif name in blocks and name not in self.tensors:
+            elif name in self._input_names and name not in self.tensors:
                 self._problems.add(
                     line.name.span, f"input {name} is on the left side of an equation", "rename it"
                 )
@@ -321,7 +328,12 @@ class Names:
             self._reported.add(message)
 
     def _nearest(self, name: str, known: Iterable[str], otherwise: str) -> str:
-        close = difflib.get_close_matches(name, list(known), 1, 0.6) if len(name) > 1 else []
+        """The advice to write a known name that is similar, as long as few names are unknown."""
+        names = [other for other in known if len(other) <= _LONGEST_MISTAKE]
+        if not 1 < len(name) <= _LONGEST_MISTAKE or len(names) > self._comparisons:
+            return otherwise
+        self._comparisons -= len(names)
+        close = difflib.get_close_matches(name, names, 1, 0.6)
         return f"did you mean {close[0]}?" if close else otherwise
 
 

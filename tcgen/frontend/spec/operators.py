@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 from ...errors import Span
 from ...ir.tensor import Index
+from ..permutation_counts import FEWER, MOST_PERMUTATIONS, TOO_MANY
 from ..source import Problems
 from .names import Names
-from .permutations import Signed, slash_operator, tuple_operator
+from .permutations import Signed, compose, slash_operator, term_count, tuple_operator
 from .syntax import Operator, Word
 
 
@@ -77,10 +78,22 @@ class OperatorReader:
                 self._problems.add(operator.span, message, "exchange indices of the same space")
                 return nothing
         signed = operator.kind == "P"
+        sizes = tuple(sum(len(item or ()) for item in g) for g in groups)
+        if term_count(sizes if slashed else (len(items),), slashed) > MOST_PERMUTATIONS:
+            message = f"{operator.kind} of {len(places)} indices is {TOO_MANY}"
+            self._problems.add(operator.span, message, FEWER)
+            return nothing
         if not slashed:
             return tuple_operator(tuple(items), signed), tuple(places)
         parts = tuple(tuple(p.index for item in g for p in item or ()) for g in groups)
         return slash_operator(parts, signed), tuple(places)
+
+    def product(self, outer: Signed, inner: Signed, span: Span) -> Signed:
+        """The operator that applies ``inner`` first, then ``outer``."""
+        if len(outer) * len(inner) > MOST_PERMUTATIONS:
+            self._problems.add(span, f"the operators of this term make {TOO_MANY}", FEWER)
+            return outer
+        return compose(outer, inner)
 
     def _letters(self, item: tuple[Word, ...], slashed: bool) -> tuple[Place, ...] | None:
         """Indices of an item: a declared index, letters written together, or a tuple."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import Span
 from ..exact_numbers import OUTSIDE, literal, why_not
-from ..source import Problems, Statement
+from ..source import TOO_DEEP, Problems, Statement
 from .diagnose import explain_syntax_error
 from .syntax import (
     Attribute,
@@ -48,7 +48,6 @@ _STARTS = {
     "include": "include_line",
     None: "equation",
 }
-TOO_DEEP = "this expression is nested too deeply"
 _LARGEST_EXPONENT = 1000  # of **; the message for larger ones advises exp(n*log(x))
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import TypeAlias
 
 from ...ir.system import Permutation
 from ...ir.tensor import Index
+from ..permutation_counts import permutation_lists
 
 Renaming: TypeAlias = tuple[tuple[Index, Index], ...]
 """Pairs (old index, new index); other indices are unchanged."""
 Signed: TypeAlias = tuple[tuple[int, Renaming], ...]
-"""Terms of an operator: sign and renaming, the identity first."""
+"""Terms of an operator: how often each renaming is added, or subtracted; the identity first.
+
+Operators that cancel are ``((0, ()),)``.
+"""
 
 
 def tuple_operator(items: tuple[tuple[Index, ...], ...], signed: bool) -> Signed:
@@ -58,17 +63,45 @@ def slash_operator(groups: tuple[tuple[Index, ...], ...], signed: bool) -> Signe
     return compose(tuple(here), slash_operator(rest, signed)) if len(rest) > 1 else tuple(here)
 
 
+def term_count(groups: tuple[int, ...], slashed: bool) -> int:
+    """Terms of an operator, before it is made: of P(i,j,k) 6, of P(i/jk) 3.
+
+    Args:
+        groups: letters of each group between slashes; the number of tuples if there are none.
+        slashed: the groups stand between slashes.
+
+    Example:
+        >>> term_count((3,), False), term_count((1, 2), True), term_count((1, 1, 1), True)
+        (6, 3, 6)
+    """
+    if not slashed:
+        return math.factorial(groups[0])
+    return math.prod(math.comb(sum(groups[n:]), groups[n]) for n in range(len(groups) - 1))
+
+
 def compose(outer: Signed, inner: Signed) -> Signed:
-    """The operator that applies ``inner`` first, then ``outer``."""
-    result = []
+    """The operator that applies ``inner`` first, then ``outer``; equal renamings are added.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> i, j = Index("i", Space("o")), Index("j", Space("o"))
+        >>> exchange = tuple_operator(((i,), (j,)), True)
+        >>> [count for count, _ in compose(exchange, exchange)]
+        [2, -2]
+        >>> compose(exchange, tuple_operator(((i,), (j,)), False))
+        ((0, ()),)
+    """
+    counts: Counter[Renaming] = Counter()
     for sign, after in outer:
         then = dict(after)
         for other, before in inner:
             first = dict(before)
             letters = (*first, *(x for x in then if x not in first))
             pairs = ((x, then.get(first.get(x, x), first.get(x, x))) for x in letters)
-            result.append((sign * other, tuple((x, y) for x, y in pairs if x != y)))
-    return tuple(result)
+            moved = sorted(((x, y) for x, y in pairs if x != y), key=lambda pair: pair[0].name)
+            counts[tuple(moved)] += sign * other
+    left = tuple((count, renaming) for renaming, count in counts.items() if count)
+    return left or ((0, ()),)
 
 
 def position_images(renaming: Renaming, lhs: tuple[Index, ...]) -> tuple[int, ...]:
@@ -80,43 +113,13 @@ def position_images(renaming: Renaming, lhs: tuple[Index, ...]) -> tuple[int, ..
 def gather(
     operator: Signed, lhs: tuple[Index, ...]
 ) -> list[tuple[Fraction, tuple[Permutation, ...]]]:
-    """The operator as factors and permutation lists of terms.
-
-    Equal permutations are counted: their common count becomes a factor, and permutations that
-    cancel are left out. Each list has the identity.
-
-    Returns:
-        Pairs (factor, permutations), where () stands for the identity alone. An empty list if the
-        operator is zero.
-    """
+    """The operator as factors and permutation lists of terms (:func:`permutation_lists`)."""
     if not operator:
         return [(Fraction(1), ())]
     counts: Counter[tuple[int, ...]] = Counter()
-    for sign, renaming in operator:
-        counts[position_images(renaming, lhs)] += sign
-    left = {images: count for images, count in counts.items() if count}
-    identity = tuple(range(len(lhs)))
-    if not left:
-        return []
-    common = {abs(count) for count in left.values()}
-    if len(common) == 1 and left.get(identity, 0) > 0:
-        factor = Fraction(common.pop())
-        perms = tuple(Permutation(1 if n > 0 else -1, images) for images, n in left.items())
-        return [(factor, perms if len(perms) > 1 else ())]
-    return _one_by_one(left, identity)
-
-
-def _one_by_one(
-    counts: dict[tuple[int, ...], int], identity: tuple[int, ...]
-) -> list[tuple[Fraction, tuple[Permutation, ...]]]:
-    """Uneven counts: X + p X is a list with the identity, so p alone is (1 + p) X - X."""
-    result: list[tuple[Fraction, tuple[Permutation, ...]]] = []
-    alone = Fraction(counts.get(identity, 0))
-    for images, count in counts.items():
-        if images != identity:
-            result.append((Fraction(count), (Permutation(1, identity), Permutation(1, images))))
-            alone -= count
-    return [*result, (alone, ())] if alone else result
+    for count, renaming in operator:
+        counts[position_images(renaming, lhs)] += count
+    return permutation_lists(counts, len(lhs))
 
 
 def _parity(order: tuple[int, ...]) -> int:

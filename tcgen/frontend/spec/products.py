@@ -18,7 +18,7 @@ from ..exact_numbers import OUTSIDE, why_not
 from ..source import Problems
 from .names import Names
 from .operators import OperatorReader, Place
-from .permutations import Signed, compose
+from .permutations import Signed
 from .syntax import (
     Bracket,
     Element,
@@ -103,7 +103,10 @@ class ProductReader:
         for place in inner.sums:
             if place.index in repeated:
                 self._shadowed(place)
-        both = compose(outer.operator or ((1, ()),), inner.operator or ((1, ()),))
+        nothing: Signed = ((1, ()),)
+        both = self._operators.product(
+            outer.operator or nothing, inner.operator or nothing, outer.span
+        )
         return Flat(
             outer.coeff * inner.coeff,
             inner.pieces,
@@ -175,7 +178,7 @@ class ProductReader:
                     self._shadowed(place)
             return replace(body, sums=sums + body.sums, span=span)
         signed, moved = self._operators.permutations(operator)
-        both = compose(signed, body.operator) if body.operator else signed
+        both = self._operators.product(signed, body.operator, span) if body.operator else signed
         return replace(body, operator=both, moved=moved + body.moved, span=span)
 
     def _element(self, node: Element) -> tuple[Ref | Delta | Apply, tuple[Place, ...]]:

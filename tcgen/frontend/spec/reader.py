@@ -9,17 +9,25 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from ...errors import ArgumentError, Span, TcgenError
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
 from ...ir.term_rewriting import rename_left, resolve_deltas
-from ..assemble import assemble, find_cycle
+from ..assemble import assemble, find_cycles
 from ..blocks import resolve_blocks
-from ..source import Problems, Statement, read_text, split_statements
+from ..source import (
+    TOO_DEEP,
+    Problems,
+    Statement,
+    read_text,
+    refuse_deep_nesting,
+    split_statements,
+)
 from .expand import Expander, mentioned
 from .names import Names
-from .parser import TOO_DEEP, parse_include, parse_statement
+from .parser import parse_include, parse_statement
 from .products import ProductReader
 from .syntax import EquationLine, Line, Word
 
@@ -44,11 +52,29 @@ def read_spec(text: str, filename: str = "<spec>", *, folder: str | Path | None 
         ... s = x[i,j]*x[j,i]''').pretty(), end="")
         s = sum(i,j) x[i,j]*x[j,i]
     """
-    if not isinstance(text, str):
-        raise ArgumentError(f"the text of a spec must be a str, not {type(text).__name__}")
+    _check_types(text=(text, str), filename=(filename, str), folder=(folder, str | Path | None))
+    with refuse_deep_nesting(filename):
+        return _read(text, filename, None if folder is None else Path(folder))
+
+
+def _check_types(**given: tuple[object, Any]) -> None:
+    for keyword, (value, kind) in given.items():
+        if not isinstance(value, kind):
+            what = "the text of a spec" if keyword == "text" else keyword
+            raise ArgumentError(f"{what} must be a str, not {type(value).__name__}")
+
+
+def _real(path: Path) -> Path:
+    """The path without links; a path that no file can have is left for its reader to refuse."""
+    try:
+        return path.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return path
+
+
+def _read(text: str, filename: str, folder: Path | None) -> System:
     problems = Problems()
-    folder = None if folder is None else Path(folder)
-    seen = set() if folder is None else {(folder / Path(filename).name).resolve()}
+    seen = set() if folder is None else {_real(folder / Path(filename).name)}
     lines: list[Line] = []
     for statement in _included(split_statements(text, filename, folder, problems), problems, seen):
         lines += parse_statement(statement, problems)
@@ -95,9 +121,9 @@ def _included(
             problems.add(word.span, "this text has no folder to include from", advice)
             continue
         path = statement.folder / word.text
-        if path.resolve() in seen:
+        if _real(path) in seen:
             continue
-        seen.add(path.resolve())
+        seen.add(_real(path))
         try:
             text = read_text(path)
         except TcgenError as error:
@@ -233,19 +259,16 @@ def _finish(equation: Equation, names: Names, problems: Problems) -> Equation:
 
 def _check_order(equations: list[Equation], problems: Problems) -> None:
     """Report names whose definitions need themselves, one cycle at a time."""
-    rest = list(equations)
-    while cycle := find_cycle(rest):
-        _report_cycle(cycle, equations, problems)
-        rest = [e for e in rest if e not in cycle]
+    order = {e.lhs.tensor.name: n for n, e in enumerate(equations)}
+    for cycle in find_cycles(equations):
+        _report_cycle(cycle, order, problems)
 
 
-def _report_cycle(
-    cycle: tuple[Equation, ...], equations: list[Equation], problems: Problems
-) -> None:
+def _report_cycle(cycle: tuple[Equation, ...], order: dict[str, int], problems: Problems) -> None:
     named = [e for e in cycle if not e.anonymous]
     if not named:
         return
-    first = min(named, key=equations.index)
+    first = min(named, key=lambda e: order[e.lhs.tensor.name])
     start = named.index(first)
     names = [e.lhs.tensor.name for e in (*named[start:], *named[:start], first)]
     span = first.span or Span("", 1, 1)

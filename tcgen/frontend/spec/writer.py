@@ -69,6 +69,7 @@ def spec_text(system: System) -> str:
     for index in _indices(system):
         letters.setdefault(index.space, []).append(index.name)
     lines = [f"# {system.name}"]
+    lines += [f"# {name} is {text} in the source" for name, text in system.written]
     spaces = list(system.spaces)
     spaces += [s for s in letters if s not in spaces]
     lines += [_space_line(space) for space in spaces]

@@ -7,14 +7,17 @@
 
 An index that is not on the left is summed; ``delta[i,j]`` is a factor too. A tensor declared
 without axes (the integrals v, the Fock matrix f) is given by blocks, named after the ranges of its
-indices. Targets that no other target reads are outputs.
+indices. Targets that no other target reads are outputs. Instead of a sign, "perms" may have any
+whole number.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,18 +26,20 @@ from typing import Any
 
 from ...errors import Diagnostic, Span, SpecError, TcgenError
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, Sum
-from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
+from ...ir.system import Apply, Equation, Factor, System, Term
 from ...ir.tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 from ...ir.term_rewriting import rename_left, resolve_deltas
-from ..assemble import assemble, find_cycle
+from ..assemble import assemble, find_cycles
 from ..blocks import Family, family_of, permuted
-from ..exact_numbers import exact
-from ..source import read_text
+from ..exact_numbers import OUTSIDE, exact, why_not
+from ..permutation_counts import FEWER, MOST_PERMUTATIONS, TOO_MANY, Counts, permutation_lists
+from ..source import read_text, refuse_deep_nesting
 from .header import read_declared, read_ranges
 from .symmetry import read_symmetry
 
 _KINDS = {"o": "occupied", "v": "virtual", "x": "auxiliary", "q": "quadrature"}
-_REFERENCE = re.compile(r"\s*(-?)\s*([A-Za-z_]\w*)\s*(?:\[([\w\s,]*)\])?\s*")
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_REFERENCE = re.compile(rf"(-?) ?({_NAME}) ?(?:\[ ?({_NAME}(?: ?, ?{_NAME})*)? ?\])?")
 
 
 def read_terms_file(path: Path) -> System:
@@ -88,7 +93,8 @@ def read_term_data(data: Any, filename: str) -> System:
     Raises:
         SpecError: with all errors, each with its target and term.
     """
-    return _Reader(data, filename).system()
+    with refuse_deep_nesting(filename):
+        return _Reader(data, filename).system()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +151,9 @@ class _Reader:
                 moved = tuple(rename_left(t, target.left, first.lhs.indices) for t in made)
                 equations[target.name] = replace(first, terms=first.terms + moved)
         self._check_order(list(equations.values()))
+        self._check_names()
+        if not self._problems:
+            self._check_left(list(equations.values()))
         if self._problems:
             raise SpecError(tuple(self._problems))
         outputs = [t for t in self._targets.values() if t.role is Role.OUTPUT]
@@ -201,14 +210,15 @@ class _Reader:
             spaces = {known.get(x) for x in named}
             if None in spaces or len(spaces) > 1 or len(set(named)) < len(named):
                 advice = f"write groups of the letters {sorted(known)}, each of one range"
-                self._wrong(f"{where}: antisymmetrize {group} is not understood", advice)
+                self._wrong(f"{where}: antisymmetrize {group!s:.80} is not understood", advice)
                 return None
         letter_groups = tuple(tuple(str(x) for x in group) for group in groups)
+        if math.prod(math.factorial(len(group)) for group in letter_groups) > MOST_PERMUTATIONS:
+            self._wrong(f"{where}: antisymmetrize makes {TOO_MANY}", FEWER)
+            return None
         return _Target(name, left, tuple(data["terms"]), letter_groups)
 
-    def _term(
-        self, target: _Target, anti: tuple[Permutation, ...], number: int, data: Any
-    ) -> Iterator[Term]:
+    def _term(self, target: _Target, anti: Counts, number: int, data: Any) -> Iterator[Term]:
         left, where = target.left, f"target {target.name}, term {number + 1}"
         if not isinstance(data, dict) or not isinstance(data.get("factors"), list):
             self._wrong(f"{where} has no factors", 'write "factors": ["t1[i,a]", ..]')
@@ -216,12 +226,14 @@ class _Reader:
         try:
             coeff = exact(data.get("coef"))
         except ValueError as error:
-            self._wrong(f"{where}: the coefficient {error}", 'write "coef": 0.25 or "coef": "1/4"')
+            message = f"{where}: the coefficient is not a usable number: {error}"
+            self._wrong(message, 'write "coef": 0.25 or "coef": "1/4"')
             return
         factors: list[Factor] = []
         for text in data["factors"]:
-            _, name, letters = self._split(str(text))
+            sign, name, letters = self._split(str(text))
             if name == "delta" and len(letters) == 2:
+                coeff *= -1 if sign else 1
                 factors.append(Delta(*(self._index(x, where) for x in letters)))
                 continue
             read = self._reference(str(text), where)
@@ -237,11 +249,17 @@ class _Reader:
         if denominator is not None:
             factors.append(denominator)
         perms = self._perms(data["perms"], left, where) if data.get("perms") else anti
-        term = Term(coeff, tuple(factors), (), perms)
+        term = Term(coeff, tuple(factors))
         sums = tuple(i for i in distinct(term.indices) if i not in left)
         resolved = resolve_deltas(replace(term, sums=sums))
-        if coeff and resolved is not None:
-            yield resolved
+        if not coeff or resolved is None:
+            return
+        for count, images in permutation_lists(perms, len(left)) if perms else [(1, ())]:
+            coeff = resolved.coeff * count
+            reason = why_not(coeff)
+            if reason:
+                self._wrong(f"{where}: the number of this product {reason}", OUTSIDE)
+            yield replace(resolved, coeff=coeff, perms=images)
 
     def _denominator(self, texts: list[Any], where: str) -> Apply | None:
         parts: list[Expr] = []
@@ -343,53 +361,67 @@ class _Reader:
             return None
         return family
 
-    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> tuple[Permutation, ...]:
+    def _perms(self, data: Any, left: tuple[Index, ...], where: str) -> Counts:
         letters, spaces = [i.name for i in left], {i.name: i.space for i in left}
-        perms = []
+        counts: Counter[tuple[int, ...]] = Counter()
         for entry in data if isinstance(data, list) else [data]:
             match entry:
-                case [1 | -1 as sign, [*images]] if sorted(map(str, images)) == sorted(
+                case [int() as count, [*images]] if sorted(map(str, images)) == sorted(
                     letters
                 ) and [spaces[x] for x in images] == list(spaces.values()):
-                    perms.append(Permutation(int(sign), tuple(letters.index(x) for x in images)))
+                    counts[tuple(letters.index(x) for x in images)] += int(count)
                 case _:
                     advice = (
                         f"write [sign, indices], with a permutation of {letters} within each range"
                     )
-                    self._wrong(f"{where}: perms entry {entry} is not understood", advice)
-                    return ()
-        identity = tuple(range(len(left)))
-        return () if perms == [Permutation(1, identity)] else tuple(perms)
+                    self._wrong(f"{where}: perms entry {entry!s:.80} is not understood", advice)
+                    return {}
+        return counts
 
-    def _antisymmetrizer(self, target: _Target) -> tuple[Permutation, ...]:
+    def _antisymmetrizer(self, target: _Target) -> Counts:
         """Signed permutations of ``"antisymmetrize": [["i", "j"], ["a", "b"]]``."""
         letters = [i.name for i in target.left]
-        perms = [Permutation(1, tuple(range(len(letters))))]
+        counts = Counter({tuple(range(len(letters))): 1})
         for group in target.antisymmetrize:
             places = [letters.index(x) for x in group]
-            products = []
-            for perm, order in itertools.product(perms, itertools.permutations(range(len(group)))):
-                moved = dict(zip(places, (places[k] for k in order), strict=True))
+            moved: Counter[tuple[int, ...]] = Counter()
+            orders = itertools.permutations(range(len(group)))
+            for (images, count), order in itertools.product(counts.items(), orders):
+                names = dict(zip(places, (places[k] for k in order), strict=True))
                 inversions = sum(a > b for a, b in itertools.combinations(order, 2))
-                images = tuple(moved.get(k, k) for k in perm.images)
-                products.append(Permutation(perm.sign * (-1) ** inversions, images))
-            perms = products
-        return tuple(perms) if target.antisymmetrize else ()
+                moved[tuple(names.get(k, k) for k in images)] += count * (-1) ** inversions
+            counts = moved
+        return counts if target.antisymmetrize else {}
+
+    def _check_left(self, equations: list[Equation]) -> None:
+        """Refuse a left index that no term has: the result would be repeated along its axis."""
+        for equation in equations:
+            used = {i for term in equation.terms for i in term.indices}
+            for index in equation.lhs.indices:
+                if equation.terms and index not in used:
+                    message = f"target {equation.lhs}: left index {index} occurs in no term"
+                    self._wrong(message, f"remove {index}, or use it in a term")
+
+    def _check_names(self) -> None:
+        """Refuse a block that has the name of another tensor."""
+        names = Counter(t.name for t in (*self._targets.values(), *self._all_inputs()))
+        for name, count in names.items():
+            if count > 1:
+                self._wrong(f"two tensors have the name {name}", "rename one of them")
 
     def _check_order(self, equations: list[Equation]) -> None:
-        cycle = [e.lhs.tensor.name for e in find_cycle(equations)]
-        if cycle:
-            names = " -> ".join((*cycle, cycle[0]))
+        for cycle in find_cycles(equations):
+            names = " -> ".join(e.lhs.tensor.name for e in (*cycle, cycle[0]))
             self._wrong(
                 f"circular definition: {names}", "change a target so that it does not read the next"
             )
 
     def _split(self, text: str) -> tuple[str, str, tuple[str, ...]]:
         """Sign, name and letters of a reference; the name is empty for other text."""
-        match = _REFERENCE.fullmatch(text)
+        match = _REFERENCE.fullmatch(" ".join(text.split()))
         if match is None:
             return "", "", ()
-        letters = tuple(x.strip() for x in (match[3] or "").split(",") if x.strip())
+        letters = tuple(x.strip() for x in match[3].split(",")) if match[3] else ()
         return match[1], match[2], letters
 
     def _wrong(self, message: str, advice: str) -> None:

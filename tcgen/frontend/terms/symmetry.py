@@ -73,8 +73,14 @@ def _word(word: str, axes: str | None, rank: int) -> Iterator[Symmetry]:
             left, _, right = (axes or "").replace(" ", "").partition(",")
             yield _exchange(left, right, rank)
         case _:
-            numbers = [int(k) for k in axes.split(",") if k.strip()] if axes else range(rank)
+            numbers = [_axis(k.strip()) for k in axes.split(",")] if axes else range(rank)
             yield from _group(numbers, rank, -1 if word == "antisym" else 1)
+
+
+def _axis(text: str) -> int:
+    if not text.isdigit() or len(text) > 9:
+        raise ValueError(f"{text!r:.20} is not an axis")
+    return int(text)
 
 
 def _group(axes: Sequence[int], rank: int, sign: int) -> list[Symmetry]:
@@ -84,7 +90,7 @@ def _group(axes: Sequence[int], rank: int, sign: int) -> list[Symmetry]:
 def _exchange(left: str, right: str, rank: int) -> Symmetry:
     if not left or len(left) != len(right):
         raise ValueError(f"swap({left},{right}) does not exchange tuples of axes: swap(01,23)")
-    pairs = zip((int(k) for k in left), (int(k) for k in right), strict=True)
+    pairs = zip(map(_axis, left), map(_axis, right), strict=True)
     return Symmetry(_swapped(rank, tuple(pairs)))
 
 

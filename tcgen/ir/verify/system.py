@@ -1,12 +1,52 @@
-"""The rules of level 1: names, indices, permutations, and the order of definitions."""
+"""The rules of level 1: names, indices, permutations, and the order of definitions.
+
+Names are printed into programs, documentation and reports as they are. They are therefore checked
+here, once, whoever made the system: :func:`check_names`.
+"""
 
 from __future__ import annotations
+
+import re
 
 from ...errors import VerifyError
 from ..expr import Delta, leaves
 from ..pretty.system import pretty_equation
 from ..system import Apply, Equation, System, fits_axis
 from ..tensor import Ref, Tensor
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_names(system: System) -> None:
+    """Check that names are identifiers: of the system, spaces, indices and tensors.
+
+    Raises:
+        VerifyError: naming what is not.
+
+    Example:
+        >>> check_names(System("ccsd", (), (), ()))
+        >>> check_names(System('x"', (), (), ()))
+        Traceback (most recent call last):
+        ...
+        tcgen.errors.VerifyError: the name 'x"' of a system has other characters than a to z, ...
+    """
+    indices = {i for e in system.equations for i in e.lhs.indices}
+    indices |= {i for e in system.equations for t in e.terms for i in (*t.sums, *t.indices)}
+    spaces = {*system.spaces, *(s for t in system.tensors for s in (*t.spaces, *t.storage.within))}
+    spaces |= {i.space for i in indices}
+    tensors = {*system.tensors, *(e.lhs.tensor for e in system.equations)}
+    tensors |= {r.tensor for e in system.equations for t in e.terms for r in t.refs}
+    named: list[tuple[str, object]] = [("system", system.name)]
+    named += [("space", part.name) for space in spaces for part in (space, *space.bases)]
+    named += [("index", index.name) for index in indices]
+    named += [("tensor", tensor.name) for tensor in tensors]
+    for what, name in sorted(named, key=str):
+        if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
+            article = "an" if what == "index" else "a"
+            raise VerifyError(
+                f"the name {name!r:.80} of {article} {what} has other characters than a to z, A to "
+                "Z, digits and _, or begins with a digit: rename it in the source"
+            )
 
 
 def check_system(system: System) -> None:
@@ -15,6 +55,7 @@ def check_system(system: System) -> None:
     Raises:
         VerifyError: naming the equation and the rule that it breaks.
     """
+    check_names(system)
     names = [t.name for t in system.tensors]
     if len(set(names)) != len(names):
         raise VerifyError(f"system {system.name}: two tensors share a name: {sorted(names)}")

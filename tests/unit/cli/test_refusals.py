@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -102,6 +103,55 @@ def test_bad_input_gets_a_clear_error(args, code: int, message: str, tmp_path, m
     assert says(result.stderr, message)
     assert "Traceback" not in result.stderr
     assert not list(tmp_path.iterdir())  # nothing half-written
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--memory-limit", "9" * 5000), "memory 5,000 digits"),
+        (("--memory-limit", f"0.{'9' * 5000}GiB"), "memory digits"),
+        (("-e", f"o={'9' * 5000}"), "whole number"),
+        (("--effort", "9" * 5000), "--effort"),
+        (("--random", "9" * 5000), "--random"),
+        (("--add-weight", "nan"), "add_weight"),
+        (("--byte-weight", "1e400"), "byte_weight"),
+        (("--objective", "time", "--machine", f"flops={'9' * 5000}"), "flops whole number"),
+        (("--inputs", "/dev/null"), "/dev/null"),
+        (("--output", ""), "write"),
+    ],
+    ids=str,
+)
+def test_numbers_and_paths_without_measure(option: tuple[str, ...], message: str) -> None:
+    result = invoke("run", MP2, "-e", "o=2", "-e", "v=2", "--target", "numpy", *option)
+    assert result.exit_code in (2, 3), result.exception
+    assert says(result.stderr, message)
+
+
+@pytest.mark.parametrize("option", ["--output", "--save-inputs"])
+def test_arrays_are_written_to_what_is_no_file(option: str, tmp_path: Path) -> None:
+    """A device, or a pipe, has no place to go back to."""
+    args = ("-q", "run", MP2, "-e", "o=2", "-e", "v=2", "--target", "numpy", option)
+    assert invoke(*args, "/dev/null").exit_code == 0
+    pipe, copy = tmp_path / "pipe", tmp_path / "copy.npz"
+    os.mkfifo(pipe)
+    with copy.open("wb") as held, subprocess.Popen(["cat", str(pipe)], stdout=held):
+        assert invoke(*args, pipe).exit_code == 0
+    with np.load(copy) as written:
+        assert written.files
+
+
+@pytest.mark.parametrize("kept", [0, 30, 200, -1])
+def test_damaged_inputs_are_refused(kept: int, tmp_path: Path) -> None:
+    path = tmp_path / "in.npz"
+    sizes = ("-e", "o=2", "-e", "v=2", "--target", "numpy")
+    assert invoke("-q", "run", MP2, *sizes, "--save-inputs", path).exit_code == 0
+    content = path.read_bytes()
+    path.write_bytes(content[:kept])
+    assert invoke("run", MP2, "--target", "numpy", "--inputs", path).exit_code == 2
+    middle = content.index(b"NUMPY")
+    for place in range(middle, middle + 40, 3):
+        path.write_bytes(content[:place] + b"\xff" + content[place + 1 :])
+        assert invoke("run", MP2, "--target", "numpy", "--inputs", path).exit_code == 2
 
 
 def test_spec_errors_point_at_the_text(tmp_path: Path) -> None:

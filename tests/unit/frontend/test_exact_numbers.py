@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from support.messages import mentions
 from tcgen.errors import SpecError
 from tcgen.frontend.importers.pdaggerq import from_pdaggerq
+from tcgen.frontend.importers.wicked import from_wicked
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.frontend.terms.reader import read_terms
 from tcgen.interp import evaluate_system
@@ -82,3 +85,69 @@ def test_in_printed_equations() -> None:
 def test_numbers_near_the_ends_of_the_range() -> None:
     system = read_spec(f"{HEAD}output e\ne = 1.7e308*x[i]*x[i] + 5e-324*x[i]*x[i]\n")
     assert float(evaluate_system(system, {"x": [0.0, 0.5]}, {"o": 2})["e"]) == 1.7e308 / 4
+
+
+def coefficient(system: Any) -> Fraction:
+    return system.equations[0].terms[0].coeff
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("0.1", "1/10"),
+        ("1.3", "13/10"),
+        ("0.01", "1/100"),
+        ("0.333", "333/1000"),
+        ("0.33333", "33333/100000"),
+        ("+0.1000000", "1/10"),
+        ("0.271828", "271828/1000000"),
+        ("-0.0277778", "-1/36"),  # what pdaggerq prints today, and what it printed before
+        ("0.016667", "1/60"),
+        ("0.333333333333", "1/3"),
+        ("0.00173611111111", "1/576"),
+        ("1e-3", "1/1000"),
+        ("3/8", "3/8"),
+    ],
+)
+def test_a_printed_decimal_is_what_it_says_or_the_fraction_that_was_rounded(
+    text: str, wanted: str
+) -> None:
+    system = from_pdaggerq([[text, "f(i,a)", "t1(a,i)"]])
+    assert coefficient(system) == Fraction(wanted)
+
+
+@pytest.mark.parametrize(("text", "wanted"), [("0.1", "1/10"), ("0.333333", "333333/1000000")])
+def test_wicked_prints_fractions_so_a_decimal_is_exact(text: str, wanted: str) -> None:
+    assert coefficient(from_wicked(f"r^{{}}_{{}} += {text} f^{{o0}}_{{o0}}")) == Fraction(wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [("0.001", "1/1000"), ("0.01", "1/100"), ("0.33333", "33333/100000"), ("3", "3")],
+)
+def test_a_short_float_of_json_lines_is_a_decimal(value: str, wanted: str) -> None:
+    line = (
+        '{"target": {"name": "e", "indices": [], "classes": []}, "is_assignment": true, "coeff": '
+        + value
+        + ', "operands": [{"name": "x", "indices": ["i"], "classes": ["o"]}]}'
+    )
+    assert coefficient(from_pdaggerq(line)) == Fraction(wanted)
+
+
+@pytest.mark.parametrize("value", ["1e400", "NaN", "1" + "0" * 400, '"1/0"', "true", "[]"])
+def test_no_number_of_json_lines_escapes(value: str) -> None:
+    line = (
+        '{"target": {"name": "e", "indices": [], "classes": []}, "is_assignment": true, "coeff": '
+        + value
+        + ', "operands": [{"name": "x", "indices": ["i"], "classes": ["o"]}]}'
+    )
+    with pytest.raises(SpecError):
+        from_pdaggerq(line)
+
+
+@pytest.mark.parametrize("coeff", ["1/", "-1/0", "1/0", ".", "1.5/2", "/", "9" * 5000])
+def test_a_malformed_coefficient_is_refused(coeff: str) -> None:
+    with pytest.raises(SpecError, match=r"number|divides by 0|digits|wick&d"):
+        from_wicked(f"r^{{o0}}_{{v0}} += {coeff} t^{{o0}}_{{v0}}")
+    with pytest.raises(SpecError, match=r"number|divides by 0|digits"):
+        from_pdaggerq([[coeff, "f(i,a)", "t1(a,i)"]])

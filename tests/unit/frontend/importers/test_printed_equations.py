@@ -316,6 +316,77 @@ def test_wicked_errors() -> None:
         from_wicked("# nothing")
 
 
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("r^{o0}_{v0} += f^{o0}_{v1}", "index v0 right"),
+        ("r^{o0}_{v0} += 1/4", "index o0 right"),
+        ("r^{o0}_{v0} += f^{o0}_{v0} t^{o1}_{v1}", "index o1 twice"),
+        ("r^{o0}_{v0} += f^{o0}_{v0} t^{o0}_{v0}", "index o0 2 times"),
+        ("r^{o0}_{v0} += t^{o0,o1}_{v0,v1} v^{v1,o1}_{v1,o1}", "index o1 3 times"),
+        ("r^{o0,o0}_{v0,v1} += t^{o0,o0}_{v0,v1}", "o0 twice left"),
+        ("r^{o0}_{} += f^{o0,}_{}", "'' label"),
+        ("r^{5}_{} += f^{5}_{}", "'5' label"),
+        ("r^{o0}_{} += 1/0 f^{o0}_{}", "1/0 0"),
+    ],
+)
+def test_an_index_of_wicked_is_on_the_left_or_summed(line: str, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(f"eq:1:1 {message}")):
+        from_wicked(line, filename="eq")
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ([["+1.0", "t1(a,)"]], "'' label"),
+        ([["+1.0", "t1(,)"]], "'' label"),
+        ([["+1.0", "P(i,)", "t1(a,i)"]], "label operator"),
+        ({"r1(a,)": [["+1.0", "t1(a,i)"]]}, "'' label"),
+        ({"r1(a,a)": [["+1.0", "t1(a,i)"]]}, "labels distinct"),
+        ({"5": [["+1.0", "w0"]]}, "'5' target"),
+        ({"e + 1": [["+1.0", "w0"]]}, "'e + 1' target"),
+        ({5: [["+1.0", "w0"]]}, "5 target"),
+        ({}, "terms"),
+        ({"r2(a,b,i,j)": [["1", "t2(a,b,i,j)"], ["1", "f(a,i)"]]}, "term lacks b, j f[a,i]"),
+        ([["1", "t2(a,b,i,j)"], ["1", "f(a,i)"]], "term lacks b, j f[a,i]"),
+        ([["1", "t\u00e9(a,i)"]], "tensor"),
+        (5, "int terms"),
+        (None, "terms"),
+        ([[5]], "strings"),
+    ],
+)
+def test_labels_and_targets_of_pdaggerq(source: object, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(message)):
+        from_pdaggerq(source)
+
+
+@pytest.mark.parametrize(
+    ("target", "operand", "message"),
+    [
+        (tensor("r", "ai", "vo"), tensor("x", "a", "v"), "index i operand"),
+        (tensor("r", "aa", "vv"), tensor("x", "a", "v"), "r[a,a] distinct"),
+        (tensor("r", ["a;"], "v"), tensor("x", ["a;"], "v"), "'a;' name"),
+        (tensor("r", [""], "v"), tensor("x", [""], "v"), "'' name"),
+        (tensor("r", "a", ["v\n"]), tensor("x", "a", ["v\n"]), "name class"),
+    ],
+)
+def test_indices_of_json_lines(target: object, operand: object, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(message)):
+        from_pdaggerq(ir(**LINE, target=target, operands=[operand]))
+
+
+@pytest.mark.parametrize(
+    "keywords", [{"name": 5}, {"filename": None}, {"energy": "5"}, {"blocks": 5}]
+)
+def test_keywords_of_importers(keywords: dict[str, object]) -> None:
+    with pytest.raises(TcgenError):
+        from_wicked("r^{o0}_{v0} += f^{o0}_{v0}", **keywords)
+    shared = {k: v for k, v in keywords.items() if k in ("name", "filename")}
+    if shared:
+        with pytest.raises(TcgenError):
+            from_pdaggerq([["1", "w0"]], **shared)
+
+
 def test_other_spaces_of_wicked_keep_their_labels() -> None:
     system = from_wicked("r^{a0}_{c0} += 1/3 f^{a0}_{a1} t^{a1}_{c0}")
     assert "f_aa[a0,a1]*t1[a1,c0]" in system.pretty()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,8 +26,10 @@ A, B, x, y, R = (sp.IndexedBase(s) for s in "ABxyR")
 Arrays = dict[str, np.ndarray]
 
 
-def values(equations: object, **extents: int) -> tuple[Arrays, Arrays]:
-    system = tcgen.from_sympy(equations)
+def values(
+    equations: object, spaces: dict[str, str] | None = None, **extents: int
+) -> tuple[Arrays, Arrays]:
+    system = tcgen.from_sympy(equations, spaces=spaces)
     system.verify()
     arrays = random_arrays(system, extents)
     return arrays, evaluate_system(system, arrays, extents)
@@ -91,7 +94,8 @@ def test_several_equations_and_intermediates() -> None:
 def test_ranges_from_shapes_spaces_and_numbers() -> None:
     p, q = sp.symbols("p q", integer=True)
     shaped = sp.IndexedBase("S", shape=(N, M))
-    assert tcgen.from_sympy(sp.Eq(R[sp.Idx("r", 3)], x[sp.Idx("r", 3)])).spaces[0].extent == 3
+    three = sp.IndexedBase("x", shape=(3,))
+    assert tcgen.from_sympy(sp.Eq(R[sp.Idx("r", 3)], three[sp.Idx("r", 3)])).spaces[0].extent == 3
     out = tcgen.from_sympy(shaped[p, q] * shaped[p, q])
     assert [s.name for s in out.inputs[0].spaces] == ["n", "m"]
     named = tcgen.from_sympy(A[p, q] * A[q, p], spaces={"o": "p q"})
@@ -208,3 +212,192 @@ def test_second_quantisation_messages() -> None:
     f = AntiSymmetricTensor("f", (i,), (a,))
     with pytest.raises(SpecError, match=mentions("index z")):
         tcgen.from_sympy({"r(z)": f})
+
+
+def test_symbols_that_print_alike_are_different_indices() -> None:
+    """Two Dummy("k") and Symbol("k") are a matrix product and no diagonal."""
+    first, second, plain = sp.Dummy("k"), sp.Dummy("k"), sp.Symbol("k")
+    total = sp.Sum(
+        A[i, first] * B[first, second] * x[second], (first, 0, N - 1), (second, 0, N - 1)
+    )
+    arrays, out = values(sp.Eq(R[i], total), n=3)
+    assert_same_values(out["R"], arrays["A"] @ arrays["B"] @ arrays["x"])
+    S, T = (sp.IndexedBase(s, shape=(N, N)) for s in "ST")
+    arrays, out = values(S[plain, first] * T[first, plain], n=3)
+    assert_same_values(out["e"], np.trace(arrays["S"] @ arrays["T"]))
+    arrays, out = values(S[first, second] * T[second, plain] * S[plain, first], n=3)
+    assert_same_values(out["e"], np.trace(arrays["S"] @ arrays["T"] @ arrays["S"]))
+
+
+def test_bound_symbols_do_not_meet_free_ones() -> None:
+    """The sum over q inside and the index q outside are two indices."""
+    q = sp.Symbol("q")
+    S, v = sp.IndexedBase("S", shape=(N, N)), sp.IndexedBase("v", shape=(N,))
+    arrays, out = values(sp.Eq(R[q], v[q] * sp.Sum(S[q, q], (q, 0, N - 1))), spaces={"n": "q"}, n=3)
+    assert_same_values(out["R"], arrays["v"] * np.trace(arrays["S"]))
+
+
+def test_numbers_are_what_they_say() -> None:
+    system = tcgen.from_sympy(0.1 * x[i] * x[i] + sp.Float("0.01") * y[i] * x[i])
+    assert {str(t.coeff) for t in system.equations[0].terms} == {"1/10", "1/100"}
+    assert tcgen.from_sympy({"e": 0.1}).equations[0].terms[0].coeff == Fraction(1, 10)
+    precise = tcgen.from_sympy(sp.Float("0.1", 40) * x[i] * x[i])
+    assert precise.equations[0].terms[0].coeff == Fraction(1, 10)
+
+
+P, Q = sp.symbols("p q", integer=True)
+SHAPED = sp.IndexedBase("X", shape=(5,))
+
+
+@pytest.mark.parametrize(
+    ("equations", "message"),
+    [
+        (sp.Sum(x[Q], (Q, 0, 2)), "q 3 elements shape"),
+        (sp.Sum(SHAPED[Q], (Q, 0, 2)), "axis 0 X[q] 5 3"),
+        (sp.Sum(x[Q], (Q, 1, N)), "q begins 1"),
+        (sp.Sum(x[Q], (Q, 2, N - 1)), "q begins 2"),
+        (sp.Sum(x[Q], (Q, 0, N - 2)), "range q n - 1 elements symbol"),
+        (sp.Sum(x[i], (i, 0, M - 1)), "range i n m Sum"),
+        (sp.Eq(R[sp.Idx("r", (1, N))], x[sp.Idx("r", (1, N))]), "r begins 1"),
+        (sp.Sum(A[P, Q], (Q, 0, P - 1), (P, 0, N - 1)), "range q index p"),
+        (sp.Sum(SHAPED[Q], (Q, 0, N - 1)), "axis 0 X[q] 5 n"),
+        (sp.IndexedBase("X", shape=(N, M))[i, i], "axis 1 X[i, i] m n"),
+        (
+            sp.IndexedBase("X", shape=(N,))[Q] * sp.IndexedBase("Y", shape=(M,))[Q],
+            "index q ranges n m product",
+        ),
+        (sp.Sum(N * x[Q], (Q, 0, N - 1)), "n extent range input"),
+        (sp.Sum(Q * x[Q], (Q, 0, N - 1)), "q index input"),
+        (x[i + 1] * y[i], "i + 1 index"),
+        (x[0] * y[i] * y[i], "0 index"),
+        (sp.Symbol("c") * sp.Symbol("c", real=True), "different symbols c"),
+        (sp.Sum(x[Q], (Q, 0, sp.Symbol("n") - 1)) * x[i], "different ranges n"),
+        (sp.KroneckerDelta(i, j, (0, 3)) * x[i] * x[j], "range"),
+    ],
+)
+def test_what_a_space_cannot_say_is_refused(equations: object, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(message)):
+        tcgen.from_sympy(equations)
+
+
+class Evil:
+    """An object that SymPy would ask for an expression."""
+
+    def _sympy_(self) -> object:
+        raise AssertionError("asked")
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "__import__('os').abort()",
+        ["__import__('os').abort()"],
+        {"e": "__import__('os').abort()"},
+        {sp.Symbol("e"): "1"},
+        Evil(),
+        {"e": Evil()},
+        b"1",
+        True,
+        None,
+        1j,
+        np.float64("nan"),
+        object(),
+        {5: x[i] * x[i]},
+        {"5": x[i] * x[i]},
+        {"e + 1": x[i] * x[i]},
+        {sp.Symbol("e") + 1: x[i] * x[i]},
+        {sp.Symbol("5"): x[i] * x[i]},
+        {"y(i)": x[i]},
+        {"": x[i] * x[i]},
+    ],
+)
+def test_only_objects_of_sympy_are_read(given: object) -> None:
+    with pytest.raises(SpecError):
+        tcgen.from_sympy(given)
+
+
+@pytest.mark.parametrize(
+    "equations",
+    [
+        sp.Float("1e4000") * x[i] * x[i],
+        sp.Float("1e-4000") * x[i] * x[i],
+        sp.Float("1e4000", 50) * x[i] * x[i],
+        sp.Integer(10) ** 5000 * x[i] * x[i],
+        sp.exp(sp.Float("1e4000") * x[i]) * x[i],
+        x[i] ** 5000 * x[i],
+        x[i] ** 10**12,
+        x[i] ** -(10**12) * y[i],
+        sp.oo * x[i],
+        sp.nan,
+        sp.zoo * x[i] * x[i],
+        sp.Sum(x[Q] + y[Q] + 1, (Q, 0, N - 1)) ** 40,
+        sp.prod(sp.Sum(x[Q] + k, (Q, 0, N - 1)) + sp.Symbol(f"c{k}") for k in range(20)),
+    ],
+)
+def test_numbers_and_expansions_beyond_bounds(equations: object) -> None:
+    with pytest.raises(SpecError):
+        tcgen.from_sympy(equations)
+
+
+def test_deep_expressions_are_refused() -> None:
+    deep = x[i]
+    for _ in range(600):
+        deep = sp.sin(deep, evaluate=False)
+    with pytest.raises(SpecError, match=mentions("nested deeply")):
+        tcgen.from_sympy({R[i]: deep})
+
+
+def test_names_of_mathematicians_become_identifiers() -> None:
+    occ = sp.Symbol("N_{occ}", integer=True)
+    p, q = sp.Idx("i'", occ), sp.Idx(r"\xi", occ)
+    T = sp.IndexedBase("T^{(1)}")
+    system = tcgen.from_sympy(sp.Eq(sp.IndexedBase("\u03a3")[p], T[p, q] * x[q]))
+    system.verify()
+    assert sorted(t.name for t in system.tensors) == ["Sigma", "T_1", "x"]
+    assert [s.name for s in system.spaces] == ["N_occ"]
+    assert dict(system.written) == {"N_occ": "N_{occ}", "T_1": "T^{(1)}", "Sigma": "\u03a3"}
+    assert "# N_occ is N_{occ} in the source" in tcgen.spec_text(system)
+    assert tcgen.read_spec(tcgen.spec_text(system)).pretty() == system.pretty()
+
+
+@pytest.mark.parametrize("name", ['x"""\nimport os', "x\n", "x;y", "\x00", "5", "", "_", "a" * 500])
+def test_other_names_are_refused(name: str) -> None:
+    for equations in (
+        sp.IndexedBase(sp.Symbol(name))[i] * x[i],
+        sp.Eq(sp.IndexedBase(sp.Symbol(name))[i], x[i]),
+        x[sp.Idx(sp.Symbol(name, integer=True), N)] ** 2,
+        x[sp.Idx("j", sp.Symbol(name, integer=True))] ** 2,
+        sp.Symbol(name) * x[i] * x[i],
+    ):
+        with pytest.raises(SpecError, match=mentions("name letters digits")):
+            tcgen.from_sympy(equations)
+
+
+def test_two_names_of_one_identifier() -> None:
+    with pytest.raises(SpecError, match=mentions("different N_occ")):
+        tcgen.from_sympy(sp.Symbol("N_{occ}") * sp.Symbol("N_occ"))
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [{"name": 5}, {"spaces": 5}, {"spaces": {"o": 5}}, {"spaces": {"5": "i"}}, {"blocks": 5}],
+)
+def test_keywords_of_other_types(keywords: dict[str, object]) -> None:
+    with pytest.raises(TcgenError):
+        tcgen.from_sympy(x[i] * x[i], **keywords)
+
+
+def test_second_quantisation_of_other_terms() -> None:
+    i, j, a, b, *_ = fermions()
+    t = AntiSymmetricTensor("t", (a, b), (i, j))
+    twice = tcgen.from_sympy({"r2(a,b,i,j)": PermutationOperator(i, j) ** 2 * t})
+    assert twice.equations[0].terms[0].coeff == 2
+    half = tcgen.from_sympy({"r2(a,b,i,j)": 0.1 * t})
+    assert half.equations[0].terms[0].coeff == Fraction(1, 10)
+    for coefficient in (sp.Float("1e4000"), sp.I, sp.Integer(10) ** 5000):
+        with pytest.raises(SpecError):
+            tcgen.from_sympy({"r2(a,b,i,j)": coefficient * t})
+    with pytest.raises(SpecError, match=mentions("b left")):
+        tcgen.from_sympy({"r2(a,b,i,j)": t + AntiSymmetricTensor("f", (a,), (i,))})
+    with pytest.raises(SpecError, match=mentions("terms")):
+        tcgen.from_sympy({"r2(a,b,i,j)": (t + sp.Symbol("s") * t + 1) ** 50})

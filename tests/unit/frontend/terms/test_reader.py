@@ -17,7 +17,7 @@ from tcgen.frontend import read, read_spec, read_terms
 from tcgen.frontend.exact_numbers import exact
 from tcgen.frontend.terms.symmetry import read_symmetry
 from tcgen.interp import evaluate_system
-from tcgen.ir.system import Permutation, System
+from tcgen.ir.system import Permutation, System, Term
 from tcgen.ir.tensor import Role, Symmetry
 
 LISTS = sorted([*(DATA / "eqs").glob("*.json"), *(DATA / "equations").glob("*.json")])
@@ -271,3 +271,39 @@ def test_a_system_is_named_after_its_file_or_list() -> None:
     assert read_terms(text, "some-list.json").name == "some_list"
     assert read_spec("input x\noutput e\ne = x", "2nd.spec").name == "_2nd"
     assert read(DATA / "equations" / "mp2_cs_energy.json").name == "mp2_cs_energy"
+
+
+def read_one(out: str, **fields: Any) -> System:
+    return read_terms(json.dumps({"targets": [{"out": out, "terms": [fields]}]}), "t.json")
+
+
+def test_a_sign_before_a_delta_counts() -> None:
+    system = read_one("r[i,j]", coef=1, factors=["-delta[i,j]", "x"])
+    assert system.equations[0].terms[0].coeff == -1
+
+
+def test_permutations_are_counted() -> None:
+    """A permutation that is listed twice is added twice."""
+    perms = [[1, ["i", "j"]], [-1, ["j", "i"]], [1, ["i", "j"]], [-1, ["j", "i"]]]
+    system = read_one("r[i,j]", coef=1, factors=["x[i,j]"], perms=perms)
+    (term,) = system.equations[0].terms
+    assert (term.coeff, len(term.perms)) == (2, 2)
+    thrice = read_one("r[i,j]", coef=1, factors=["x[i,j]"], perms=[perms[0]] * 3)
+    assert thrice.equations[0].terms == (Term(Fraction(3), term.factors),)
+
+
+@pytest.mark.parametrize(
+    ("out", "factor", "message"),
+    [
+        ("r[i,j]", "x[i]", "index j term"),
+        ("r[i]", "x[i,]", "'x[i,]' form"),
+        ("r[i]", "x[i j]", "'x[i j]' form"),
+        ("r[i]", "x[,i]", "'x[,i]' form"),
+        ("r[i]", "x\u00e9[i]", "form"),
+        ("r[i,]", "x[i]", "r[i,] form"),
+        ("v_ov[i,a]", "v[i,a]", "two v_ov"),
+    ],
+)
+def test_references_are_names_and_letters(out: str, factor: str, message: str) -> None:
+    with pytest.raises(SpecError, match=mentions(message)):
+        read_one(out, coef=1, factors=[factor])
