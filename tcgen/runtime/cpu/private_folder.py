@@ -1,7 +1,8 @@
 """Temporary folders of this process, and the removal of those that killed processes left.
 
 A process holds a lock on each of its folders, which the system releases when the process ends,
-however it ends. A folder without a lock is therefore nobody's.
+however it ends. A folder without a lock is therefore nobody's, unless it is one of version 0.1,
+which locks none: folders younger than an hour stay.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import stat
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -23,6 +25,7 @@ if sys.platform != "win32":  # it has no such locks: nothing is swept there
     import fcntl
 
 BUILD, OBJECTS = "tcgen-build-", "tcgen-objects-"  # beginnings of the names of folders
+_SWEPT_AFTER = 3600  # seconds since the last file was made in a folder
 
 
 @contextlib.contextmanager
@@ -130,7 +133,8 @@ def sweep() -> None:
             lock = os.open(entry.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 status = os.fstat(lock)
-                if status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
+                old = time.time() - status.st_mtime > _SWEPT_AFTER
+                if old and status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode):
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises if it is in use
                     shutil.rmtree(entry.path, ignore_errors=True)
             finally:
