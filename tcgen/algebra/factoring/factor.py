@@ -58,7 +58,10 @@ def factored(
     if terms > most:
         note(f"all equations: they have {terms} terms, more than {most}")
         return None
-    lifted = lift(_multiplied_out(system, thresholds, note), complex_values, thresholds)
+    multiplied = _multiplied_out(system, thresholds, note)
+    terms = sum(len(e.terms) for e in multiplied.equations)
+    progress(f"operations: {terms} terms in canonical form")
+    lifted = lift(multiplied, complex_values, thresholds)
     splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
     if splits > thresholds.term_splits:
         most = thresholds.term_splits
@@ -68,6 +71,7 @@ def factored(
         note(text)
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
     product_costs = ProductCosts(widths, model)
+    progress(f"operations: {terms} terms, common factors")
     algebra = lifted.algebra
     packed = PackedSequenceCosts(algebra, product_costs) if model.packed else None
     arrays = ArrayTable(algebra) if packed is None else SymmetricArrayTable(algebra)
