@@ -215,6 +215,7 @@ def compile_system(
 
         points = pareto_points(plan, options)
     if documents:
+        tracer.progress("report")
         rows = [choice.row(times=False) for choice in choices] if options.tune else None
         artifact = _with_documents(artifact, system, plan, points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start

@@ -111,6 +111,7 @@ def _constant_arrays_advice(names: list[str]) -> str:
 
 
 def _advice(program: FormulaSequence, options: Options, peak: int) -> str:
+    """What may need less, in bytes where the plan of another objective is quickly made."""
     if options.objective == "time":
         advice = "because tcgen found no smaller plan"
         from ..fusion.time.objective import proven_bytes  # noqa: PLC0415  (loaded if needed)
@@ -122,6 +123,11 @@ def _advice(program: FormulaSequence, options: Options, peak: int) -> str:
             return f"{advice} (it is proven that shared loops and repeated steps need as much)"
         return f"{advice} (proven lower bound of shared loops and repeated steps: {least:,} bytes)"
     if options.objective != "peak":
+        if len(program.steps) > options.thresholds.planner.fusion.advised_steps:
+            return (
+                "try the objective time, which plans for the limit, or the objective peak, which "
+                "fuses loops and may need less"
+            )
         wish = replace(options, objective="peak")
         smallest = plan_fusion(program, wish)
         needed = planned_use(lower_plan(smallest, wish, scratch=False), options).peak

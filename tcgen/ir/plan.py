@@ -13,6 +13,7 @@ of loops share those loops, so the list is the loop nest:
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -204,11 +205,33 @@ class FusionPlan(Level):
 
     def instances(self, tensor: Tensor) -> tuple[ArrayPlan, ...]:
         """All instances of ``tensor``, in order."""
-        return self._indexed(self._instances).get(tensor, ())
+        return tuple(self._indexed(self._users).instances.get(tensor, ()))
 
-    def _instances(self) -> dict[Tensor, tuple[ArrayPlan, ...]]:
-        """The instances of each tensor."""
-        arrays: dict[Tensor, list[ArrayPlan]] = {}
+    def makers(self, array: ArrayPlan) -> list[int]:
+        """Positions of the visits that write an instance."""
+        writing = self._indexed(self._users).writing.get(array.tensor, [])
+        first, last = array.live
+        return writing[bisect_left(writing, first) : bisect_right(writing, last)]
+
+    def group_of(self, position: int) -> KernelGroup:
+        """The kernel group of the visit at ``position``."""
+        return self._indexed(self._users).group[position]
+
+    def _users(self) -> _Users:
+        instances: dict[Tensor, list[ArrayPlan]] = {}
         for array in self.arrays:
-            arrays.setdefault(array.tensor, []).append(array)
-        return {tensor: tuple(found) for tensor, found in arrays.items()}
+            instances.setdefault(array.tensor, []).append(array)
+        writing: dict[Tensor, list[int]] = {}
+        for position, visit in enumerate(self.visits):
+            writing.setdefault(self.program.steps[visit.step].out.tensor, []).append(position)
+        group = {position: group for group in self.groups for position in group.visits}
+        return _Users(instances, writing, group)
+
+
+@dataclass(frozen=True, slots=True)
+class _Users:
+    """The instances of each tensor, the visits that write it, and the group of each visit."""
+
+    instances: Mapping[Tensor, list[ArrayPlan]]
+    writing: Mapping[Tensor, list[int]]
+    group: Mapping[int, KernelGroup]

@@ -83,9 +83,11 @@ class Memory:
         if tensor.role is Role.OUTPUT and not tensor.storage.packed:
             self._names[array] = tensor.name
             return
-        taken = {*self.buffers, *(t.name for t in self.plan.program.tensors if t != tensor)}
         dense = tensor.role is Role.OUTPUT
-        name = unique(f"{tensor.name}_dense" if dense else tensor.name, taken)
+        name = tensor.name
+        if dense or name in self.buffers:  # no other tensor has its name
+            taken = {*self.buffers, *(t.name for t in self.plan.program.tensors)}
+            name = unique(f"{name}_dense" if dense else name, taken)
         axes = tuple(
             Axis(space, (loop.tile or 1) if (loop := array.loop_of(axis)) else None)
             for axis, space in enumerate(tensor.spaces)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from ..ir.expr import Const, Equal, Subscript, leaves
@@ -79,6 +79,12 @@ class Splitter:
     loops: Mapping[LoopId, LoopVar]
     on_host: frozenset[LoopId]
     kernels: list[Kernel]
+    taken: set[str] = field(default_factory=set)
+
+    @property
+    def groups(self) -> set[str]:
+        """Names of the kernel groups of the plan."""
+        return {group.name for group in self.plan.groups}
 
     def split(self, items: tuple[Item, ...], around: tuple[LoopVar, ...] = ()) -> tuple[Host, ...]:
         """Host statements of some items; neighbours of one kernel group are one launch."""
@@ -108,7 +114,7 @@ class Splitter:
     def group_name(self, item: Item) -> str:
         """Name of the kernel group of an item."""
         position = next(leaves_of(item)).position
-        return next(g.name for g in self.plan.groups if position in g.visits)
+        return self.plan.group_of(position).name
 
     def launch(self, items: tuple[Item, ...], around: tuple[LoopVar, ...]) -> Launch:
         """Make the kernel of some items, and launch it."""
@@ -122,10 +128,8 @@ class Splitter:
             name += "_start" if zeroes else "_finish"
             targets = ", ".join(written for stmt in body for written in written_buffers(stmt))
             comment = (f"zero {targets}" if zeroes else f"pack {targets}",)
-        taken = {k.name for k in self.kernels}
-        if not computing:
-            taken |= {g.name for g in self.plan.groups}
-        name = unique(name, taken)
+        name = unique(name, self.taken if computing else self.taken | self.groups)
+        self.taken.add(name)
         self.kernels.append(
             Kernel(
                 name,

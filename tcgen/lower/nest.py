@@ -72,7 +72,7 @@ def instance_starts(plan: FusionPlan, memory: Memory) -> tuple[Start, ...]:
         tensor = array.tensor
         if tensor.role is Role.GENERATED:
             continue
-        makers = [n for n in _lifetime(array) if _writes(plan, n, array)]
+        makers = plan.makers(array)
         first = makers[0]
         loops = plan.visits[first].loops
         depth = 0 if array.home is None else loops.index(array.home) + 1
@@ -163,15 +163,7 @@ def last_producers(plan: FusionPlan) -> Iterator[tuple[ArrayPlan, int]]:
     """Every output with the last visit that writes it."""
     for array in plan.arrays:
         if array.tensor.role is Role.OUTPUT:
-            yield array, max(n for n in _lifetime(array) if _writes(plan, n, array))
-
-
-def _lifetime(array: ArrayPlan) -> range:
-    return range(array.live[0], array.live[1] + 1)
-
-
-def _writes(plan: FusionPlan, position: int, array: ArrayPlan) -> bool:
-    return plan.program.steps[plan.visits[position].step].out.tensor == array.tensor
+            yield array, plan.makers(array)[-1]
 
 
 def _writes_all(plan: FusionPlan, array: ArrayPlan, makers: list[int], depth: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from math import prod
+from math import inf, prod
 from random import Random
 
 from ...ir.system import Equation, System
@@ -59,15 +59,28 @@ def factored(
     if terms > most:
         note(f"all equations: they have {terms} terms, more than {most}")
         return None
-    lifted = lift(_multiplied_out(system, thresholds, note), complex_values, thresholds)
-    splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
-    if splits > thresholds.term_splits:
+    # Like terms often leave so few terms that all of them can be factored. Where they do not, the
+    # intermediates that make too many terms keep their names.
+    splits = 0
+    for most_splits in (None, thresholds.term_splits):
+        notes: list[str] = []
+        multiplied = _multiplied_out(system, thresholds, most_splits, notes.append)
+        terms = sum(len(e.terms) for e in multiplied.equations)
+        progress(f"operations: {terms} terms in canonical form")
+        lifted = lift(multiplied, complex_values, thresholds)
+        splits = sum(1 << len(parts) for s in lifted.targets.values() for parts, _ in s.terms)
+        if splits <= thresholds.term_splits:
+            break
+    else:
         most = thresholds.term_splits
         note(f"all equations: {splits} splits of their terms, more than {most}")
         return None
+    for text in notes:
+        note(text)
     for text in lifted.notes:
         note(text)
     widths = tuple(sum(extents[b.name] for b in s.bases) for s in lifted.spaces)
+    progress(f"operations: {terms} terms, common factors")
     algebra = lifted.algebra
     if not algebra.constant:
         model = replace(model, calls=1)  # smaller numbers for the same comparisons
@@ -166,18 +179,27 @@ class _Expanded:
 
 
 def _multiplied_out(
-    system: System, thresholds: AlgebraThresholds, note: Callable[[str], None]
+    system: System,
+    thresholds: AlgebraThresholds,
+    most_splits: int | None,
+    note: Callable[[str], None],
 ) -> System:
     """The system with intermediates inlined.
 
     An intermediate stays from the first equation on that the search could not factor without it:
     there would be too many terms, or terms with too many factors.
+
+    Args:
+        system: equations, each after those that it reads.
+        thresholds: limits of the terms.
+        most_splits: most places in which the terms can be split, like terms apart; None: any.
+        note: called with a text if an intermediate stays.
     """
     equations: list[Equation] = []
     known: dict[str, Equation] = {}
     expanded: dict[str, _Expanded] = {}  # of the equations in ``known``
     kept: list[str] = []
-    terms, splits = thresholds.multiplied_out_terms, thresholds.term_splits
+    terms, splits = thresholds.multiplied_out_terms, inf if most_splits is None else most_splits
     for old in system.equations:
         while True:
             whole = _expanded(old, expanded, thresholds)
