@@ -65,9 +65,11 @@ def arrays_of(system: System, program: FormulaSequence) -> tuple[check.Arrays, f
 def measured(system: System, extents: dict[str, int], cost: str, effort: int) -> dict[str, Any]:
     """Counts of one list at one size: each term alone and the whole search."""
     place = tuple(extents.items())
-    alone = form_sequence(system, Options(extents=place, optimize=False))
+    alone = form_sequence(system, Options(extents=place, optimize=False, byte_weight=0.0))
     start = time.process_time()
-    program = form_sequence(system, Options(extents=place, cost=cost, effort=effort))
+    program = form_sequence(
+        system, Options(extents=place, cost=cost, effort=effort, byte_weight=0.0)
+    )
     seconds = time.process_time() - start
     arrays, error = arrays_of(system, program)
     if error > 1e-12:

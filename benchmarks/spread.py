@@ -23,7 +23,7 @@ from tcgen.testing import rewritten
 
 def multiply_adds(system: System, extents: dict[str, int], effort: int) -> int:
     """Of all contractions of the sequence."""
-    options = Options(extents=tuple(extents.items()), effort=effort)
+    options = Options(extents=tuple(extents.items()), effort=effort, byte_weight=0.0)
     program = form_sequence(system, options)
     contractions = (s for s in program.steps if isinstance(s.op, Contract))
     return sum(s.flops.value(extents) // 2 for s in contractions)

@@ -189,7 +189,7 @@ class Planning:
         default=1.0, metadata=_text("Flops counted for an addition.", least=0)
     )
     byte_weight: float = field(
-        default=0.0,
+        default=1.0,
         metadata=_text("Flops counted for a byte that a step reads or writes.", least=0),
     )
     calls: int = field(

@@ -97,6 +97,7 @@ def _compiled(wanted: Request, target: str, *, tune: bool) -> Artifact:
         memory_limit=wanted.memory_limit,
         optimize=path is None and len(kernel.inputs) > 2,
         sums_alone=path is None,
+        byte_weight=0.0,  # as best_path counts, so that equal orders are one program
         tune=tune,
     )
     try:
