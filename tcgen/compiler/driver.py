@@ -227,17 +227,11 @@ def _check_sliced(plan: FusionPlan, options: Options) -> None:
     """Refuse a plan that holds a sliced input whole."""
     for array in plan.arrays:
         extents = [extent_of(s, plan.extent_of) for s in array.tensor.spaces]
-        if array.tensor.name not in options.sliced or array.contracted or max(extents) == 1:
+        if array.tensor.source not in options.sliced or array.contracted or max(extents) == 1:
             continue
         step = plan.program.steps[plan.visits[array.live[1]].step]
-        if options.objective == "time":  # there, only arrays of shared loops are cut into tiles
-            raise ArgumentError(
-                f"sliced input {array.tensor.name} shares no loop in this plan of the objective "
-                f"time, which would hold it whole: choose another objective, or a smaller "
-                f"memory limit"
-            )
         raise ArgumentError(
-            f"sliced input {array.tensor.name} is needed whole by {pretty_step(step)}: the step "
+            f"sliced input {array.tensor.source} is needed whole by {pretty_step(step)}: the step "
             f"must read one of its axes in full and with one index, so name a block of a joined "
             f"axis as an input of its own, or pass the array whole"
         )

@@ -106,7 +106,7 @@ def _buffer(buffer: Buffer) -> BufferEntry:
         order=buffer.order,
         dtype=buffer.dtype,
         place=buffer.place,
-        tensor=None if buffer.tensor is None else buffer.tensor.name,
+        tensor=None if buffer.tensor is None else buffer.tensor.source,
         packed=_packed(buffer.packed),
         live=buffer.live,
         keep=buffer.keep,

@@ -140,7 +140,7 @@ class _Machine:
         memory = self.memory[name]
         memory[...] = np.nan
         self.written[name] = None
-        tile = read_block(tensor, self.sources[tensor.name], block, memory.dtype)
+        tile = read_block(tensor, self.sources[tensor.source], block, memory.dtype)
         memory[tuple(slice(0, n) for n in tile.shape)] = tile
 
     def forget(self, body: Iterator[Stmt]) -> None:

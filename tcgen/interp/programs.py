@@ -62,7 +62,7 @@ def evaluate_program(
 
     def fetch(tensor: Tensor) -> Array:
         block = whole_block(tensor, extents)
-        tile = read_block(tensor, sources[tensor.name], block, dtype)
+        tile = read_block(tensor, sources[tensor.source], block, dtype)
         return np.asarray(tile, working_type(tensor, dtype))
 
     with np.errstate(all="ignore"):

@@ -194,7 +194,7 @@ def check_inputs(
         ArgumentError: an array is missing or unknown, or a stored input is a callable.
         ShapeError: the shape of an array does not fit its tensor.
     """
-    inputs = [t for t in tensors if t.is_input]
+    inputs = [t for t in tensors if t.is_input and t.alias is None]
     unknown = [name for name in arrays if name not in {t.name for t in inputs}]
     if unknown:
         raise ArgumentError(

@@ -156,7 +156,8 @@ class FormulaSequence(Level):
         name: of the system.
         spaces: all spaces, parts before the spaces that join them.
         tensors: every tensor read or written, inputs first in declared order, then by first write;
-            inputs that no step reads are included, since the caller passes them.
+            inputs that no step reads are included, since the caller passes them. Aliases of
+            generated inputs are among the written ones.
         steps: step n has id n.
         naive: flops of the equations as bracket-expanded sums of products (P not expanded): the
             sum over terms of number of factors times iteration space.
@@ -176,7 +177,7 @@ class FormulaSequence(Level):
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         """Inputs, generated ones included, in declared order."""
-        return tuple(t for t in self.tensors if t.is_input)
+        return tuple(t for t in self.tensors if t.is_input and t.alias is None)
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:

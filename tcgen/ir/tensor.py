@@ -137,6 +137,8 @@ class Tensor:
         default: value of a scalar input that the caller may leave out.
         accumulate: an output that starts from the caller's array.
         family: the tensor of which this is a block (``v`` for ``v_oovv``), or None.
+        alias: the generated input whose elements this one has too, or None: a step that reads two
+            tiles of an input at the same time reads them under two names.
     """
 
     name: str
@@ -149,6 +151,12 @@ class Tensor:
     default: Fraction | None = None
     accumulate: bool = False
     family: str | None = None
+    alias: str | None = None
+
+    @property
+    def source(self) -> str:
+        """Name of the input that the caller passes."""
+        return self.alias or self.name
 
     @property
     def rank(self) -> int:

@@ -155,7 +155,11 @@ def _lower(
         name=plan.program.name,
         dtype=options.dtype,
         spaces=plan.program.spaces,
-        tensors=tuple(t for t in plan.program.tensors if t.is_input or t.role is Role.OUTPUT),
+        tensors=tuple(
+            t
+            for t in plan.program.tensors
+            if (t.is_input and t.alias is None) or t.role is Role.OUTPUT
+        ),
         buffers=tuple(memory.buffers.values()),
         kernels=tuple(kernels),
         host_constant=constant,

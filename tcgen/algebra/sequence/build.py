@@ -10,7 +10,7 @@ from typing import assert_never
 from ...ir.expr import Access, Const, Delta, Equal, Expr, map_leaves
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Phase, Produce, Step
 from ...ir.system import System
-from ...ir.tensor import Ref, Role, Tensor
+from ...ir.tensor import Index, Ref, Role, Tensor
 from .brackets import stored_nodes
 from .common_products import Draft, Recipe, Workspace, refs_read
 from .fuse_maps import inline_into_maps
@@ -30,10 +30,58 @@ def build_program(
     arrays = draft_arrays(workspace, recipes)
     outputs = tuple(t.name for t in system.tensors if t.role is Role.OUTPUT)
     arrays = inline_into_maps(arrays, keep | frozenset(outputs), workspace.thresholds.map_depth)
-    ordered = _named(_scheduled(arrays, outputs), frozenset(t.name for t in system.tensors))
+    names = _AliasNames({t.name for t in system.tensors})
+    arrays = {array: tuple(map(names.apart, drafts)) for array, drafts in arrays.items()}
+    ordered = _named(_scheduled(arrays, outputs), frozenset(names.taken))
     steps = _numbered(ordered)
-    written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
-    return FormulaSequence(system.name, system.spaces, (*system.inputs, *written), steps)
+    tensors = (*system.inputs, *_written(steps, system.inputs))
+    return FormulaSequence(system.name, system.spaces, tensors, steps)
+
+
+def _written(steps: tuple[Step, ...], inputs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The tensors that steps write, in order: aliases are among them, inputs are not."""
+    return tuple(dict.fromkeys(s.out.tensor for s in steps if s.out.tensor not in inputs))
+
+
+class _AliasNames:
+    """Second names of generated inputs, for steps that read two tiles of one at the same time.
+
+    Attributes:
+        taken: names of all tensors.
+    """
+
+    def __init__(self, taken: set[str]) -> None:
+        self.taken = taken
+        self._aliases: dict[tuple[str, int], Tensor] = {}
+
+    def apart(self, draft: Draft) -> Draft:
+        """The step, where an input that it reads with several sets of indices has as many names.
+
+        A tile of ``B[P,i,a]`` is no tile of ``B[P,j,b]``: with one name, the step would need the
+        whole input.
+        """
+        readings: dict[str, list[tuple[Index, ...]]] = {}
+
+        def change(ref: Ref) -> Ref:
+            if ref.tensor.role is not Role.GENERATED:
+                return ref
+            known = readings.setdefault(ref.tensor.name, [])
+            if ref.indices not in known:
+                known.append(ref.indices)
+            number = known.index(ref.indices)
+            return Ref(self._alias(ref.tensor, number + 1) if number else ref.tensor, ref.indices)
+
+        return replace(draft, op=_with_refs(draft.op, change))
+
+    def _alias(self, tensor: Tensor, number: int) -> Tensor:
+        key = (tensor.name, number)
+        if key not in self._aliases:
+            name = f"{tensor.name}_{number}"
+            while name in self.taken:
+                name += "_"
+            self.taken.add(name)
+            self._aliases[key] = replace(tensor, name=name, alias=tensor.name)
+        return self._aliases[key]
 
 
 def draft_arrays(workspace: Workspace, recipes: tuple[Recipe, ...]) -> dict[str, tuple[Draft, ...]]:
@@ -145,7 +193,10 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
         inputs: its inputs, of which others may be constant.
     """
     by_name = {t.name: t for t in inputs}
-    varies: dict[str, bool] = {t.name: t.volatile for t in inputs}
+    for tensor in program.tensors:
+        if tensor.alias is not None:
+            by_name[tensor.name] = replace(tensor, volatile=by_name[tensor.alias].volatile)
+    varies = {name: tensor.volatile for name, tensor in by_name.items()}
     for step in program.steps:
         reads = any(varies[r.tensor.name] for r in step.operands)
         name = step.out.tensor.name
@@ -162,8 +213,7 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
         op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else _with_refs(op, ref)
         drafts.append(Draft(ref(step.out), op, step.coeff, step.sums, step.span))
     steps = _numbered(tuple(drafts))
-    written = dict.fromkeys(s.out.tensor for s in steps if not s.out.tensor.is_input)
-    return replace(program, tensors=(*inputs, *written), steps=steps)
+    return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
 
 
 def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:

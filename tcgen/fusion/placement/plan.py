@@ -93,19 +93,25 @@ def build_launches(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
+    tile_bytes: int | None = None,
     *,
     fetch_at_reader: bool = False,
 ) -> FusionPlan:
     """The plan in which the given loops run on the host and every step is a kernel of its own.
 
-    A generated input that shares no loop with its reader is held whole, unless
-    ``fetch_at_reader``: then every generated input is fetched right before its reader, in the loops
-    of the reader alone. The other arguments are those of :func:`build_plan`.
+    A generated input that shares no loop with its reader is fetched in tiles of at most
+    ``tile_bytes``; None: it is held whole. With ``fetch_at_reader`` every generated input is
+    fetched right before its reader, in the loops of the reader. The other arguments are those of
+    :func:`build_plan`.
     """
-    apart = _overlapping(graph, placed)
-    if fetch_at_reader:
-        apart = [graph.nodes[p.node] for p in placed if _is_fetch(graph, graph.nodes[p.node])]
-    return _plan(graph, placed, axes, extents, dtype, solve, apart, None, by_launch=True)
+    fetches = [(graph.nodes[p.node], p) for p in placed if _is_fetch(graph, graph.nodes[p.node])]
+    overlapping = _overlapping(graph, placed)
+    apart = [
+        node
+        for node, place in fetches
+        if fetch_at_reader or node in overlapping or (tile_bytes is not None and not place.bind)
+    ]
+    return _plan(graph, placed, axes, extents, dtype, solve, apart, tile_bytes, by_launch=True)
 
 
 def _plan(

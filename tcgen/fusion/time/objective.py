@@ -376,8 +376,9 @@ class _Search:
     def _plan(self, candidates: FusionCandidates, placed: tuple[Placed, ...]) -> FusionPlan:
         """The plan of placed statements, in which steps are launched inside host loops."""
         axes = shared_axes(candidates, placed)
+        tile_bytes = self.limits.generated_tile_bytes
         return build_launches(
-            candidates.graph, placed, axes, self.extents, self.request.dtype, Solve()
+            candidates.graph, placed, axes, self.extents, self.request.dtype, Solve(), tile_bytes
         )
 
     def least(self, seconds: float) -> FusionPlan:
