@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import sympy
 
 import tcgen
 from support.cuda_device import device_named
+from support.messages import mentions
 
 TEXT = """
 space o = 3
@@ -69,3 +71,37 @@ def test_a_product_with_a_root_of_a_real_tensor_is_not_taken_for_hermitian() -> 
     with pytest.raises(tcgen.SpecError):
         tcgen.compile(text, dtype="complex128")
     tcgen.compile(text)
+
+
+@pytest.mark.parametrize("target", ["numpy", "cpu"])
+def test_the_imaginary_unit(target: str) -> None:
+    text = """
+    space o = 3
+    index i j : o
+    input z[o,o]
+    output r, e
+    r[i,j] = 1j*z[i,j] - 0.5j*z[j,i] + z[i,j]*2e1j/1.j
+    e = 1j*z[i,i]*1j
+    """
+    program = tcgen.compile(text, dtype="complex128", target=target)
+    found = program(z=Z)
+    np.testing.assert_allclose(found["r"], 1j * Z - 0.5j * Z.T + 20 * Z)
+    np.testing.assert_allclose(found["e"], -np.trace(Z))
+    with pytest.raises(tcgen.SpecError, match=mentions("6:14 complex128")):
+        tcgen.compile(text)
+    for name in ("j", "j1", "1jj", "1j1"):  # an index, a name, and no numbers
+        with pytest.raises(tcgen.SpecError):
+            tcgen.read_spec(text.replace("2e1j", name))
+
+
+def test_the_imaginary_unit_of_sympy() -> None:
+    n = sympy.Symbol("n", integer=True)
+    i, j = sympy.symbols("i j", cls=sympy.Idx, range=n)
+    a, r = (sympy.IndexedBase(name, shape=(n, n)) for name in "ar")
+    program = tcgen.compile(
+        tcgen.from_sympy(sympy.Eq(r[i, j], sympy.I * a[j, i] / 2)),
+        extents={"n": 3},
+        dtype="complex128",
+        target="numpy",
+    )
+    np.testing.assert_allclose(program(a=Z)["r"], 0.5j * Z.T)

@@ -303,6 +303,8 @@ class _Reader:
     def _expr(self, expr: Any) -> Expr:
         """An element-wise expression."""
         match expr:
+            case sympy.core.numbers.ImaginaryUnit():
+                return Call("sqrt", Const(Fraction(-1)))
             case sympy.Rational() | sympy.Float():
                 return Const(exact_number(expr))
             case sympy.Indexed():

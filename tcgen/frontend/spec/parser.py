@@ -148,6 +148,10 @@ class _Builder:
         match str(tree.data):
             case "number":
                 return Number(self._value(children[0]), span)
+            case "imaginary":
+                unit = Function("sqrt", Number(Fraction(-1), span), span)
+                number = Number(self._value(children[0][:-1], children[0]), span)
+                return unit if number.value == 1 else Product(number, unit, False, span)
             case "element":
                 name, axes = children
                 indices = self._words(axes.children) if axes is not None else ()
@@ -202,12 +206,12 @@ class _Builder:
             )
         return -int(value) if sign and sign[0] == "-" else int(value)
 
-    def _value(self, token: Any) -> Fraction:
-        """The exact value of a number that a program can hold."""
+    def _value(self, text: Any, token: Any = None) -> Fraction:
+        """The exact value of a number that a program can hold, which stands in a token."""
         try:
-            return literal(str(token))
+            return literal(str(text))
         except ValueError as error:
-            self._problems.add(self._span_of(token), str(error), OUTSIDE)
+            self._problems.add(self._span_of(text if token is None else token), str(error), OUTSIDE)
             return Fraction(1)
 
     def _declaration(self, output: bool, tree: Any) -> Declaration:
