@@ -362,7 +362,10 @@ def parse_bytes(text: str | SupportsIndex) -> int:
                 f"{text!r:.80} is not an amount of memory; write for example 8GiB or 500MB"
             )
         if len(match[1]) > _MOST_DIGITS:
-            raise ArgumentError(f"an amount of memory of {len(match[1]):,} digits; write 8GiB, say")
+            raise ArgumentError(
+                f"an amount of memory of {len(match[1]):,} digits is more memory than 64 bits can "
+                f"address; write for example 8GiB"
+            )
         count = int(Fraction(match[1]) * _UNITS[match[2].lower()])
     if count > MOST:
         raise ArgumentError(f"{text!r:.80} is more memory than 64 bits can address")

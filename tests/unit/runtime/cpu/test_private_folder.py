@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ with p.build_folder() as folder:
 @pytest.fixture
 def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(private_folder, "_SWEPT_AFTER", -1)
     return tmp_path
 
 
@@ -75,6 +77,17 @@ def test_the_first_compilation_sweeps(tmp: Path, monkeypatch: pytest.MonkeyPatch
         private_folder.sweep()
         assert folder.is_dir()
     assert names(tmp) == []
+
+
+def test_young_folders_stay(tmp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Version 0.1 locks none of its folders."""
+    monkeypatch.undo()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp))
+    for name, age in (("tcgen-build-new", 0), ("tcgen-build-old", 7200)):
+        (tmp / name).mkdir()
+        os.utime(tmp / name, (time.time() - age,) * 2)
+    private_folder.sweep()
+    assert [p.name for p in tmp.iterdir()] == ["tcgen-build-new"]
 
 
 def test_folders_of_other_users_and_links_are_left_alone(
