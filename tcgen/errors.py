@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from numpy.exceptions import AxisError as NumpyAxisError
 
 _WIDEST = 120  # characters of a source line that a message shows
+_MOST_SHOWN = 100  # diagnostics that the text of an error shows
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -67,11 +68,18 @@ class TcgenError(Exception):
 
 
 class SpecError(TcgenError, ValueError):
-    """The equations as written cannot be understood; holds all diagnostics of the input."""
+    """The equations as written cannot be understood.
+
+    Attributes:
+        diagnostics: all of the input; the text of the error shows the first hundred.
+    """
 
     def __init__(self, diagnostics: tuple[Diagnostic, ...]) -> None:
         self.diagnostics = diagnostics
-        super().__init__("\n".join(str(d) for d in diagnostics))
+        lines = [str(d) for d in diagnostics[:_MOST_SHOWN]]
+        if len(diagnostics) > _MOST_SHOWN:
+            lines.append(f"and {len(diagnostics) - _MOST_SHOWN:,} more errors")
+        super().__init__("\n".join(lines))
 
 
 class ExtentError(TcgenError, ValueError):

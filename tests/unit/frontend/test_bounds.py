@@ -145,3 +145,11 @@ def test_blanks_in_a_line_that_is_not_understood() -> None:
             % (" " * 5000),
             "e.json",
         )
+
+
+def test_the_first_hundred_errors_are_shown() -> None:
+    names = "+".join(f"u{n}[i]" for n in range(1000))
+    with pytest.raises(SpecError, match=mentions("u0 900 more errors")) as caught:
+        read_spec(f"space o=2\nindex i : o\noutput r\nr = {names}\n")
+    assert len(caught.value.diagnostics) == 1000
+    assert str(caught.value).count("error: ") == 100
