@@ -259,23 +259,42 @@ def _improved(
 ) -> State:
     """The cheapest state that random improvement reaches within the effort.
 
-    Each round dissolves some arrays and factors their readers anew, with random savings. The result
-    replaces the current state if it is cheaper, or only a little dearer in early rounds. A pass
+    A search of more effort goes on where one of less effort ends, so that its result is never
+    worse. It ends early where a unit of effort that was not used up brought nothing.
+    """
+    firsts = [completed(search, state) for state in starts]
+    best = min(firsts, key=lambda first: first[1])
+    for number in range(effort):
+        before, budget = best[1], search.work + search.thresholds.work_per_effort
+        done = f"{number + 1} of {effort}"
+        best = _round(search, firsts if number == 0 else [best], best, done, progress)
+        if best[1] == before and search.work <= budget:
+            break
+    return best[0]
+
+
+def _round(
+    search: Search,
+    firsts: list[tuple[State, int]],
+    best: tuple[State, int],
+    done: str,
+    progress: Callable[[str], None],
+) -> tuple[State, int]:
+    """The cheapest state, and its cost, that one unit of effort reaches.
+
+    Each trial dissolves some arrays and factors their readers anew, with random savings. The result
+    replaces the current state if it is cheaper, or only a little dearer in early trials. A pass
     ends early when it no longer meets new costs, as small systems have few forms. There are several
     passes, from the starts in turn, because they may end in different forms.
     """
-    firsts = [completed(search, state) for state in starts]
-    best, least = min(firsts, key=lambda first: first[1])
     limits = search.thresholds
-    effort_work = effort * limits.work_per_effort
-    budget = search.work + effort_work
+    budget = search.work + limits.work_per_effort
     for number_of_pass in range(limits.improvement_passes):
-        start = starts[number_of_pass % len(starts)]
-        arrays = len(start.sums) - len(start.targets)
-        rounds = effort * limits.rounds_per_array * arrays
-        current, cost = firsts[number_of_pass % len(starts)]
-        known, latest = {cost}, 0  # costs seen in this pass, and the round of the latest new one
-        for number in range(rounds):
+        current, cost = firsts[number_of_pass % len(firsts)]
+        arrays = len(current.sums) - len(current.targets)
+        trials = limits.rounds_per_array * arrays
+        known, latest = {cost}, 0  # costs seen in this pass, and the trial of the latest new one
+        for number in range(trials):
             if search.work > budget:
                 return best
             if number - latest >= limits.idle_rounds_per_array * arrays:
@@ -290,15 +309,14 @@ def _improved(
             if trial_cost not in known:
                 known.add(trial_cost)
                 latest = number
-            if trial_cost <= cost * (1 + limits.accepted_increase * (1 - number / rounds)):
+            if trial_cost <= cost * (1 + limits.accepted_increase * (1 - number / trials)):
                 current, cost = trial, trial_cost
-            if trial_cost < least:
-                best, least = completed(search, trial)
-                current, cost = best, least
+            if trial_cost < best[1]:
+                best = completed(search, trial)
+                current, cost = best
             if number % _PROGRESS_ROUNDS == 0:
-                done = 100 - 100 * (budget - search.work) // effort_work
-                flops = least / search.product_costs.model.calls
-                progress(f"operations: {flops:.4e} flops so far, {done} % of the effort")
+                flops = best[1] / search.product_costs.model.calls
+                progress(f"operations: {flops:.4e} flops so far, effort {done}, trial {number}")
     return best
 
 

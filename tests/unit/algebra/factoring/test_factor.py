@@ -66,6 +66,22 @@ def test_the_search_ends_where_nothing_new_is_found() -> None:
     assert found[0] == found[1]
 
 
+def test_more_effort_is_never_worse() -> None:
+    system = read_system(DATA / "eqs" / "rccd_sa.json")
+    few = AlgebraThresholds(work_per_effort=2_000)
+    planner = PlannerThresholds(algebra=few)
+    costs = []
+    for effort in (1, 2, 3, 4):
+        options = Options(
+            extents=(("o", 10), ("v", 30)),
+            effort=effort,
+            byte_weight=0.0,
+            thresholds=Thresholds(planner=planner),
+        )
+        costs.append(form_sequence(system, options).flops().value({"o": 10, "v": 30}))
+    assert costs == sorted(costs, reverse=True)
+
+
 @pytest.mark.parametrize(
     ("name", "most"),
     [
