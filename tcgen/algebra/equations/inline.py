@@ -42,16 +42,7 @@ def inline(reader: Equation, inner: Equation) -> Equation:
     ``inner`` are written out, unless the reference is the whole term and has the left indices of
     ``reader``: then the new term has these permutations.
     """
-    terms = list(reader.terms)
-    done: list[Term] = []
-    while terms:
-        term = terms.pop(0)
-        replaced = _inline_first(term, reader.lhs, inner)
-        if replaced is None:
-            done.append(term)
-        else:
-            terms[:0] = replaced
-    return replace(reader, terms=tuple(done))
+    return inline_all(reader, {inner.lhs.tensor.name: inner})
 
 
 def inlined_count(reader: Equation, inner: Equation) -> int:
@@ -63,13 +54,15 @@ def inlined_count(reader: Equation, inner: Equation) -> int:
     )
 
 
-def _inline_first(term: Term, lhs: Ref, inner: Equation) -> list[Term] | None:
-    """The terms that replace a term, its first reference to ``inner`` inlined; None without one."""
-    position = next((p for p, f in enumerate(term.factors) if _can_inline(f, inner.lhs)), None)
-    if position is None:
+def _inline_first(term: Term, lhs: Ref, known: Mapping[str, Equation]) -> list[Term] | None:
+    """The terms that replace a term, its first reference to a known intermediate inlined.
+
+    None where it has no such reference.
+    """
+    found = _first_known(term, known)
+    if found is None:
         return None
-    factor = term.factors[position]
-    assert isinstance(factor, Ref)
+    position, factor, inner = found
     whole = (
         len(term.factors) == 1
         and not term.perms
@@ -98,6 +91,15 @@ def _inline_first(term: Term, lhs: Ref, inner: Equation) -> list[Term] | None:
                 )
             )
     return result
+
+
+def _first_known(term: Term, known: Mapping[str, Equation]) -> tuple[int, Ref, Equation] | None:
+    """The first factor that can be inlined, its position and its equation."""
+    for position, factor in enumerate(term.factors):
+        inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
+        if inner is not None and isinstance(factor, Ref) and _can_inline(factor, inner.lhs):
+            return position, factor, inner
+    return None
 
 
 def _can_inline(factor: Factor, lhs: Ref) -> bool:
@@ -156,10 +158,17 @@ def expand(system: System, named: bool) -> System:
 
 
 def inline_all(equation: Equation, known: Mapping[str, Equation]) -> Equation:
-    """The equation with every intermediate of ``known`` that it reads inlined."""
-    for inner in [known[name] for name in factor_names(equation) if name in known]:
-        equation = inline(equation, inner)
-    return equation
+    """The equation with every intermediate of ``known`` that it reads inlined, as by inline."""
+    waiting = list(reversed(equation.terms))
+    done: list[Term] = []
+    while waiting:
+        term = waiting.pop()
+        replaced = _inline_first(term, equation.lhs, known)
+        if replaced is None:
+            done.append(term)
+        else:
+            waiting.extend(reversed(replaced))
+    return replace(equation, terms=tuple(done))
 
 
 def factor_names(equation: Equation) -> tuple[str, ...]:

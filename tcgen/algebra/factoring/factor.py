@@ -177,6 +177,10 @@ class _Expanded:
     splits: int
     searched: bool
 
+    def fits(self, terms: int, splits: float) -> bool:
+        """True where the search could take the equation, with at most so many terms and splits."""
+        return self.searched and self.terms <= terms and self.splits <= splits
+
 
 def _multiplied_out(
     system: System,
@@ -201,14 +205,22 @@ def _multiplied_out(
     kept: list[str] = []
     terms, splits = thresholds.multiplied_out_terms, inf if most_splits is None else most_splits
     for old in system.equations:
-        while True:
+        whole = _expanded(old, expanded, thresholds)
+        if not whole.fits(terms, splits):
+            large = _largest_first(old, expanded)
+            # The fewest of them, largest first, without which the equation is small enough.
+            few, many = 1, len(large)
+            while few < many:
+                middle = (few + many) // 2
+                rest = {n: e for n, e in expanded.items() if n not in large[:middle]}
+                if _expanded(old, rest, thresholds).fits(terms, splits):
+                    many = middle
+                else:
+                    few = middle + 1
+            for name in large[:few]:
+                kept.append(name)
+                del known[name], expanded[name]
             whole = _expanded(old, expanded, thresholds)
-            largest = _largest_read(old, expanded)
-            fits = whole.searched and whole.terms <= terms and whole.splits <= splits
-            if fits or largest is None:
-                break
-            kept.append(largest)
-            del known[largest], expanded[largest]
         current = inline_all(old, known)
         if old.lhs.tensor.role is Role.TEMP:
             known[old.lhs.tensor.name] = current
@@ -228,7 +240,7 @@ def _expanded(
 ) -> _Expanded:
     """The size of an equation once the given intermediates are inlined in it."""
     terms, factors, splits, searched = 0, 1, 0, True
-    repeats: Counter[str] = Counter()
+    repeats: dict[str, int] = {}
     for term in equation.terms:
         names = [f.tensor.name if isinstance(f, Ref) else str(f) for f in term.factors]
         read = [expanded[name] for name in names if name in expanded]
@@ -243,15 +255,16 @@ def _expanded(
         terms += count
         factors = max(factors, length)
         splits += count << min(length, thresholds.term_factors)
-        repeats |= held
+        for name, times in held.items():
+            repeats[name] = max(times, repeats.get(name, 0))
     return _Expanded(terms, factors, repeats, splits, searched)
 
 
-def _largest_read(equation: Equation, expanded: Mapping[str, _Expanded]) -> str | None:
-    """The intermediate of an equation whose inlining makes it largest; None if none does."""
+def _largest_first(equation: Equation, expanded: Mapping[str, _Expanded]) -> list[str]:
+    """The intermediates of an equation whose inlining makes it larger."""
     read = {name: expanded[name] for name in equation.reads if name in expanded}
     larger = [name for name, e in read.items() if e.terms > 1 or e.factors > 1]
-    return max(larger, key=lambda name: (read[name].factors, read[name].terms), default=None)
+    return sorted(larger, key=lambda name: (-read[name].factors, -read[name].terms))
 
 
 def _improved(

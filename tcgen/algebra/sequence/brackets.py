@@ -7,7 +7,7 @@ the flops of the whole system, with equal products counted once, until nothing i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -116,31 +116,40 @@ def choose_brackets(system: System, workspace: Workspace, calls: int = 1) -> Sys
     equations = {e.lhs.tensor.name: e for e in system.equations}
     costs = _Costs(workspace, frozenset(t.name for t in system.tensors), calls)
     best = costs.total(equations.values())
+    readers = _readers(equations)
     for _ in range(workspace.thresholds.inlining_passes):
         improved = False
         for name in [e.lhs.tensor.name for e in system.equations]:
-            changed = _inlined(equations, name, workspace)
+            changed = _inlined(equations, name, readers.get(name, ()), workspace)
             if changed is None:
                 continue
             cost = costs.total(changed.values())
             if cost < best:
                 equations, best, improved = changed, cost, True
+                readers = _readers(equations)
         if not improved:
             break
     return keep_needed(replace(system, equations=tuple(equations.values())))
 
 
+def _readers(equations: Mapping[str, Equation]) -> dict[str, list[str]]:
+    """Names of the equations that read a tensor, by the name of the tensor."""
+    readers: dict[str, list[str]] = {}
+    for name, equation in equations.items():
+        for read in equation.reads:
+            readers.setdefault(read, []).append(name)
+    return readers
+
+
 def _inlined(
-    equations: dict[str, Equation], name: str, workspace: Workspace
+    equations: dict[str, Equation], name: str, read_by: Sequence[str], workspace: Workspace
 ) -> dict[str, Equation] | None:
     """The equations with one intermediate inlined everywhere; None unless it is a candidate."""
     inner = equations.get(name)
     if inner is None or inner.lhs.tensor.role is not Role.TEMP:
         return None
     tensor = inner.lhs.tensor
-    readers = [
-        e for e in equations.values() if any(r.tensor == tensor for t in e.terms for r in t.refs)
-    ]
+    readers = [equations[reader] for reader in read_by]
     reads = sum(
         isinstance(f, Ref) and f.tensor == tensor
         for e in readers
