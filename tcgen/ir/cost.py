@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from .tensor import Index, Space, distinct
 
@@ -91,7 +92,13 @@ ZERO = Poly()
 
 def iteration_space(indices: Iterable[Index], coeff: int = 1) -> Poly:
     """Number of points of a loop nest over distinct indices, times ``coeff``."""
-    return Poly.of(coeff, (i.space for i in distinct(tuple(indices))))
+    return _volume(tuple(i.space for i in distinct(tuple(indices))), coeff)
+
+
+@lru_cache(maxsize=10_000)
+def _volume(spaces: tuple[Space, ...], coeff: int) -> Poly:
+    """``coeff`` times the product of the extents: the steps of a program have few of these."""
+    return Poly.of(coeff, spaces)
 
 
 def extent_of(space: Space, extents: Mapping[str, int]) -> int:

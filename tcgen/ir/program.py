@@ -8,6 +8,8 @@ or where an array is stored.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
@@ -218,16 +220,17 @@ class FormulaSequence(Level):
 
     def flops(self, kind: type[Contract] | type[Add] | type[Map] | None = None) -> Poly:
         """Total flops, of one kind of operation where ``kind`` is given."""
-        total = ZERO
-        for step in self.steps:
-            if kind is None or isinstance(step.op, kind):
-                total = total + step.flops
-        return total
+        steps = (s for s in self.steps if kind is None or isinstance(s.op, kind))
+        return _sum(step.flops for step in steps)
 
     def packed_flops(self) -> Poly:
         """Flops of all contractions if multiply-adds equal by symmetry are executed once."""
-        total = ZERO
-        for step in self.steps:
-            if isinstance(step.op, Contract):
-                total = total + step.packed_flops
-        return total
+        return _sum(step.packed_flops for step in self.steps if isinstance(step.op, Contract))
+
+
+def _sum(costs: Iterable[Poly]) -> Poly:
+    """The sum of costs, of which many are equal."""
+    total = ZERO
+    for cost, times in Counter(costs).items():
+        total = total + cost * Poly.of(times)
+    return total
