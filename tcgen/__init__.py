@@ -20,6 +20,7 @@ _HOME = {  # the module of each public name
     "BuildError": "errors",
     "CheckError": "errors",
     "ContractionPathError": "errors",
+    "ConvergenceError": "errors",
     "DtypeError": "errors",
     "EinsumError": "errors",
     "EinsumReport": "contraction.report",
@@ -61,6 +62,7 @@ _HOME = {  # the module of each public name
     "spec_text": "frontend.spec.writer",
     "tensordot": "contraction.functions",
 }
+_PACKAGES = ("chem",)  # reached as tcgen.chem
 _OPT_EINSUM = {"transpose": "contraction.opt_einsum_backend"}  # what a backend of it has besides
 
 __all__ = [
@@ -71,6 +73,7 @@ __all__ = [
     "BuildError",
     "CheckError",
     "ContractionPathError",
+    "ConvergenceError",
     "DtypeError",
     "EinsumError",
     "EinsumReport",
@@ -126,6 +129,7 @@ if TYPE_CHECKING:
         BuildError,
         CheckError,
         ContractionPathError,
+        ConvergenceError,
         DtypeError,
         EinsumError,
         ExtentError,
@@ -156,6 +160,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f".{name}", __name__)
     home = _HOME.get(name) or _OPT_EINSUM.get(name)
     if home is None:
         from .compiler.deprecations import new_name
