@@ -147,9 +147,9 @@ def solve(
         if equations.eigenvalue
         else (_iterated(problem, earlier, table))
     )
-    letters = {tensor.name: spaces.letters(tensor) for tensor in equations.given}
+    letters = earlier.letters | {t.name: spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
-    results["amplitudes"] = read | results["amplitudes"]
+    results["amplitudes"] = earlier.arrays | read | results["amplitudes"]
     solution = Solution(
         name=system.name,
         reference=reference.kind,

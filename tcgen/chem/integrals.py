@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import ArgumentError
 from .reference import Frame, Reference
 
 Array = npt.NDArray[Any]
@@ -25,6 +26,23 @@ class Block:
 
     frame: str
     places: tuple[int, ...]
+
+
+def build_fit(fit: Any) -> None:
+    """Make the three-index integrals of a PySCF object for density fitting.
+
+    Raises:
+        ArgumentError: its auxiliary basis set is unknown.
+    """
+    if fit._cderi is not None:
+        return
+    try:
+        fit.build()
+    except RuntimeError as error:  # of which PySCF derives the error for unknown basis sets
+        raise ArgumentError(
+            f"PySCF cannot fit densities in the auxiliary basis {fit.auxbasis}: "
+            f"{' '.join(str(error).split())}: choose another one with auxbasis"
+        ) from error
 
 
 class Integrals:
@@ -115,13 +133,15 @@ class Integrals:
 
     def _density_fit(self) -> Any:
         if self._fit is None:
-            self._fit = self._reference.density_fit
-        if self._fit is None:
-            from pyscf import df  # noqa: PLC0415
+            fit = self._reference.density_fit
+            if fit is None:
+                from pyscf import df  # noqa: PLC0415
 
-            mol = self._reference.mol
-            auxbasis = self._auxbasis or df.make_auxbasis(mol, mp2fit=True)
-            self._fit = df.DF(mol, auxbasis=auxbasis)
+                fit = df.DF(self._reference.mol, auxbasis=self._auxbasis)
+                if self._auxbasis is None:
+                    fit.auxbasis = df.make_auxbasis(self._reference.mol, mp2fit=True)
+            build_fit(fit)
+            self._fit = fit
         return self._fit
 
     def _fitted(self, p: Block, q: Block) -> Array:

@@ -22,6 +22,10 @@ Source = Solution | Mapping[str, Any] | str | Path | None
 class Earlier:
     """Arrays by name, from a solution, its file or a dictionary.
 
+    Attributes:
+        arrays: by name.
+        letters: classes of their axes by name, where they are known.
+
     Args:
         source: where they come from; None for no amplitudes.
         spaces: of the equations that will read them.
@@ -34,9 +38,9 @@ class Earlier:
     def __init__(self, source: Source, spaces: OrbitalSpaces, extents: Mapping[str, int]) -> None:
         if isinstance(source, str | Path):
             source = load(source)
-        self._letters = dict(source.letters) if isinstance(source, Solution) else {}
+        self.letters = dict(source.letters) if isinstance(source, Solution) else {}
         arrays = source.amplitudes if isinstance(source, Solution) else source or {}
-        self._arrays = {name: np.asarray(array) for name, array in arrays.items()}
+        self.arrays = {name: np.asarray(array) for name, array in arrays.items()}
         self._spaces, self._extents = spaces, extents
 
     def get(self, tensor: Tensor, *, roots_first: bool = False) -> Array | None:
@@ -47,10 +51,10 @@ class Earlier:
         Raises:
             ShapeError: the array of this name has other extents or classes of axes.
         """
-        array = self._arrays.get(tensor.name)
+        array = self.arrays.get(tensor.name)
         if array is None:
             return None
-        wanted, letters = self._spaces.letters(tensor), self._letters.get(tensor.name)
+        wanted, letters = self._spaces.letters(tensor), self.letters.get(tensor.name)
         wanted = f"x{wanted}" if roots_first else wanted
         if letters is not None and letters != wanted:
             array = self._reordered(tensor, array, letters, wanted)

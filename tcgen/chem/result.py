@@ -17,6 +17,7 @@ from ..errors import ArgumentError, UnavailableError
 Array = npt.NDArray[Any]
 _NUMBERS = "solution.json"  # name of the array that holds everything but arrays
 _ARRAYS = ("amplitudes", "values")
+_BESIDE = ("letters",)  # fields of the file that users are not shown
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,8 +32,8 @@ class Solution:
         e_corr: correlation energy; None where the equations do not show which output it is.
         energies: every scalar output by name.
         roots: eigenvalues of an eigenvalue problem, lowest first.
-        amplitudes: those that were solved for and those that the equations read, by name, in
-            declared order of axes. Eigenvectors have an axis for the roots, the first one where the
+        amplitudes: those that were solved for and those that were passed, by name, in declared
+            order of axes. Eigenvectors have an axis for the roots, the first one where the
             equations declare none.
         values: other outputs with axes by name, such as density matrices.
         letters: classes of the axes of each amplitude: o and v, upper case for beta.
@@ -72,7 +73,8 @@ class Solution:
 
     def as_json(self) -> dict[str, Any]:
         """Everything but arrays; the keys are those of ``tcgen solve --json``."""
-        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _ARRAYS}
+        hidden = (*_ARRAYS, *_BESIDE)
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
         return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots)}
 
     def save(self, path: str | Path) -> Path:
@@ -82,7 +84,8 @@ class Solution:
             UnavailableError: the file cannot be written.
         """
         path = Path(path)
-        arrays: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(self.as_json()))}
+        numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
+        arrays: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(numbers))}
         for kind in _ARRAYS:
             arrays |= {f"{kind}.{name}": a for name, a in getattr(self, kind).items()}
         try:
