@@ -22,6 +22,7 @@ from ..ir.system import System
 from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
+from .disk import IntegralFile, kept_on_disk
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem
@@ -117,12 +118,18 @@ def solve(
     found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in arrays}
     equations = understand(system, spaces, found, tuple(arrays), outputs or {})
 
-    sizes = made.extents(system) | passed_extents(system, spaces, arrays) | dict(extents or {})
+    sizes = {s.name: s.extent for s in system.spaces if s.extent is not None}
+    sizes |= made.extents(system.spaces) | passed_extents(system, spaces, arrays)
+    sizes |= dict(extents or {})
     if equations.eigenvalue:
         sizes = _root_extents(equations, spaces, nroots) | sizes
     earlier = Earlier(amplitudes, spaces, sizes)
     read = _given(system, spaces, equations, earlier)
     arrays |= {t.name: to_caller(t, read[t.name]) for t in equations.given}
+    on_disk = kept_on_disk((f.tensor for f in found.values()), sizes, dtype, reference.memory)
+    if on_disk:
+        sliced = shorthand.get("sliced", planning.sliced if planning else ())
+        shorthand["sliced"] = (*sliced, *on_disk)
     program = compile(
         system,
         extents=sizes,
@@ -132,21 +139,24 @@ def solve(
         planning=planning,
         **shorthand,
     )
-    arrays |= {name: made.array(f, dtype) for name, f in found.items()}
-    run = _bound(program, system, arrays, equations)
-
     table = Table(
         _printer(show),
         equations.correlation or equations.energies[:1],
         [a.output.name for a in equations.amplitudes],
     )
     table.title(system.name, reference.kind, sizes)
-    problem = Problem(system, spaces, equations, sizes, made.energies(system), run, options)
-    results = (
-        _diagonalised(problem, earlier)
-        if equations.eigenvalue
-        else (_iterated(problem, earlier, table))
-    )
+    with IntegralFile() as file:
+        for name in on_disk:
+            arrays[name] = made.dataset(found[name], dtype, file)
+        arrays |= {n: made.array(f, dtype) for n, f in found.items() if n not in on_disk}
+        energies = made.energies(system)
+        del made  # and with it the blocks that arrays were made from
+        run = _bound(program, system, arrays, equations)
+        problem = Problem(system, spaces, equations, sizes, energies, run, options)
+        if equations.eigenvalue:
+            results = _diagonalised(problem, earlier)
+        else:
+            results = _iterated(problem, earlier, table)
     letters = earlier.letters | {t.name: spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = earlier.arrays | read | results["amplitudes"]

@@ -18,6 +18,7 @@ from ..ir.tensor import Tensor, symmetry_group
 
 Array = npt.NDArray[Any]
 
+_MORE = 4  # vectors to start from beyond the roots asked for, so that none of those is missed
 _NEGLIGIBLE = 1e-2  # norm of a new direction, in units of the tolerance, that is left out
 
 
@@ -139,7 +140,8 @@ def lowest_roots(
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
     guess = packed(start)[:count] if start else []
-    for place in np.argsort(estimate, kind="stable")[: count - len(guess)]:
+    wanted = 0 if guess else min(count + _MORE, estimate.size)
+    for place in np.argsort(estimate, kind="stable")[:wanted]:
         unit = np.zeros(estimate.size)
         unit[place] = 1.0
         guess.append(unit)
@@ -151,7 +153,7 @@ def lowest_roots(
         tol_residual=tolerance,
         lindep=(tolerance * _NEGLIGIBLE) ** 2,
         max_cycle=max_cycle,
-        max_space=max(20, 6 * count),
+        max_space=max(20, 6 * count) + _MORE,
         nroots=count,
         verbose=0,
     )

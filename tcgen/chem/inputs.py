@@ -6,16 +6,19 @@ layout that the spec declares.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..interp.storage import to_caller
+from ..interp.storage import logical_shape, to_caller
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_type
+from .disk import IntegralFile, blocks_of
 from .integrals import Block, Integrals
 from .quantities import Found, Quantity, is_over_spin_orbitals
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
@@ -51,10 +54,10 @@ class MeanFieldInputs:
         self._frames = _frame_names(system, spaces, reference, orbitals)
         self._integrals = Integrals(reference, auxbasis)
 
-    def extents(self, system: System) -> dict[str, int]:
-        """Extents of the base spaces of orbitals, and of auxiliary functions if there are any."""
+    def extents(self, spaces: Iterable[Space]) -> dict[str, int]:
+        """Extents of the base spaces of orbitals and of auxiliary functions among some spaces."""
         extents = {}
-        for space in system.spaces:
+        for space in dict.fromkeys(base for whole in spaces for base in whole.bases):
             kind = self._spaces.kind(space)
             if kind in (Kind.OCCUPIED, Kind.VIRTUAL):
                 extents[space.name] = len(self._block(space).places)
@@ -78,6 +81,21 @@ class MeanFieldInputs:
         array = to_caller(found.tensor, logical)
         return array.astype(element_type(found.tensor, dtype), copy=False)
 
+    def dataset(self, found: Found, dtype: str, file: IntegralFile) -> Any:
+        """The same array in a file, made block by block along its first axis over orbitals."""
+        tensor = found.tensor
+        axis = 1 if found.other_axis == 0 else 0
+        shape = logical_shape(tensor, self.extents(tensor.spaces))
+        element = element_type(tensor, dtype)
+        row = prod(shape) // max(1, shape[axis]) * np.dtype(element).itemsize
+
+        def blocks() -> Iterator[Array]:
+            for part in blocks_of(shape[axis], row, self._reference.memory):
+                yield self._logical(found, part)
+                self._integrals.forget()
+
+        return file.write(tensor, shape, axis, blocks(), element)
+
     def _frame(self, space: Space) -> Frame:
         return self._reference.frames[self._frames[self._spaces.spin(space) or ""]]
 
@@ -91,10 +109,12 @@ class MeanFieldInputs:
             places += range(*part)
         return Block(self._frames[self._spaces.spin(space) or ""], tuple(places))
 
-    def _logical(self, found: Found) -> Array:
+    def _logical(self, found: Found, part: slice = slice(None)) -> Array:
+        """The dense array, or the part of it for some orbitals of the first axis over orbitals."""
         tensor = found.tensor
         orbital = [s for k, s in enumerate(tensor.spaces) if k != found.other_axis]
         blocks = [self._block(space) for space in orbital]
+        blocks[0] = replace(blocks[0], places=blocks[0].places[part])
         frame = self._frame(orbital[0])
         places = [list(block.places) for block in blocks]
         match found.quantity:

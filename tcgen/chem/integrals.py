@@ -66,9 +66,10 @@ class Integrals:
         """Number of auxiliary functions."""
         return int(self._density_fit().get_naoaux())
 
-    def vanishes(self, p: Block, q: Block) -> bool:
-        """True if no orbital of ``p`` has a spin in common with one of ``q``."""
-        return not self._common_spins(p, q)
+    def forget(self) -> None:
+        """Drop the blocks that are kept."""
+        self._chemist.clear()
+        self._factors.clear()
 
     def chemist(self, p: Block, q: Block, r: Block, s: Block) -> Array:
         """(pq|rs) with axes p, q, r, s, in Hartree; do not write to it."""

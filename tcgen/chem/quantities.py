@@ -145,7 +145,7 @@ def _shape(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[str, int | None]:
         space = tensor.spaces[others[0]]
         if spaces.kind(space) is Kind.AUXILIARY:
             return _THREE, others[0]
-        if space.extent == 3 or space.name == "xyz":
+        if space.extent == 3:
             return _XYZ, others[0]
     if not others:
         if len(orbitals) == 1:

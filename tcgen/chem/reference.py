@@ -63,6 +63,7 @@ class Reference:
         eri: integrals over atomic orbitals that PySCF keeps, or None.
         density_fit: PySCF's object for density fitting, or None.
         hcore: core Hamiltonian over atomic orbitals, without spin.
+        memory: bytes that PySCF may use.
     """
 
     kind: str
@@ -72,6 +73,7 @@ class Reference:
     eri: Any
     density_fit: Any
     hcore: Array
+    memory: float
 
 
 def read_reference(mean_field: Any, frozen: int | Sequence[int] = 0) -> Reference:
@@ -118,6 +120,7 @@ def read_reference(mean_field: Any, frozen: int | Sequence[int] = 0) -> Referenc
         eri=getattr(mean_field, "_eri", None),
         density_fit=getattr(mean_field, "with_df", None),
         hcore=hcore[:nao, :nao],
+        memory=float(mean_field.max_memory) * 1e6,
     )
 
 

@@ -358,3 +358,31 @@ def test_core_hamiltonian(chemistry: Chemistry, solve: Any) -> None:
     text = CLOSED + "input h_oo[o,o], f_oo[o,o]\noutput e\ne = h_oo[i,i] + f_oo[i,i]\n"
     expected = reference.e_tot - reference.mol.energy_nuc()
     assert abs(solve(text, reference).energies["e"] - expected) < 1e-8
+
+
+def test_integrals_larger_than_memory_come_from_a_file(
+    chemistry: Chemistry, solve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tcgen.chem.disk import IntegralFile
+
+    case = chemistry("lih_sto3g")
+    written = []
+    write = IntegralFile.write
+
+    def noted(self: Any, tensor: Any, shape: Any, axis: int, blocks: Any, dtype: str) -> Any:
+        parts = list(blocks)
+        written.append((tensor.name, len(parts)))
+        return write(self, tensor, shape, axis, parts, dtype)
+
+    monkeypatch.setattr(IntegralFile, "write", noted)
+    reference = case.reference.copy()
+    reference.max_memory = 0.004  # MB; v_vvvv[4,4,4,4] takes 2048 bytes, all arrays about 4500
+    found = solve("ccsd_closed_shell", reference)
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+    assert [name for name, _ in written] == ["v_vvvv", "v_ovvv"]
+    assert all(parts > 1 for _, parts in written)
+
+    written.clear()
+    found = solve("ccsd_spin_orbital", reference)
+    assert abs(found.e_corr - case.energies["E_GCCSD_corr"]) < TOLERANCE
+    assert ("v_vvvv", 8) in written
