@@ -30,13 +30,18 @@ def main() -> int:
     reference = mean_field(molecule(options.atom, options.basis))
     closed = cc.rccsd.RCCSD(reference, frozen=options.frozen or None)
     general = general_solver(reference, options.frozen)
-    common = {"frozen": options.frozen, "target": options.target, "show": False}
     worst = 0.0
     for form, solver in (("closed_shell", tight(closed)), ("spin_orbital", tight(general))):
         solver.kernel()
         expected = float(solver.ccsd_t())
-        ccsd = tcgen.chem.solve(f"ccsd_{form}", reference, **common)
-        triples = tcgen.chem.solve(f"t_{form}", reference, amplitudes=ccsd, **common)
+        triples = tcgen.chem.solve(
+            f"t_{form}",
+            reference,
+            frozen=options.frozen,
+            amplitudes={"t1": solver.t1, "t2": solver.t2},
+            target=options.target,
+            show=False,
+        )
         energy = triples.energies["e_t"]
         worst = max(worst, abs(energy - expected))
         print(
