@@ -26,7 +26,7 @@ from .disk import IntegralFile, kept_on_disk
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem
-from .quantities import recognise, rules_for
+from .quantities import is_over_spin_orbitals, recognise, rules_for, with_conventions
 from .reference import read_reference
 from .restart import Earlier, Source
 from .result import Solution
@@ -114,9 +114,18 @@ def solve(
     spaces = classify(system)
     asked, arrays = _split_inputs(system, inputs or {})
     reference = read_reference(mean_field, frozen)
-    made = MeanFieldInputs(system, spaces, reference, orbitals, auxbasis)
     found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in arrays}
     equations = understand(system, spaces, found, tuple(arrays), outputs or {})
+    needed = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
+    if orbitals not in (None, "spatial", "spin"):
+        raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
+    spin_orbitals = orbitals == "spin" or (
+        orbitals is None and is_over_spin_orbitals(needed, spaces)
+    )
+    found = with_conventions(found, spaces, asked, spin_orbitals=spin_orbitals)
+    made = MeanFieldInputs(
+        system, spaces, reference, spin_orbitals=spin_orbitals, auxbasis=auxbasis
+    )
 
     sizes = {s.name: s.extent for s in system.spaces if s.extent is not None}
     sizes |= made.extents(system.spaces) | passed_extents(system, spaces, arrays)
@@ -150,13 +159,14 @@ def solve(
             arrays[name] = made.dataset(found[name], dtype, file)
         arrays |= {n: made.array(f, dtype) for n, f in found.items() if n not in on_disk}
         energies = made.energies(system)
+        of_reference = made.occupied_energy() if equations.with_reference else 0.0
         del made  # and with it the blocks that arrays were made from
         run = _bound(program, system, arrays, equations)
         problem = Problem(system, spaces, equations, sizes, energies, run, options)
         if equations.eigenvalue:
             results = _diagonalised(problem, earlier)
         else:
-            results = _iterated(problem, earlier, table)
+            results = _iterated(problem, earlier, table, of_reference)
     letters = earlier.letters | {t.name: spaces.letters(t) for t in equations.given}
     letters |= {a.tensor.name: problem.letters(a) for a in equations.amplitudes}
     results["amplitudes"] = earlier.arrays | read | results["amplitudes"]
@@ -256,7 +266,9 @@ def _printer(show: Show | bool) -> Show | None:
     return (lambda line: print(line, flush=True)) if show else None  # noqa: T201
 
 
-def _iterated(problem: Problem, earlier: Earlier, table: Table) -> dict[str, Any]:
+def _iterated(
+    problem: Problem, earlier: Earlier, table: Table, of_reference: float
+) -> dict[str, Any]:
     """Fields of the solution of equations for amplitudes, or of energies without any."""
     equations = problem.equations
     if equations.amplitudes:
@@ -264,11 +276,14 @@ def _iterated(problem: Problem, earlier: Earlier, table: Table) -> dict[str, Any
     found = problem.iterate(earlier, table.row)
     outputs = found.last.outputs
     energies = {name: float(np.real(outputs[name])) for name in equations.energies}
+    correlation = None
+    if equations.correlation:
+        correlation = sum(energies[name] for name in equations.correlation)
+        if of_reference:
+            correlation -= problem.energy_of_reference(of_reference)
     return {
         "converged": found.converged,
-        "e_corr": sum(energies[n] for n in equations.correlation)
-        if equations.correlation
-        else None,
+        "e_corr": correlation,
         "energies": energies,
         "amplitudes": found.amplitudes,
         "values": {name: np.asarray(outputs[name]) for name in equations.values},

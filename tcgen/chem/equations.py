@@ -10,7 +10,7 @@ its name, such as t1_new.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,8 @@ class Equations:
         given: inputs that the caller must pass, among them amplitudes that do not change.
         energies: scalar outputs.
         correlation: those whose sum is the correlation energy; () if none is known to be.
+        with_reference: this sum is not zero without amplitudes: it may contain the energy of the
+            reference.
         values: outputs with axes that are results, such as densities.
     """
 
@@ -69,6 +71,7 @@ class Equations:
     given: tuple[Tensor, ...]
     energies: tuple[str, ...]
     correlation: tuple[str, ...]
+    with_reference: bool
     values: tuple[str, ...]
 
 
@@ -107,7 +110,7 @@ def understand(
     eigenvalue = bool(sigma) or (
         bool(amplitudes)
         and all(a.scale is not None for a in amplitudes)
-        and trial.is_zero(amplitudes)
+        and trial.vanishes(amplitudes, [a.output.name for a in amplitudes])
     )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
     scalars = [t.name for t in system.outputs if not t.rank and asked.get(t.name) != "value"]
@@ -115,12 +118,14 @@ def understand(
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
     only = tuple(scalars) if len(scalars) == 1 and not given else ()
+    correlation = said or (named if len(named) == 1 else only)
     return Equations(
         amplitudes=tuple(amplitudes),
         eigenvalue=eigenvalue,
         given=given,
         energies=tuple(t.name for t in system.outputs if not t.rank),
-        correlation=said or (named if len(named) == 1 else only),
+        correlation=correlation,
+        with_reference=bool(amplitudes) and not trial.vanishes(amplitudes, correlation),
         values=tuple(t.name for t in system.outputs if t.rank and t.name not in used),
     )
 
@@ -181,8 +186,8 @@ class _Trial:
         """A random array with the symmetry of this tensor, in the caller's layout."""
         return random_arrays((tensor,), self.extents, seed=7)[tensor.name]
 
-    def is_zero(self, amplitudes: Sequence[Amplitude]) -> bool:
-        """True if all residuals vanish where these amplitudes do."""
+    def vanishes(self, amplitudes: Sequence[Amplitude], outputs: Iterable[str]) -> bool:
+        """True if these outputs are zero where the amplitudes are, whatever the integrals."""
         arrays = dict(self.random)
         for name, found in self.found.items():
             if found.quantity is Quantity.ENERGIES:
@@ -191,7 +196,7 @@ class _Trial:
             name = amplitude.tensor.name
             arrays[name] = np.zeros_like(arrays[name])
         results = self._evaluate(arrays)
-        return not any(np.any(results[a.output.name]) for a in amplitudes)
+        return not any(np.any(results[name]) for name in outputs)
 
     def _zeroed(self) -> dict[str, Array]:
         """Orbital energies on the diagonal of the Fock matrix, no integrals, no amplitudes."""

@@ -20,12 +20,11 @@ from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_type
 from .disk import IntegralFile, blocks_of
 from .integrals import Block, Integrals
-from .quantities import Found, Quantity, is_over_spin_orbitals
+from .quantities import Found, Quantity
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
-ORBITALS = ("spatial", "spin")  # values of the option of this name
 
 
 class MeanFieldInputs:
@@ -35,7 +34,7 @@ class MeanFieldInputs:
         system: the equations.
         spaces: of the system.
         reference: the mean field.
-        orbitals: "spatial" or "spin"; None lets declared antisymmetry decide.
+        spin_orbitals: the equations are over spin orbitals.
         auxbasis: for three-index integrals of a reference that is not density-fitted.
 
     Raises:
@@ -47,11 +46,12 @@ class MeanFieldInputs:
         system: System,
         spaces: OrbitalSpaces,
         reference: Reference,
-        orbitals: str | None = None,
+        *,
+        spin_orbitals: bool,
         auxbasis: str | None = None,
     ) -> None:
         self._spaces, self._reference = spaces, reference
-        self._frames = _frame_names(system, spaces, reference, orbitals)
+        self._frames = _frame_names(system, spaces, reference, spin_orbitals)
         self._integrals = Integrals(reference, auxbasis)
 
     def extents(self, spaces: Iterable[Space]) -> dict[str, int]:
@@ -72,6 +72,18 @@ class MeanFieldInputs:
             for space in system.spaces
             if self._spaces.kind(space) in (Kind.OCCUPIED, Kind.VIRTUAL)
         }
+
+    def occupied_energy(self) -> float:
+        """Energy of the occupied orbitals that are not frozen, among themselves, in Hartree.
+
+        It is sum_i f_ii - 1/2 sum_ij <ij||ij> over spin orbitals, which equations for energies
+        contain that were derived without leaving the reference out.
+        """
+        frame = self._reference.frames[SPIN_ORBITAL]
+        block = Block(SPIN_ORBITAL, tuple(range(frame.occupied)))
+        pairs = self._integrals.antisymmetrised(block, block, block, block)
+        fock = frame.energies[: frame.occupied]
+        return float(fock.sum() - np.einsum("ijij->", pairs) / 2)
 
     def array(self, found: Found, dtype: str) -> Array | Callable[..., None]:
         """The array of an input in its declared layout; a callable for a generated input."""
@@ -139,15 +151,13 @@ class MeanFieldInputs:
 
 
 def _frame_names(
-    system: System, spaces: OrbitalSpaces, reference: Reference, orbitals: str | None
+    system: System, spaces: OrbitalSpaces, reference: Reference, spin_orbitals: bool
 ) -> dict[str, str]:
     """The frame of the reference for each spin of the spaces."""
-    if orbitals is not None and orbitals not in ORBITALS:
-        raise ArgumentError(f"orbitals={orbitals!r} is not known: use {' or '.join(ORBITALS)}")
     if spaces.by_spin:
         frames, form = {"a": ALPHA, "b": BETA}, "alpha and beta orbitals"
         advice = "use an RHF, ROHF or UHF reference, or equations over spin orbitals"
-    elif orbitals == "spin" or (orbitals is None and is_over_spin_orbitals(system, spaces)):
+    elif spin_orbitals:
         frames, form, advice = {"": SPIN_ORBITAL}, "spin orbitals", "use any reference"
     else:
         frames, form = {"": SPATIAL}, "spatial orbitals of a closed shell"

@@ -20,6 +20,7 @@ from .restart import Earlier
 from .spaces import Kind, OrbitalSpaces
 
 Array = npt.NDArray[Any]
+_OF_REFERENCE = 1e-2  # relative deviation of the reference energy that fitted integrals explain
 Run = Callable[..., Mapping[str, Array]]
 
 
@@ -166,6 +167,20 @@ class Problem:
         )
         moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
         return replace(found, amplitudes=moved)
+
+    def energy_of_reference(self, expected: float) -> float:
+        """What the energy contains of the reference, or 0.0.
+
+        It is the energy without amplitudes if that is about what is expected; from fitted integrals
+        it is not quite the same.
+        """
+        zero = {
+            a.tensor.name: np.zeros(logical_shape(a.tensor, self.extents))
+            for a in self.equations.amplitudes
+        }
+        outputs = self._evaluate(zero)
+        found = sum(float(np.real(outputs[name])) for name in self.equations.correlation)
+        return found if abs(found - expected) <= _OF_REFERENCE * abs(expected) else 0.0
 
     def letters(self, amplitude: Amplitude) -> str:
         """Classes of the axes of an amplitude's array in the solution."""

@@ -8,7 +8,7 @@ declared for its integrals, in an order that depends on the spaces.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -94,14 +94,15 @@ class Found:
 def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -> dict[str, Found]:
     """The inputs that are quantities of a mean field, by name; others are left out.
 
+    The convention of integrals is still open: see :func:`with_conventions`.
+
     Args:
         system: the equations.
         spaces: of the system.
         asked: quantities that the user named, such as ``{"w": "(pq|rs)"}``.
 
     Raises:
-        ArgumentError: an asked quantity is unknown or does not fit its input; or no convention has
-            all symmetries that are declared for the integrals.
+        ArgumentError: an asked quantity is unknown or does not fit its input.
     """
     found: dict[str, Found] = {}
     for tensor in system.inputs:
@@ -114,20 +115,70 @@ def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -
         rule = next((r for r in rules if re.fullmatch(r.names, tensor.name)), None)
         if rule is not None:
             found[tensor.name] = Found(tensor, rule.quantities[0], other)
-    undecided = [
-        f.tensor for f in found.values() if f.quantity in INTEGRALS and f.tensor.name not in asked
-    ]
-    chosen = _conventions(system, spaces, undecided)
-    return {name: replace(f, quantity=chosen.get(name, f.quantity)) for name, f in found.items()}
+    return found
 
 
-def is_over_spin_orbitals(system: System, spaces: OrbitalSpaces) -> bool:
-    """True for equations over spin orbitals: an input changes sign when orbitals are exchanged."""
+def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
+    """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
+
+    Args:
+        tensors: inputs, with symmetry that equations need though it is not declared.
+        spaces: of the system.
+    """
     return not spaces.by_spin and any(
         symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)
-        for tensor in system.inputs
+        for tensor in tensors
         for symmetry in tensor.symmetry
     )
+
+
+def with_conventions(
+    found: Mapping[str, Found],
+    spaces: OrbitalSpaces,
+    asked: Mapping[str, str],
+    *,
+    spin_orbitals: bool,
+) -> dict[str, Found]:
+    """The same inputs, with the convention of each block of integrals.
+
+    Blocks of mixed spin have the one in which they are not zero. All others have the same one: in
+    chemists' notation where mixed blocks are, antisymmetrised where equations are over spin
+    orbitals or mixed blocks are in physicists' notation, and else, for a closed shell, chemists'.
+
+    Args:
+        found: by :func:`recognise`.
+        spaces: of the system.
+        asked: quantities that the user named.
+        spin_orbitals: the equations are over spin orbitals.
+
+    Raises:
+        ArgumentError: no convention has all symmetries that are declared for the integrals.
+    """
+    chosen = {}
+    same_spin = []
+    for name, one in found.items():
+        if one.quantity not in INTEGRALS or name in asked:
+            continue
+        possible = _not_zero(one.tensor, spaces)
+        if possible == INTEGRALS:
+            same_spin.append(one.tensor)
+        else:
+            chosen[name] = possible[0]
+    if Quantity.CHEMIST in chosen.values():
+        order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
+    elif spaces.by_spin or spin_orbitals:
+        order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
+    else:
+        order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
+    convention = next((c for c in order if all(_has_symmetry(c, t) for t in same_spin)), None)
+    if convention is None:
+        raise ArgumentError(
+            f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
+            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
+            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
+        )
+    chosen |= {tensor.name: convention for tensor in same_spin}
+    return {name: replace(f, quantity=chosen.get(name, f.quantity)) for name, f in found.items()}
 
 
 def rules_for(tensor: Tensor, spaces: OrbitalSpaces) -> str:
@@ -181,40 +232,6 @@ def _not_zero(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[Quantity, ...]:
         *([Quantity.PHYSICIST] if direct else []),
         *([Quantity.ANTISYMMETRISED] if exchanged else []),
     )
-
-
-def _conventions(
-    system: System, spaces: OrbitalSpaces, tensors: Sequence[Tensor]
-) -> dict[str, Quantity]:
-    """The convention of each block of integrals.
-
-    Blocks of mixed spin have the one in which they are not zero. All others have the same one: in
-    chemists' notation where mixed blocks are, antisymmetrised where equations are over spin
-    orbitals or mixed blocks are in physicists' notation, and else, for a closed shell, chemists'.
-    """
-    chosen = {}
-    same_spin = []
-    for tensor in tensors:
-        possible = _not_zero(tensor, spaces)
-        if possible == INTEGRALS:
-            same_spin.append(tensor)
-        else:
-            chosen[tensor.name] = possible[0]
-    if Quantity.CHEMIST in chosen.values():
-        order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
-    elif spaces.by_spin or is_over_spin_orbitals(system, spaces):
-        order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
-    else:
-        order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
-    convention = next((c for c in order if all(_has_symmetry(c, t) for t in same_spin)), None)
-    if convention is None:
-        names = ", ".join(tensor.name for tensor in same_spin)
-        raise ArgumentError(
-            f"{system.name}: no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has "
-            f"all symmetries that are declared for {names}: correct them, or say what an input "
-            f'is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
-        )
-    return chosen | {tensor.name: convention for tensor in same_spin}
 
 
 def _has_symmetry(convention: Quantity, tensor: Tensor) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tcgen
+from support.paths import TESTS
 
 Chemistry = Callable[[str], Any]
 TOLERANCE = 1e-8  # Hartree
@@ -386,3 +387,43 @@ def test_integrals_larger_than_memory_come_from_a_file(
     found = solve("ccsd_spin_orbital", reference)
     assert abs(found.e_corr - case.energies["E_GCCSD_corr"]) < TOLERANCE
     assert ("v_vvvv", 8) in written
+
+
+@pytest.mark.parametrize(
+    "source", ["ccsd.txt", "ccsd.jsonl", pytest.param("ccsd_df.jsonl", marks=pytest.mark.slow)]
+)
+def test_equations_of_pdaggerq(source: str, chemistry: Chemistry, solve: Any, blocks: Any) -> None:
+    """Their energy contains the reference, and the JSON lines declare no symmetry."""
+    from pyscf import cc
+
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / source).read_text())
+    reference = case.reference
+    if "df" in source:
+        reference = reference.density_fit().run()
+    solver = blocks.tight(cc.CCSD(reference))
+    solver.kernel()
+    found = solve(system, reference)
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+    assert abs(found.e_tot - solver.e_tot) < TOLERANCE
+
+
+def test_fitted_equations_of_pdaggerq_on_an_exact_reference(
+    chemistry: Chemistry, solve: Any
+) -> None:
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsd_df.jsonl").read_text())
+    assert abs(solve(system, case.reference).e_corr - case.energies["E_CCSD_corr"]) < 1e-4
+
+
+def test_equations_of_wicked(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_wicked((TESTS / "data" / "wicked" / "ccsd.txt").read_text())
+    assert abs(solve(system, case.reference).e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+
+
+@pytest.mark.slow
+def test_ccsdt_of_pdaggerq(chemistry: Chemistry, solve: Any) -> None:
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsdt.txt").read_text(), real=True)
+    found = solve(system, chemistry("lih_sto3g").reference)
+    assert abs(found.e_corr - -0.0203892963) < 1e-9
