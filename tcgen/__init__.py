@@ -117,6 +117,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import chem as chem
     from ._version import __version__
     from .algebra.derivatives.equations import derivative, jvp
     from .compiler.api import compile
@@ -173,4 +174,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_PACKAGES]

@@ -22,16 +22,18 @@ from ..ir.system import System
 from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
+from .conventions import is_over_spin_orbitals, with_conventions
 from .disk import IntegralFile, kept_on_disk
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem
-from .quantities import is_over_spin_orbitals, recognise, rules_for, with_conventions
+from .quantities import recognise, rules_for
 from .reference import read_reference
 from .restart import Earlier, Source
 from .result import Solution
 from .spaces import Kind, OrbitalSpaces, classify
 from .table import Show, Table
+from .trial import Trial
 
 Array = npt.NDArray[Any]
 
@@ -115,14 +117,15 @@ def solve(
     asked, arrays = _split_inputs(system, inputs or {})
     reference = read_reference(mean_field, frozen)
     found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in arrays}
-    equations = understand(system, spaces, found, tuple(arrays), outputs or {})
+    trial = Trial(system, spaces, found)
+    equations = understand(trial, tuple(arrays), outputs or {})
     needed = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
     if orbitals not in (None, "spatial", "spin"):
         raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
     spin_orbitals = orbitals == "spin" or (
         orbitals is None and is_over_spin_orbitals(needed, spaces)
     )
-    found = with_conventions(found, spaces, asked, spin_orbitals=spin_orbitals)
+    found = with_conventions(trial, equations.amplitudes, asked, spin_orbitals=spin_orbitals)
     made = MeanFieldInputs(
         system, spaces, reference, spin_orbitals=spin_orbitals, auxbasis=auxbasis
     )

@@ -10,7 +10,7 @@ its name, such as t1_new.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,18 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import ArgumentError
-from ..interp.storage import to_caller, to_logical
-from ..interp.systems import evaluate_system
+from ..interp.storage import to_logical
 from ..ir.system import System
 from ..ir.tensor import Space, Symmetry, Tensor
-from ..testing import random_arrays
-from .quantities import Found, Quantity
 from .spaces import Kind, OrbitalSpaces
+from .trial import Trial
 
 Array = npt.NDArray[Any]
 
 _UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?(?P<before>\w+)")
 _CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
+_ORDER = re.compile(r"(?i)e_?[2-9]")  # an energy of perturbation theory
 _ASKED = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
 _DEVIATION = 1e-9  # relative deviation up to which c*D*t counts as equal to a residual
 
@@ -75,29 +74,21 @@ class Equations:
     values: tuple[str, ...]
 
 
-def understand(
-    system: System,
-    spaces: OrbitalSpaces,
-    found: Mapping[str, Found],
-    passed: Sequence[str],
-    asked: Mapping[str, str],
-) -> Equations:
+def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) -> Equations:
     """Roles of the inputs and outputs of a system.
 
     Args:
-        system: the equations.
-        spaces: of the system.
-        found: inputs that are quantities of a mean field.
+        trial: of the system.
         passed: inputs that the caller passes as arrays.
         asked: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
 
     Raises:
         ArgumentError: a role does not fit, or it is not clear what an output is.
     """
+    system = trial.system
     _refuse_roles(system, asked)
-    taken = {*found, *passed}
+    taken = {*trial.found, *passed}
     free = [t for t in system.inputs if t.name not in taken and t.default is None]
-    trial = _Trial(system, spaces, found)
     updated = _updated(system, free, asked)
     residuals = _residuals(system, free, trial, asked)
     amplitudes = []
@@ -110,7 +101,7 @@ def understand(
     eigenvalue = bool(sigma) or (
         bool(amplitudes)
         and all(a.scale is not None for a in amplitudes)
-        and trial.vanishes(amplitudes, [a.output.name for a in amplitudes])
+        and trial.vanishes(solved, [a.output.name for a in amplitudes])
     )
     used = {a.output.name for a in (*residuals.values(), *updated.values())}
     scalars = [t.name for t in system.outputs if not t.rank and asked.get(t.name) != "value"]
@@ -118,14 +109,15 @@ def understand(
     named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
     given = tuple(t for t in free if t.name not in solved)
     only = tuple(scalars) if len(scalars) == 1 and not given else ()
-    correlation = said or (named if len(named) == 1 else only)
+    orders = tuple(scalars) if all(_ORDER.fullmatch(name) for name in scalars) else ()
+    correlation = said or (named if len(named) == 1 else orders or only)
     return Equations(
         amplitudes=tuple(amplitudes),
         eigenvalue=eigenvalue,
         given=given,
         energies=tuple(t.name for t in system.outputs if not t.rank),
         correlation=correlation,
-        with_reference=bool(amplitudes) and not trial.vanishes(amplitudes, correlation),
+        with_reference=bool(amplitudes) and not trial.vanishes(solved, correlation),
         values=tuple(t.name for t in system.outputs if t.rank and t.name not in used),
     )
 
@@ -152,85 +144,6 @@ def differences(
             continue
         result = result + values.reshape(-1, *(1,) * (tensor.rank - axis - 1))
     return result
-
-
-class _Trial:
-    """Evaluates a system at small extents on made-up orbital energies."""
-
-    def __init__(self, system: System, spaces: OrbitalSpaces, found: Mapping[str, Found]) -> None:
-        self.system, self.spaces, self.found = system, spaces, found
-        self.extents = {s.name: self._extent(s) for s in system.spaces if not s.parts}
-        rng = np.random.default_rng(5)
-        start = {Kind.OCCUPIED: -2.0, Kind.VIRTUAL: 0.5}
-        self.energies = {
-            name: start.get(spaces.kinds[name], 0.0) + rng.random(n)
-            for name, n in self.extents.items()
-        }
-        self.random = random_arrays(system.inputs, self.extents, seed=7)
-        self._without_integrals = self._zeroed()
-        self._rest = self._evaluate(self._without_integrals)
-
-    def _extent(self, space: Space) -> int:
-        """Enough elements for antisymmetric axes, other numbers for other spaces."""
-        most = max((t.spaces.count(space) for t in self.system.tensors), default=0)
-        extra = {Kind.OCCUPIED: 1, Kind.VIRTUAL: 2}
-        return min(most, 4) + extra.get(self.spaces.kinds[space.name], 2)
-
-    def change_with(self, amplitude: Tensor) -> dict[str, Array]:
-        """Change of the outputs with one amplitude alone, without integrals, from all zero."""
-        arrays = self._without_integrals | {amplitude.name: self.drawn(amplitude)}
-        moved = self._evaluate(arrays)
-        return {name: array - self._rest[name] for name, array in moved.items()}
-
-    def drawn(self, tensor: Tensor) -> Array:
-        """A random array with the symmetry of this tensor, in the caller's layout."""
-        return random_arrays((tensor,), self.extents, seed=7)[tensor.name]
-
-    def vanishes(self, amplitudes: Sequence[Amplitude], outputs: Iterable[str]) -> bool:
-        """True if these outputs are zero where the amplitudes are, whatever the integrals."""
-        arrays = dict(self.random)
-        for name, found in self.found.items():
-            if found.quantity is Quantity.ENERGIES:
-                arrays[name] = to_caller(found.tensor, self._simple(found))
-        for amplitude in amplitudes:
-            name = amplitude.tensor.name
-            arrays[name] = np.zeros_like(arrays[name])
-        results = self._evaluate(arrays)
-        return not any(np.any(results[name]) for name in outputs)
-
-    def _zeroed(self) -> dict[str, Array]:
-        """Orbital energies on the diagonal of the Fock matrix, no integrals, no amplitudes."""
-        arrays = dict(self.random)
-        for tensor in self.system.inputs:
-            if tensor.name in self.found:
-                logical = self._simple(self.found[tensor.name])
-                arrays[tensor.name] = to_caller(tensor, logical)
-            elif tensor.rank and not self._is_other(tensor):
-                arrays[tensor.name] = np.zeros_like(arrays[tensor.name])
-        return arrays
-
-    def _is_other(self, tensor: Tensor) -> bool:
-        """True for an input over no orbitals, such as weights of a quadrature."""
-        return not any(self.spaces.spin(space) is not None for space in tensor.spaces)
-
-    def _evaluate(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
-        with np.errstate(all="ignore"):
-            return evaluate_system(self.system, arrays, self.extents)
-
-    def _simple(self, found: Found) -> Array:
-        """Orbital energies, a diagonal Fock matrix, or no integrals."""
-        tensor = found.tensor
-        parts = [[base.name for base in space.bases] for space in tensor.spaces]
-        values = [np.concatenate([self.energies[name] for name in names]) for names in parts]
-        if found.quantity is Quantity.ENERGIES:
-            return values[0]
-        result = np.zeros([len(v) for v in values])
-        if found.quantity is Quantity.FOCK:
-            names = [np.repeat(p, [self.extents[n] for n in p]) for p in parts]
-            places = [np.concatenate([np.arange(self.extents[n]) for n in p]) for p in parts]
-            same = (names[0][:, None] == names[1]) & (places[0][:, None] == places[1])
-            result[same] = np.broadcast_to(values[0][:, None], same.shape)[same]
-        return result
 
 
 def _refuse_roles(system: System, asked: Mapping[str, str]) -> None:
@@ -295,7 +208,7 @@ def _updated(
 
 
 def _residuals(
-    system: System, free: Sequence[Tensor], trial: _Trial, asked: Mapping[str, str]
+    system: System, free: Sequence[Tensor], trial: Trial, asked: Mapping[str, str]
 ) -> dict[str, Amplitude]:
     """Residuals by the amplitude that they belong to."""
     by_name = {t.name: t for t in free}
@@ -331,7 +244,7 @@ def _residuals(
     return result
 
 
-def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: _Trial) -> list[Amplitude]:
+def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) -> list[Amplitude]:
     """The outputs that could be the residual of an amplitude.
 
     Equations may rely on a symmetry of an amplitude that is not declared. Where no output is a
@@ -379,7 +292,7 @@ def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
 
 
 def _scale(
-    trial: _Trial,
+    trial: Trial,
     values: Mapping[str, Array],
     output: Tensor,
     axes: tuple[int, ...],

@@ -1,20 +1,19 @@
 """Which quantity of a mean field each input of a system is: its integrals, Fock blocks, energies.
 
 The rules look at the spaces of an input first, then at its declared symmetry, and at its name last.
-Integrals have one of three conventions. That of a spec is the first one that has all symmetries
-declared for its integrals, in an order that depends on the spaces.
+Which convention integrals have is left to ``conventions``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from ..errors import ArgumentError
 from ..ir.system import System
-from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
+from ..ir.tensor import Tensor
 from .spaces import Kind, OrbitalSpaces
 
 
@@ -32,12 +31,6 @@ class Quantity(Enum):
 
 
 INTEGRALS = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
-_PAIRS_OF_CHEMIST = (((1, 0, 2, 3), 1), ((0, 1, 3, 2), 1), ((2, 3, 0, 1), 1))
-_SYMMETRY = {
-    Quantity.CHEMIST: _PAIRS_OF_CHEMIST,
-    Quantity.PHYSICIST: (((2, 1, 0, 3), 1), ((0, 3, 2, 1), 1), ((1, 0, 3, 2), 1)),
-    Quantity.ANTISYMMETRISED: (((1, 0, 2, 3), -1), ((0, 1, 3, 2), -1), ((2, 3, 0, 1), 1)),
-}
 _END = r"(_\w+|aa|ab|bb|[ab]|\d+)?"  # of a name: a block, spins or a number
 
 
@@ -94,7 +87,7 @@ class Found:
 def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -> dict[str, Found]:
     """The inputs that are quantities of a mean field, by name; others are left out.
 
-    The convention of integrals is still open: see :func:`with_conventions`.
+    The convention of integrals is still open: see ``conventions``.
 
     Args:
         system: the equations.
@@ -116,69 +109,6 @@ def recognise(system: System, spaces: OrbitalSpaces, asked: Mapping[str, str]) -
         if rule is not None:
             found[tensor.name] = Found(tensor, rule.quantities[0], other)
     return found
-
-
-def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
-    """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
-
-    Args:
-        tensors: inputs, with symmetry that equations need though it is not declared.
-        spaces: of the system.
-    """
-    return not spaces.by_spin and any(
-        symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)
-        for tensor in tensors
-        for symmetry in tensor.symmetry
-    )
-
-
-def with_conventions(
-    found: Mapping[str, Found],
-    spaces: OrbitalSpaces,
-    asked: Mapping[str, str],
-    *,
-    spin_orbitals: bool,
-) -> dict[str, Found]:
-    """The same inputs, with the convention of each block of integrals.
-
-    Blocks of mixed spin have the one in which they are not zero. All others have the same one: in
-    chemists' notation where mixed blocks are, antisymmetrised where equations are over spin
-    orbitals or mixed blocks are in physicists' notation, and else, for a closed shell, chemists'.
-
-    Args:
-        found: by :func:`recognise`.
-        spaces: of the system.
-        asked: quantities that the user named.
-        spin_orbitals: the equations are over spin orbitals.
-
-    Raises:
-        ArgumentError: no convention has all symmetries that are declared for the integrals.
-    """
-    chosen = {}
-    same_spin = []
-    for name, one in found.items():
-        if one.quantity not in INTEGRALS or name in asked:
-            continue
-        possible = _not_zero(one.tensor, spaces)
-        if possible == INTEGRALS:
-            same_spin.append(one.tensor)
-        else:
-            chosen[name] = possible[0]
-    if Quantity.CHEMIST in chosen.values():
-        order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
-    elif spaces.by_spin or spin_orbitals:
-        order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
-    else:
-        order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
-    convention = next((c for c in order if all(_has_symmetry(c, t) for t in same_spin)), None)
-    if convention is None:
-        raise ArgumentError(
-            f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
-            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
-            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
-        )
-    chosen |= {tensor.name: convention for tensor in same_spin}
-    return {name: replace(f, quantity=chosen.get(name, f.quantity)) for name, f in found.items()}
 
 
 def rules_for(tensor: Tensor, spaces: OrbitalSpaces) -> str:
@@ -203,7 +133,7 @@ def _shape(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[str, int | None]:
             return _ONE, None
         if len(orbitals) == 2 and len(set(orbitals)) == 1:
             return _TWO, None
-        if len(orbitals) == 4 and _not_zero(tensor, spaces):
+        if len(orbitals) == 4 and not_zero(tensor, spaces):
             return _FOUR, None
     return "", None
 
@@ -221,7 +151,7 @@ def _asked(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
     return known[text]
 
 
-def _not_zero(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[Quantity, ...]:
+def not_zero(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[Quantity, ...]:
     """Conventions in which an integral of these spins is not zero."""
     p, q, r, s = (spaces.spin(space) for space in tensor.spaces)
     chemist, direct, exchanged = p == q and r == s, p == r and q == s, p == s and q == r
@@ -232,12 +162,3 @@ def _not_zero(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[Quantity, ...]:
         *([Quantity.PHYSICIST] if direct else []),
         *([Quantity.ANTISYMMETRISED] if exchanged else []),
     )
-
-
-def _has_symmetry(convention: Quantity, tensor: Tensor) -> bool:
-    """True if integrals of a convention have the symmetries declared for a block of them."""
-    space = tensor.spaces[0]
-    generators = tuple(Symmetry(perm, sign) for perm, sign in _SYMMETRY[convention])
-    whole = Tensor(tensor.name, (space,) * 4, Role.INPUT, symmetry=generators)
-    group = {(s.perm, s.sign) for s in symmetry_group(whole)}
-    return all((s.perm, s.sign) in group for s in tensor.symmetry)

@@ -171,6 +171,17 @@ def test_an_energy_without_amplitudes(spec: str, chemistry: Chemistry, solve: An
     assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
 
 
+def test_orders_of_perturbation_theory_are_added(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("h2o_sto3g")
+    text = CLOSED + (
+        "input g[o,v,o,v], e_o[o], e_v[v]\noutput e2, e3\n"
+        "e2 = (2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+        "e3 = 1/2*e2\n"
+    )
+    found = solve(text, case.reference)
+    assert abs(found.e_corr - 1.5 * case.energies["E_MP2_corr"]) < TOLERANCE
+
+
 def test_density_fitting_with_a_chosen_basis(chemistry: Chemistry, solve: Any) -> None:
     case = chemistry("lih_sto3g")
     found = solve("mp2_df", case.reference, auxbasis=case.record.get("auxbasis", "cc-pvdz-ri"))
@@ -265,6 +276,30 @@ def test_a_spec_with_other_names(chemistry: Chemistry, solve: Any) -> None:
     found = solve(text, case.reference, inputs={"w": "(pq|rs)"})
     assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
     assert found.amplitudes["doubles"].shape == (4, 4, 2, 2)
+
+
+PHYSICISTS = CLOSED + (
+    "input v_oovv[o,o,v,v], v_ovov[o,v,o,v], f_oo[o,o], f_vv[v,v], t2[o,o,v,v]\noutput e, r2, x\n"
+    "e = (2*v_oovv[i,j,a,b] - v_oovv[i,j,b,a])*t2[i,j,a,b]\n"
+    "r2[i,j,a,b] = v_oovv[i,j,a,b] + S(ia,jb) (f_vv[a,c]*t2[i,j,c,b] - f_oo[k,i]*t2[k,j,a,b])\n"
+    "x = v_ovov[i,a,j,b]*t2[i,j,a,b]\n"
+)
+BY_HAND = CLOSED + (
+    "input v[o,o,v,v], e_o[o], e_v[v], t2[o,o,v,v] antisymmetric (0,1) (2,3)\noutput e, r2\n"
+    "e = 1/2*v[i,j,a,b]*t2[i,j,a,b]\n"
+    "r2[i,j,a,b] = v[i,j,a,b] - v[i,j,b,a] - (e_o[i] + e_o[j] - e_v[a] - e_v[b])*t2[i,j,a,b]\n"
+)
+ENERGY = CLOSED + (
+    "input g[o,o,v,v], e_o[o], e_v[v]\noutput e\n"
+    "e = (2*g[i,j,a,b] - g[i,j,b,a])*g[i,j,a,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+)
+
+
+@pytest.mark.parametrize("text", [PHYSICISTS, BY_HAND, ENERGY])
+def test_integrals_without_declared_symmetry(text: str, chemistry: Chemistry, solve: Any) -> None:
+    """<pq|rs>, over spatial and over spin orbitals: first order shows which integrals are meant."""
+    case = chemistry("lih_sto3g")
+    assert abs(solve(text, case.reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
 
 
 def test_inputs_that_the_caller_passes(chemistry: Chemistry, solve: Any) -> None:
