@@ -17,7 +17,6 @@ from ..compiler.api import compile
 from ..compiler.driver import read_system
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
-from ..interp.storage import to_caller
 from ..ir.system import System
 from ..options import Planning
 from ..resources import spec_path
@@ -26,7 +25,7 @@ from .conventions import is_over_spin_orbitals, with_conventions
 from .disk import IntegralFile, kept_on_disk
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
-from .problem import Iteration, Problem
+from .problem import Iteration, Problem, in_layout
 from .quantities import recognise, rules_for
 from .reference import read_reference
 from .restart import Earlier, Source
@@ -137,14 +136,14 @@ def solve(
         sizes = _root_extents(equations, spaces, nroots) | sizes
     earlier = Earlier(amplitudes, spaces, sizes)
     read = _given(system, spaces, equations, earlier)
-    arrays |= {t.name: to_caller(t, read[t.name]) for t in equations.given}
+    arrays |= {t.name: in_layout(t, read[t.name], dtype) for t in equations.given}
     on_disk = kept_on_disk((f.tensor for f in found.values()), sizes, dtype, reference.memory)
     if on_disk:
         sliced = shorthand.get("sliced", planning.sliced if planning else ())
         shorthand["sliced"] = (*sliced, *on_disk)
     program = compile(
         system,
-        extents=sizes,
+        extents={name: max(1, extent) for name, extent in sizes.items()},  # 0 needs no plan
         target=target,
         dtype=dtype,
         memory_limit=memory_limit,
@@ -165,7 +164,7 @@ def solve(
         of_reference = made.occupied_energy() if equations.with_reference else 0.0
         del made  # and with it the blocks that arrays were made from
         run = _bound(program, system, arrays, equations)
-        problem = Problem(system, spaces, equations, sizes, energies, run, options)
+        problem = Problem(system, spaces, equations, sizes, energies, dtype, run, options)
         if equations.eigenvalue:
             results = _diagonalised(problem, earlier)
         else:

@@ -72,7 +72,7 @@ class Diis:
         count = len(self._vectors)
         overlap = np.zeros((count, count))
         overlap[:-1, :-1] = self._overlap[1 - count :, 1 - count :] if count > 1 else 0.0
-        overlap[-1, :] = overlap[:, -1] = [float(e @ error) for e in self._errors]
+        overlap[-1, :] = overlap[:, -1] = [np.vdot(e, error).real for e in self._errors]
         self._overlap = overlap
         scale = overlap.diagonal().max() or 1.0
         system = np.ones((count + 1, count + 1))

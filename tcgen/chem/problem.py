@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError
 from ..interp.storage import logical_shape, to_caller, to_logical
 from ..ir.system import System
-from ..ir.tensor import Symmetry, Tensor
+from ..ir.tensor import Symmetry, Tensor, element_type
 from .eigen import Roots, independent_elements, lowest_roots
 from .equations import Amplitude, Equations, differences
 from .iterate import Amplitudes, Iterated, Step, iterate
@@ -70,6 +70,7 @@ class Problem:
         equations: roles of inputs and outputs.
         extents: of the base spaces.
         energies: of the orbitals, by base space, in Hartree.
+        dtype: element type of the program.
         run: takes amplitudes in the caller's layout by name, returns the outputs.
         options: of the iteration.
     """
@@ -79,6 +80,7 @@ class Problem:
     equations: Equations
     extents: Mapping[str, int]
     energies: Mapping[str, Array]
+    dtype: str
     run: Run
     options: Iteration
 
@@ -194,7 +196,9 @@ class Problem:
 
     def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
         given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
-        return self.run(**{name: to_caller(given[name], array) for name, array in now.items()})
+        return self.run(
+            **{name: in_layout(given[name], array, self.dtype) for name, array in now.items()}
+        )
 
     def _in_order(
         self, amplitude: Amplitude, outputs: Mapping[str, Array], extents: Mapping[str, int]
@@ -229,6 +233,11 @@ class Problem:
         return next(
             (k for k, s in enumerate(tensor.spaces) if self.spaces.kind(s) is Kind.OTHER), None
         )
+
+
+def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
+    """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
+    return to_caller(tensor, array).astype(element_type(tensor, dtype), copy=False)
 
 
 def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:

@@ -462,3 +462,20 @@ def test_ccsdt_of_pdaggerq(chemistry: Chemistry, solve: Any) -> None:
     system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsdt.txt").read_text(), real=True)
     found = solve(system, chemistry("lih_sto3g").reference)
     assert abs(found.e_corr - -0.0203892963) < 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_element_types(dtype: str, chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    tolerance = 1e-5 if dtype == "float32" else 1e-9
+    found = solve("ccsd_spin_orbital", case.reference, dtype=dtype, tolerance=tolerance)
+    assert found.amplitudes["t2"].dtype == dtype
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < 10 * tolerance
+
+
+@pytest.mark.parametrize(("atom", "spin"), [("H 0 0 0", 1), ("He 0 0 0", 0)])
+def test_spaces_without_orbitals(atom: str, spin: int, solve: Any, blocks: Any) -> None:
+    """No beta electron, no virtual orbital."""
+    reference = blocks.mean_field(blocks.molecule(atom, "sto-3g", spin=spin), "UHF")
+    assert solve(BY_SPIN, reference).e_corr == 0.0
+    assert solve("mp2_spin_orbital", reference).e_corr == 0.0
