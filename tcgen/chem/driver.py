@@ -26,8 +26,8 @@ from .disk import IntegralFile, kept_on_disk
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem, in_layout
-from .quantities import recognise, rules_for
-from .reference import read_reference
+from .quantities import Found, recognise, rules_for
+from .reference import Reference, read_reference
 from .restart import Earlier, Source
 from .result import Solution
 from .spaces import Kind, OrbitalSpaces, classify
@@ -115,20 +115,9 @@ def solve(
     spaces = classify(system)
     asked, arrays = _split_inputs(system, inputs or {})
     reference = read_reference(mean_field, frozen)
-    found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in arrays}
-    trial = Trial(system, spaces, found)
-    equations = understand(trial, tuple(arrays), outputs or {})
-    needed = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
-    if orbitals not in (None, "spatial", "spin"):
-        raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
-    spin_orbitals = orbitals == "spin" or (
-        orbitals is None and is_over_spin_orbitals(needed, spaces)
+    equations, found, made = _understood(
+        system, spaces, reference, asked, tuple(arrays), outputs or {}, orbitals, auxbasis
     )
-    found = with_conventions(trial, equations.amplitudes, asked, spin_orbitals=spin_orbitals)
-    made = MeanFieldInputs(
-        system, spaces, reference, spin_orbitals=spin_orbitals, auxbasis=auxbasis
-    )
-
     sizes = {s.name: s.extent for s in system.spaces if s.extent is not None}
     sizes |= made.extents(system.spaces) | passed_extents(system, spaces, arrays)
     sizes |= dict(extents or {})
@@ -203,6 +192,29 @@ def read_equations(source: object) -> System:
     if re.fullmatch(r"\w+", text) and not Path(text).exists():
         return read_system(spec_path(text))
     return read_system(Path(text))
+
+
+def _understood(
+    system: System,
+    spaces: OrbitalSpaces,
+    reference: Reference,
+    asked: Mapping[str, str],
+    passed: Sequence[str],
+    outputs: Mapping[str, str],
+    orbitals: str | None,
+    auxbasis: str | None,
+) -> tuple[Equations, dict[str, Found], MeanFieldInputs]:
+    """What outputs and inputs are, and the orbitals of the reference that inputs are over."""
+    if orbitals not in (None, "spatial", "spin"):
+        raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
+    found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in passed}
+    trial = Trial(system, spaces, found)
+    equations = understand(trial, passed, outputs)
+    tensors = [*system.inputs, *(a.tensor for a in equations.amplitudes)]
+    over_spin = is_over_spin_orbitals(tensors, spaces) if orbitals is None else orbitals == "spin"
+    found = with_conventions(trial, equations.amplitudes, asked, spin_orbitals=over_spin)
+    made = MeanFieldInputs(system, spaces, reference, spin_orbitals=over_spin, auxbasis=auxbasis)
+    return equations, found, made
 
 
 def _split_inputs(
