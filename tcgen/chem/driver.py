@@ -153,6 +153,7 @@ def solve(
         of_reference = made.occupied_energy() if equations.with_reference else 0.0
         del made  # and with it the blocks that arrays were made from
         run = _bound(program, system, arrays, equations)
+        arrays.clear()  # constants may have been copied to another layout
         problem = Problem(system, spaces, equations, sizes, energies, dtype, run, options)
         if equations.eigenvalue:
             results = _diagonalised(problem, earlier)

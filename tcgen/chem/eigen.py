@@ -140,7 +140,7 @@ def lowest_roots(
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
     guess = packed(start)[:count] if start else []
-    wanted = 0 if guess else min(count + _MORE, estimate.size)
+    wanted = min(count + _MORE, estimate.size) if len(guess) < count else 0
     for place in np.argsort(estimate, kind="stable")[:wanted]:
         unit = np.zeros(estimate.size)
         unit[place] = 1.0

@@ -88,6 +88,7 @@ class Earlier:
         if left or len(axes) != len(wanted):
             raise ShapeError(
                 f"amplitudes: {tensor.name} has axes {wanted!r} in these equations and {letters!r} "
-                f"in the earlier solution: its equations must be over the same kind of orbitals"
+                f"in the earlier solution: its equations must be over the same kind of orbitals; "
+                f"pass other amplitudes, or another file, if they are not meant"
             )
         return array.transpose(axes)

@@ -443,6 +443,22 @@ def test_equations_of_pdaggerq(source: str, chemistry: Chemistry, solve: Any, bl
     assert abs(found.e_tot - solver.e_tot) < TOLERANCE
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["UHF", "ROHF"])
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_uccsd_of_pdaggerq(
+    kind: str, frozen: int, radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsd_spin.txt").read_text())
+    reference = getattr(radical, kind)
+    if kind == "UHF":
+        solver = uccsd(reference, blocks, frozen)
+    else:
+        solver = blocks.tight(blocks.general_solver(reference, frozen))
+        solver.kernel()
+    assert abs(solve(system, reference, frozen=frozen).e_corr - solver.e_corr) < TOLERANCE
+
+
 def test_fitted_equations_of_pdaggerq_on_an_exact_reference(
     chemistry: Chemistry, solve: Any
 ) -> None:
