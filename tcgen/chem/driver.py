@@ -27,7 +27,7 @@ from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem, in_layout
 from .quantities import Found, recognise, rules_for
-from .reference import Reference, read_reference
+from .reference import Frozen, Reference, read_reference
 from .restart import Earlier, Source
 from .result import Solution
 from .spaces import Kind, OrbitalSpaces, classify
@@ -41,7 +41,7 @@ def solve(
     source: object,
     mean_field: Any,
     *,
-    frozen: int | Sequence[int] = 0,
+    frozen: Frozen = 0,
     amplitudes: Source = None,
     inputs: Mapping[str, Any] | None = None,
     outputs: Mapping[str, str] | None = None,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError, ConvergenceError, UnavailableError
 
 Array = npt.NDArray[Any]
+Frozen = int | Sequence[int] | None  # number of core orbitals, or the numbers of orbitals
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
 
 
@@ -76,7 +78,7 @@ class Reference:
     memory: float
 
 
-def read_reference(mean_field: Any, frozen: int | Sequence[int] = 0) -> Reference:
+def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
     """Read a converged molecular Hartree-Fock object of PySCF.
 
     Args:
@@ -105,11 +107,11 @@ def read_reference(mean_field: Any, frozen: int | Sequence[int] = 0) -> Referenc
     kind = next((name for name, cls in kinds if isinstance(mean_field, cls)), None)
     _refuse_unusable(mean_field, kind)
     assert kind is not None
-    _refuse_frozen(frozen, mean_field, kind)
+    left_out = _left_out(frozen, np.asarray(mean_field.mo_occ).shape[-1], kind)
     if kind == "GHF":
-        frames = _general_frames(mean_field, frozen)
+        frames = _general_frames(mean_field, left_out)
     else:
-        frames = _frames(mean_field, kind, frozen)
+        frames = _frames(mean_field, kind, left_out)
     hcore = np.asarray(mean_field.get_hcore())
     nao = mean_field.mol.nao
     return Reference(
@@ -157,26 +159,31 @@ def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
         )
 
 
-def _refuse_frozen(frozen: int | Sequence[int], mean_field: Any, kind: str) -> None:
-    count = np.asarray(mean_field.mo_occ).shape[-1]
-    numbers = [frozen - 1] if isinstance(frozen, int) else list(frozen)
-    wrong = [n for n in numbers if not isinstance(n, int | np.integer) or not -1 <= n < count]
-    if wrong or (not isinstance(frozen, int) and -1 in numbers):
+def _left_out(frozen: Frozen, count: int, kind: str) -> set[int]:
+    """The orbitals that are not correlated, of ``count``."""
+    given: Any = 0 if frozen is None else frozen
+    chosen: set[int] | None
+    try:
+        chosen = set(range(index(given))) if hasattr(given, "__index__") else set(map(index, given))
+    except TypeError:
+        chosen = None
+    negative = hasattr(given, "__index__") and index(given) < 0
+    if chosen is None or negative or not chosen <= set(range(count)):
         word = "spin orbitals" if kind == "GHF" else "orbitals"
         raise ArgumentError(
             f"frozen={frozen!r} does not fit the {count} {word} of the {kind} reference: give the "
             f"number of core orbitals, or a list of orbitals counted from 0"
         )
+    return chosen
 
 
-def _active(occupations: Array, frozen: int | Sequence[int]) -> tuple[list[int], list[int]]:
+def _active(occupations: Array, left_out: set[int]) -> tuple[list[int], list[int]]:
     """Orbitals that are not frozen: occupied and virtual ones."""
-    left_out = set(range(frozen)) if isinstance(frozen, int) else set(frozen)
     kept = [k for k in range(len(occupations)) if k not in left_out]
     return [k for k in kept if occupations[k] > 0], [k for k in kept if occupations[k] == 0]
 
 
-def _frames(mean_field: Any, kind: str, frozen: int | Sequence[int]) -> dict[str, Frame]:
+def _frames(mean_field: Any, kind: str, left_out: set[int]) -> dict[str, Frame]:
     """Frames of a reference whose orbitals have one spin each."""
     coefficients = np.asarray(mean_field.mo_coeff)
     occupations = np.asarray(mean_field.mo_occ)
@@ -189,9 +196,9 @@ def _frames(mean_field: Any, kind: str, frozen: int | Sequence[int]) -> dict[str
         fock = np.stack([fock, fock])
 
     frames = {}
-    numbers = []
+    numbers: list[tuple[list[int], list[int]]] = []
     for spin, name in enumerate((ALPHA, BETA)):
-        occupied, virtual = _active(occupations[spin], frozen)
+        occupied, virtual = _active(occupations[spin], left_out)
         numbers.append((occupied, virtual))
         c = coefficients[spin][:, occupied + virtual]
         frames[name] = Frame({name: c}, len(occupied), c.T @ fock[spin] @ c)
@@ -227,9 +234,9 @@ def _interleaved(
     return Frame(coefficients, alpha.occupied + beta.occupied, fock)
 
 
-def _general_frames(mean_field: Any, frozen: int | Sequence[int]) -> dict[str, Frame]:
+def _general_frames(mean_field: Any, left_out: set[int]) -> dict[str, Frame]:
     """The frame of a GHF reference, whose orbitals mix both spins."""
-    occupied, virtual = _active(np.asarray(mean_field.mo_occ), frozen)
+    occupied, virtual = _active(np.asarray(mean_field.mo_occ), left_out)
     c = np.asarray(mean_field.mo_coeff)[:, occupied + virtual]
     density = mean_field.make_rdm1()
     fock = np.asarray(mean_field.get_hcore() + mean_field.get_veff(mean_field.mol, density))

@@ -67,7 +67,7 @@ def test_ccsd_closed_shell(name: str, chemistry: Chemistry, solve: Any) -> None:
     assert np.allclose(found.amplitudes["t2"], case.closed_solver.t2, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("frozen", [1, [0, 6]])
+@pytest.mark.parametrize("frozen", [1, np.int64(1), (0, 6), None])
 def test_frozen_orbitals_are_those_of_pyscf(
     frozen: Any, chemistry: Chemistry, solve: Any, blocks: Any
 ) -> None:

@@ -72,7 +72,7 @@ def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
         solve("uccsd_energy_t1", general)
 
 
-@pytest.mark.parametrize("frozen", [7, [0, 9], -3, [-1], [0.5]])
+@pytest.mark.parametrize("frozen", [7, [0, 9], -3, [-1], [0.5], 1.5, "core"])
 def test_frozen_orbitals_that_there_are_not(frozen: Any, solve: Any, lih: Any) -> None:
     with pytest.raises(tcgen.ArgumentError, match=mentions("frozen 6 orbitals RHF")):
         solve("mp2_closed_shell", lih, frozen=frozen)
