@@ -82,7 +82,7 @@ def with_conventions(
         order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
     elif spaces.by_spin or spin_orbitals:
         order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
-    elif _only_in_physicists_notation({spaces.letters(t) for t in same_spin}):
+    elif _only_in_physicists_notation(_blocks_read(trial, same_spin)):
         order = (Quantity.PHYSICIST, Quantity.CHEMIST, Quantity.ANTISYMMETRISED)
     else:
         order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
@@ -136,6 +136,18 @@ def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[s
         if abs(factor - standard) > _DEVIATION * abs(standard):
             worst = max(worst, 1)
     return worst
+
+
+def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
+    """Classes of the indices with which equations read some tensors, such as oovv."""
+    names = {tensor.name for tensor in tensors}
+    return {
+        "".join(trial.spaces.letter(index.space) for index in ref.indices)
+        for equation in trial.system.equations
+        for term in equation.terms
+        for ref in term.refs
+        if ref.tensor.name in names
+    }
 
 
 def _only_in_physicists_notation(blocks: set[str]) -> bool:

@@ -85,9 +85,10 @@ class OrbitalSpaces:
             >>> classify(system).letters(system.inputs[0])
             'ov'
         """
-        return "".join(self._letter(space) for space in tensor.spaces)
+        return "".join(self.letter(space) for space in tensor.spaces)
 
-    def _letter(self, space: Space) -> str:
+    def letter(self, space: Space) -> str:
+        """Class of one axis, as in ``letters``."""
         spin = self.spin(space)
         if spin is None:
             return "x"

@@ -295,7 +295,13 @@ ENERGY = CLOSED + (
 )
 
 
-@pytest.mark.parametrize("text", [PHYSICISTS, BY_HAND, ENERGY])
+WHOLE = CLOSED + (
+    "space p = o + v\ninput g[p,p,p,p], e[p]\noutput e_mp2\n"
+    "e_mp2 = (2*g[i,j,a,b] - g[i,j,b,a])*g[i,j,a,b]/(e[i] + e[j] - e[a] - e[b])\n"
+)
+
+
+@pytest.mark.parametrize("text", [PHYSICISTS, BY_HAND, ENERGY, WHOLE])
 def test_integrals_without_declared_symmetry(text: str, chemistry: Chemistry, solve: Any) -> None:
     """<pq|rs>, over spatial and over spin orbitals: first order shows which integrals are meant."""
     case = chemistry("lih_sto3g")
