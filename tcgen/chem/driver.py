@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from ..compiler.driver import read_system
 from ..errors import ArgumentError
 from ..frontend.spec.reader import read_spec
 from ..ir.system import System
+from ..ir.tensor import Tensor
+from ..ir.term_rewriting import replace_refs
 from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
@@ -126,6 +129,8 @@ def solve(
     earlier = Earlier(amplitudes, spaces, sizes)
     read = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, read[t.name], dtype) for t in equations.given}
+    if memory_limit is None:  # else what depends on them might be too large to be kept
+        system = _with_constants(system, {t.name for t in equations.given})
     on_disk = kept_on_disk((f.tensor for f in found.values()), sizes, dtype, reference.memory)
     if on_disk:
         sliced = shorthand.get("sliced", planning.sliced if planning else ())
@@ -231,6 +236,22 @@ def _split_inputs(
     asked = {name: value for name, value in inputs.items() if isinstance(value, str)}
     arrays = {n: v if callable(v) else np.asarray(v) for n, v in inputs.items() if n not in asked}
     return asked, arrays
+
+
+def _with_constants(system: System, names: set[str]) -> System:
+    """The system in which these inputs are constant, as they are while others are iterated."""
+
+    def fixed(tensor: Tensor) -> Tensor:
+        return replace(tensor, volatile=False) if tensor.name in names else tensor
+
+    return replace(
+        system,
+        tensors=tuple(fixed(tensor) for tensor in system.tensors),
+        equations=tuple(
+            replace_refs(equation, lambda ref: replace(ref, tensor=fixed(ref.tensor)))
+            for equation in system.equations
+        ),
+    )
 
 
 def _root_extents(equations: Equations, spaces: OrbitalSpaces, nroots: int) -> dict[str, int]:
