@@ -3,8 +3,8 @@
     python examples/pyscf_ccsd.py [--atom "Li 0 0 0; H 0 0 1.5957"] [--basis sto-3g] [--frozen 1]
 
 (a) inside PySCF: a subclass of rccsd.RCCSD whose update_amps is the generated program, so that
-DIIS, convergence, ccsd_t(), solve_lambda() and make_rdm1() stay PySCF's; (b) outside: integrals
-come from PySCF, and a loop of our own does the rest. Ends with status 1 if either energy differs
+DIIS, convergence, ccsd_t(), solve_lambda() and make_rdm1() stay PySCF's; (b) with tcgen.chem.solve,
+which takes the reference and iterates by itself. Ends with status 1 if either energy differs
 from PySCF's own by more than 1e-8 Hartree.
 """
 
@@ -15,7 +15,6 @@ import sys
 from typing import Any
 
 import numpy as np
-from diis import Converged, denominators, iterate
 from pyscf import cc
 from pyscf_blocks import closed_shell, mean_field, molecule, tight
 
@@ -49,13 +48,6 @@ class GeneratedCCSD(cc.rccsd.RCCSD):
         return out["t1_new"], out["t2_new"]
 
 
-def solve_outside(arrays: dict[str, np.ndarray], target: str | None) -> Converged:
-    """CCSD from MP2 amplitudes, without PySCF."""
-    d1, d2 = denominators(arrays["e_o"], arrays["e_v"])
-    start = {"t1": arrays["f_ov"] / d1, "t2": arrays["v_ovov"].transpose(0, 2, 1, 3) / d2}
-    return iterate(bound_ccsd(arrays, target), start)
-
-
 def main() -> int:
     """Compare three CCSD energies; 0 if they agree."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
@@ -75,12 +67,18 @@ def main() -> int:
     inside.target = options.target
     inside.kernel()
 
-    outside = solve_outside(closed_shell(own), options.target)
+    solved = tcgen.chem.solve(
+        "ccsd_closed_shell",
+        reference,
+        frozen=options.frozen,
+        target=options.target,
+        show=False,
+    )
 
     print(f"E(HF)                         {reference.e_tot:18.12f}")
     print(f"E(CCSD) PySCF                 {own.e_corr:18.12f}")
     worst = 0.0
-    for text, energy in (("inside PySCF", inside.e_corr), ("own loop", outside.energy)):
+    for text, energy in (("inside PySCF", inside.e_corr), ("solve", solved.e_corr)):
         worst = max(worst, abs(energy - own.e_corr))
         print(f"E(CCSD) generated, {text:12s}{energy:17.12f}   {energy - own.e_corr:+.1e}")
     return 0 if worst < 1e-8 else 1

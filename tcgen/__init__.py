@@ -21,6 +21,7 @@ _HOME = {  # the module of each public name
     "CacheWarning": "errors",
     "CheckError": "errors",
     "ContractionPathError": "errors",
+    "ConvergenceError": "errors",
     "DtypeError": "errors",
     "EinsumError": "errors",
     "EinsumReport": "contraction.report",
@@ -62,6 +63,7 @@ _HOME = {  # the module of each public name
     "spec_text": "frontend.spec.writer",
     "tensordot": "contraction.functions",
 }
+_PACKAGES = ("chem",)  # reached as tcgen.chem
 _OPT_EINSUM = {"transpose": "contraction.opt_einsum_backend"}  # what a backend of it has besides
 
 __all__ = [
@@ -73,6 +75,7 @@ __all__ = [
     "CacheWarning",
     "CheckError",
     "ContractionPathError",
+    "ConvergenceError",
     "DtypeError",
     "EinsumError",
     "EinsumReport",
@@ -116,6 +119,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from . import chem as chem
     from ._version import __version__
     from .algebra.derivatives.equations import derivative, jvp
     from .compiler.api import compile
@@ -129,6 +133,7 @@ if TYPE_CHECKING:
         CacheWarning,
         CheckError,
         ContractionPathError,
+        ConvergenceError,
         DtypeError,
         EinsumError,
         ExtentError,
@@ -159,6 +164,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f".{name}", __name__)
     home = _HOME.get(name) or _OPT_EINSUM.get(name)
     if home is None:
         from .compiler.deprecations import new_name
@@ -170,4 +177,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *_PACKAGES]

@@ -139,6 +139,12 @@ class CheckError(TcgenError):
     exit_code = 1
 
 
+class ConvergenceError(TcgenError, ArithmeticError):
+    """A mean field is not converged, or amplitudes diverge."""
+
+    exit_code = 1
+
+
 class VerifyError(TcgenError):
     """A level of the compiler is inconsistent: a fault in tcgen or in a hand-written plan."""
 

@@ -1,6 +1,6 @@
 """The command line.
 
-``commands`` defines the commands and ``options`` the options that they share, which are made from
-the fields of the options records; ``output`` prints and writes; ``run`` and ``doctor`` do the work
-of two commands.
+``commands`` defines the commands. ``options`` holds the options that they share, which are made
+from the fields of the options records, and ``solve_options`` those of one command. ``output``
+prints and writes; ``run``, ``solve`` and ``doctor`` do the work of three commands.
 """

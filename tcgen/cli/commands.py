@@ -1,4 +1,4 @@
-"""The command line: compile, report, explain, run, convert, doctor, cache.
+"""The command line: compile, report, explain, run, solve, convert, doctor, cache.
 
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
 here. Errors go to stderr; with --json one object goes to stdout and nothing else.
@@ -39,7 +39,13 @@ from ..ir.system import System, planning_extents
 from ..options import MOST, parse_bytes
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.program import Program
-from .options import chosen_options, json_option, planning_options, refuse_planning
+from .options import (
+    chosen_options,
+    chosen_planning,
+    json_option,
+    planning_options,
+    refuse_planning,
+)
 from .output import (
     make_folder,
     output_console,
@@ -48,6 +54,7 @@ from .output import (
     show_warning,
     write_text,
 )
+from .solve_options import solve_options
 
 
 class _Group(click.Group):
@@ -288,6 +295,40 @@ def run_command(
             click.echo(line)
     if outcome.failure:
         click.echo(f"tcgen: error: {outcome.failure}", err=True)
+        ctx.exit(1)
+
+
+@main.command("solve")
+@click.argument("source", metavar="SPEC")
+@solve_options
+@planning_options
+@json_option
+@click.pass_context
+def solve_command(ctx: click.Context, /, source: str, as_json: bool, **chosen: Any) -> None:
+    """Solve the equations of SPEC, a file or a shipped name, for a molecule (needs PySCF)."""
+    from . import solve as calculation  # noqa: PLC0415  (loads the interpreter)
+
+    quiet = ctx.obj["quiet"]
+    target = chosen["target"] or ("cpu" if chosen["tune"] else default_target(_say(ctx)))
+    solution = calculation.solve(
+        source,
+        chosen,
+        show=False if quiet else partial(click.echo, err=as_json),
+        extents=dict(chosen["extents"]),
+        target=target,
+        dtype=chosen["dtype"],
+        memory_limit=chosen["memory_limit"],
+        planning=chosen_planning(chosen),
+    )
+    if as_json:
+        print_json({"schema": 1, **solution.as_json()})
+    if not solution.converged:
+        worst = max(solution.residual_norms.values())
+        click.echo(
+            f"tcgen: error: not converged: the largest residual norm is {worst:.1e} after "
+            f"{solution.iterations} iterations: raise --max-cycle, or try --damping 0.3",
+            err=True,
+        )
         ctx.exit(1)
 
 

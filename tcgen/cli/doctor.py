@@ -47,7 +47,7 @@ def examine() -> list[Finding]:
     try:
         findings.append(_finding("pyscf (optional)", True, metadata.version("pyscf")))
     except metadata.PackageNotFoundError:
-        advice = "for the PySCF examples: pip install 'tcgen-chem[chem]'"
+        advice = "for tcgen solve and tcgen.chem: pip install 'tcgen-chem[chem]'"
         findings.append(_finding("pyscf (optional)", False, "missing", advice))
     return findings
 

@@ -35,7 +35,9 @@ def _parsed_extents(
     return tuple(extents.items())
 
 
-def _together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def together(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+    """One decorator that does what these do, the first one outermost."""
+
     def apply(command: F) -> F:
         for decorator in reversed(decorators):
             command = decorator(command)
@@ -78,7 +80,7 @@ def _inverted(_ctx: click.Context, _param: click.Parameter, value: bool) -> bool
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object to stdout."
 )
-planning_options = _together(
+planning_options = together(
     click.option(
         "-e",
         "extents",
@@ -116,6 +118,11 @@ def refuse_planning(ctx: click.Context, source: Path, *allowed: str) -> None:
             f"{source} is compiled already, {', '.join(refused)} would change nothing: "
             f"compile the spec again with it, or give the spec instead of the folder"
         )
+
+
+def chosen_planning(planning: dict[str, Any]) -> Planning:
+    """How equations are factored and loops fused, from values by parameter name."""
+    return Planning(**{name: planning[name] for name in _PLANNING})
 
 
 def chosen_options(planning: dict[str, Any], target: str) -> Options:

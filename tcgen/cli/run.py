@@ -58,11 +58,11 @@ def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int
     return Case(*split_starts(system, arrays), extents)
 
 
-def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
-    """Arrays from an .npz file; extents from their shapes, or else from ``given``.
+def read_arrays(path: Path) -> Arrays:
+    """Arrays by name from an .npz file.
 
     Raises:
-        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
+        ArgumentError: the file cannot be read.
     """
     try:
         with zipfile.ZipFile(path):  # numpy.load would read other kinds of files too
@@ -82,6 +82,16 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
         raise ArgumentError(
             f"cannot read inputs from {path}: these are not arrays: {', '.join(other)}"
         )
+    return arrays
+
+
+def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
+    """Arrays from an .npz file; extents from their shapes, or else from ``given``.
+
+    Raises:
+        ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
+    """
+    arrays = read_arrays(path)
     extents = dict(given)
     for tensor in (*system.inputs, *system.outputs):
         if tensor.name in arrays and not tensor.storage.packed:

@@ -6,6 +6,7 @@ On a page, a block marked
 - ``tcgen`` is read by the front end. Directly followed by a ``text`` block that begins with
   ``error:`` it must be refused with that message; two blocks with ``means the same as`` between
   them must give equal values. After ``<!-- file: NAME -->`` it is also written to that file.
+A page with ``<!-- needs: MODULE -->`` is skipped where that module is missing.
 The first ``tcgen`` block of the language page declares what its other examples use.
 """
 
@@ -36,7 +37,7 @@ from tcgen.ir.system import System
 from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = ("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md")  # many commands
+LONG = ("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md", "solve.md")
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 WILDCARD = re.compile(r"(?<!\S)\.\.\.")  # what stands after a word is printed: [ARGS]...
@@ -109,6 +110,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ids=lambda p: p.name,
 )
 def test_page(page: Path, folder: Path) -> None:
+    for module in re.findall(r"<!-- needs: (\w+) -->", page.read_text()):
+        pytest.importorskip(module)
     names: dict[str, Any] = {}
     for block in blocks(page):
         where = f"{page.name}:{block.line}"

@@ -212,7 +212,7 @@ def test_the_check_of_a_result_whose_terms_all_cancel() -> None:
 def test_help_version_doctor_cache(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setenv("TCGEN_CACHE_DIR", str(tmp_path))
     assert tcgen.__version__ in invoke("--version").stdout
-    for command in ("compile", "report", "explain", "run", "doctor", "cache"):
+    for command in ("compile", "report", "explain", "run", "solve", "doctor", "cache"):
         assert command in invoke("--help").stdout
         assert invoke(command, "--help").exit_code == 0
     findings = json.loads(invoke("doctor", "--json").stdout)["findings"]

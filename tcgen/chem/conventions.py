@@ -1,0 +1,179 @@
+"""In which convention the integrals of a system are: (pq|rs), <pq|rs> or <pq||rs>.
+
+Declared symmetry excludes conventions, the spins of mixed blocks decide, and where residuals of
+doubles are known, their first order does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..errors import ArgumentError
+from ..interp.storage import to_logical
+from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
+from .equations import Amplitude, differences
+from .quantities import INTEGRALS, Found, Quantity, not_zero
+from .spaces import Kind, OrbitalSpaces
+from .trial import Trial
+
+_DEVIATION = 1e-9  # up to which a residual is a multiple of integrals, in units of their norm
+_PAIRS_OF_CHEMIST = (((1, 0, 2, 3), 1), ((0, 1, 3, 2), 1), ((2, 3, 0, 1), 1))
+_SYMMETRY = {
+    Quantity.CHEMIST: _PAIRS_OF_CHEMIST,
+    Quantity.PHYSICIST: (((2, 1, 0, 3), 1), ((0, 3, 2, 1), 1), ((1, 0, 3, 2), 1)),
+    Quantity.ANTISYMMETRISED: (((1, 0, 2, 3), -1), ((0, 1, 3, 2), -1), ((2, 3, 0, 1), 1)),
+}
+
+
+def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
+    """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
+
+    Args:
+        tensors: inputs, with symmetry that equations need though it is not declared.
+        spaces: of the system.
+    """
+    return not spaces.by_spin and any(
+        symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)
+        for tensor in tensors
+        for symmetry in tensor.symmetry
+    )
+
+
+def with_conventions(
+    trial: Trial,
+    amplitudes: Sequence[Amplitude],
+    asked: Mapping[str, str],
+    *,
+    spin_orbitals: bool,
+) -> dict[str, Found]:
+    """The same inputs, with the convention of each block of integrals.
+
+    Blocks of mixed spin have the one in which they are not zero. All others have the same one of
+    those that have the declared symmetries. It is the one in which doubles are those of MP2 to
+    first order, else one in which they are multiples of them, else the usual one: chemists'
+    notation where mixed blocks are in it, antisymmetrised where equations are over spin orbitals or
+    mixed blocks are in physicists' notation, and for a closed shell chemists', unless only
+    physicists' has the integrals of MP2.
+
+    Args:
+        trial: of the equations; its inputs have no convention yet.
+        amplitudes: with their residuals.
+        asked: quantities that the user named.
+        spin_orbitals: the equations are over spin orbitals.
+
+    Raises:
+        ArgumentError: no convention has all symmetries that are declared for the integrals.
+    """
+    found, spaces = trial.found, trial.spaces
+    chosen = {}
+    same_spin = []
+    for name, one in found.items():
+        if one.quantity not in INTEGRALS or name in asked:
+            continue
+        possible = not_zero(one.tensor, spaces)
+        if possible == INTEGRALS:
+            same_spin.append(one.tensor)
+        else:
+            chosen[name] = possible[0]
+    if Quantity.CHEMIST in chosen.values():
+        order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
+    elif spaces.by_spin or spin_orbitals:
+        order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
+    elif _only_in_physicists_notation(_blocks_read(trial, same_spin)):
+        order = (Quantity.PHYSICIST, Quantity.CHEMIST, Quantity.ANTISYMMETRISED)
+    else:
+        order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
+    fitting = [c for c in order if all(_has_symmetry(c, t) for t in same_spin)]
+    if not fitting:
+        raise ArgumentError(
+            f"no convention of real integrals, (pq|rs), <pq|rs> or <pq||rs>, has all symmetries "
+            f"that are declared for {', '.join(t.name for t in same_spin)}: correct them, or say "
+            f'what an input is with inputs={{"{same_spin[0].name}": "(pq|rs)"}}'
+        )
+    same = {tensor.name for tensor in same_spin}
+
+    def filled(convention: Quantity) -> dict[str, Found]:
+        known = chosen | dict.fromkeys(same, convention)
+        return {n: replace(f, quantity=known.get(n, f.quantity)) for n, f in found.items()}
+
+    if not same:
+        return filled(fitting[0])
+    found_in = {c: _first_order(trial, amplitudes, filled(c)) for c in fitting}
+    return filled(min(fitting, key=lambda c: found_in[c]))  # the first of equal ones
+
+
+def _first_order(trial: Trial, amplitudes: Sequence[Amplitude], found: Mapping[str, Found]) -> int:
+    """0 if doubles are those of MP2 to first order, 1 if they are multiples of them, else 2.
+
+    The residuals without amplitudes are then (ia|jb), less (ib|ja) where the amplitude is
+    antisymmetric, times the number by which the residual begins with -D*t.
+    """
+    doubles = [a for a in amplitudes if _pairs(a.tensor, trial.spaces)]
+    integrals = {n: f for n, f in found.items() if f.quantity in (*INTEGRALS, Quantity.THREE_INDEX)}
+    results = trial.without_amplitudes(integrals) if doubles else {}
+    worst = 0 if doubles else 2
+    for amplitude in doubles:
+        tensor = amplitude.tensor
+        i, j, a, b = _pairs(tensor, trial.spaces)
+        spaces = [tensor.spaces[k] for k in (i, a, j, b)]
+        expected = trial.chemist(*spaces)
+        if any(s.sign < 0 for s in tensor.symmetry):
+            exchanged = [tensor.spaces[k] for k in (i, b, j, a)]
+            expected = expected - trial.chemist(*exchanged).transpose(0, 3, 2, 1)
+        expected = expected.transpose(np.argsort((i, a, j, b)))
+        if amplitude.scale is None:  # the updated amplitude itself
+            expected = expected / differences(tensor, trial.spaces, trial.energies)
+        value = to_logical(amplitude.output, results[amplitude.output.name], trial.extents)
+        value = value.transpose(amplitude.axes)
+        norm = float(np.vdot(expected, expected).real)
+        factor = float(np.vdot(expected, value).real) / norm if norm else 0.0
+        if not factor or not np.allclose(value, factor * expected, rtol=0, atol=_DEVIATION * norm):
+            return 2
+        standard = 1.0 if amplitude.scale is None else -amplitude.scale
+        if abs(factor - standard) > _DEVIATION * abs(standard):
+            worst = max(worst, 1)
+    return worst
+
+
+def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
+    """Classes of the indices with which equations read some tensors, such as oovv."""
+    names = {tensor.name for tensor in tensors}
+    return {
+        "".join(trial.spaces.letter(index.space) for index in ref.indices)
+        for equation in trial.system.equations
+        for term in equation.terms
+        for ref in term.refs
+        if ref.tensor.name in names
+    }
+
+
+def _only_in_physicists_notation(blocks: set[str]) -> bool:
+    """True if integrals that couple two pairs of electrons are among the blocks only as <ij|ab>.
+
+    Nearly every method reads them. They are the block oovv then, and ovov for chemists.
+    """
+    return not blocks.isdisjoint({"oovv", "vvoo"}) and blocks.isdisjoint(
+        {"ovov", "vovo", "ovvo", "voov"}
+    )
+
+
+def _pairs(tensor: Tensor, spaces: OrbitalSpaces) -> tuple[int, ...]:
+    """Axes i, j, a, b of the amplitude of a double excitation, () of any other."""
+    kinds = [spaces.kind(space) for space in tensor.spaces]
+    occupied = [k for k, kind in enumerate(kinds) if kind is Kind.OCCUPIED]
+    virtual = [k for k, kind in enumerate(kinds) if kind is Kind.VIRTUAL]
+    if len(occupied) == len(virtual) == 2 and tensor.rank == 4:
+        return (*occupied, *virtual)
+    return ()
+
+
+def _has_symmetry(convention: Quantity, tensor: Tensor) -> bool:
+    """True if integrals of a convention have the symmetries declared for a block of them."""
+    space = tensor.spaces[0]
+    generators = tuple(Symmetry(perm, sign) for perm, sign in _SYMMETRY[convention])
+    whole = Tensor(tensor.name, (space,) * 4, Role.INPUT, symmetry=generators)
+    group = {(s.perm, s.sign) for s in symmetry_group(whole)}
+    return all((s.perm, s.sign) in group for s in tensor.symmetry)

@@ -1,0 +1,169 @@
+"""Lowest roots of an eigenvalue problem whose matrix a program multiplies with amplitudes.
+
+PySCF's Davidson method works on vectors of the elements that symmetry leaves independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError
+from ..ir.tensor import Tensor, symmetry_group
+
+Array = npt.NDArray[Any]
+
+_MORE = 4  # vectors to start from beyond the roots asked for, so that none of those is missed
+_NEGLIGIBLE = 1e-2  # norm of a new direction, in units of the tolerance, that is left out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Independent:
+    """Elements of a tensor that symmetry leaves independent.
+
+    Attributes:
+        shape: of the dense array.
+        places: of the independent elements in the flat array.
+        source: for each element the number of the independent one that it is equal to.
+        sign: for each element 1, -1, or 0 where symmetry requires zero.
+    """
+
+    shape: tuple[int, ...]
+    places: Array
+    source: Array
+    sign: Array
+
+    def pack(self, dense: Array) -> Array:
+        """The independent elements of a dense array."""
+        return dense.reshape(-1)[self.places]
+
+    def unpack(self, vector: Array) -> Array:
+        """The dense array with these independent elements."""
+        return (vector[self.source] * self.sign).reshape(self.shape)
+
+
+def independent_elements(tensor: Tensor, shape: Sequence[int]) -> Independent:
+    """Elements of a real tensor of this shape that its symmetry leaves independent.
+
+    Example:
+        >>> from tcgen.ir.tensor import Role, Space, Symmetry
+        >>> o = Space("o")
+        >>> t = Tensor("t", (o, o), Role.INPUT, symmetry=(Symmetry((1, 0), -1),))
+        >>> independent_elements(t, (2, 2)).unpack(np.array([3.0]))
+        array([[ 0.,  3.],
+               [-3.,  0.]])
+    """
+    shape = tuple(shape)
+    numbers = np.arange(prod(shape)).reshape(shape)
+    first, sign, zero = numbers.copy(), np.ones(shape), np.zeros(shape, bool)
+    for symmetry in symmetry_group(tensor):
+        image = numbers.transpose(symmetry.perm)
+        zero |= (image == numbers) & (symmetry.sign < 0)
+        smaller = image < first
+        first = np.where(smaller, image, first)
+        sign = np.where(smaller, symmetry.sign, sign)
+    places = np.flatnonzero((first == numbers) & ~zero)
+    number_of = np.zeros(numbers.size, int)
+    number_of[places] = np.arange(places.size)
+    source = number_of[first.reshape(-1)]
+    return Independent(shape, places, source, np.where(zero, 0.0, sign).reshape(-1))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Roots:
+    """Lowest eigenvalues, amplitudes with the roots on their first axis, norms of residuals."""
+
+    values: tuple[float, ...]
+    amplitudes: dict[str, Array]
+    norms: tuple[float, ...]
+    products: int
+
+
+def lowest_roots(
+    multiply: Callable[[dict[str, Array]], Mapping[str, Array]],
+    parts: Mapping[str, Independent],
+    diagonal: Mapping[str, Array],
+    start: Mapping[str, Array],
+    *,
+    count: int,
+    tolerance: float,
+    max_cycle: int,
+) -> Roots:
+    """Lowest real eigenvalues of a matrix.
+
+    Args:
+        multiply: takes amplitudes with some vectors on their first axis, and returns the products.
+        parts: independent elements of each amplitude, without that axis.
+        diagonal: an estimate of the matrix' diagonal, as dense amplitudes.
+        start: amplitudes to start from, with vectors on their first axis, or {}.
+        count: of roots.
+        tolerance: on the norm of each residual.
+        max_cycle: most iterations.
+
+    Raises:
+        ArgumentError: the matrix has fewer rows than there are roots.
+    """
+    from pyscf import lib  # noqa: PLC0415
+
+    ends = np.cumsum([part.places.size for part in parts.values()])
+    if ends[-1] < count:
+        raise ArgumentError(f"nroots={count}, but the matrix has {ends[-1]} rows: ask for fewer")
+    estimate = np.concatenate([part.pack(diagonal[name]) for name, part in parts.items()])
+    products = 0
+
+    def amplitudes(vectors: Sequence[Array]) -> dict[str, Array]:
+        split = [np.split(vector, ends[:-1]) for vector in vectors]
+        return {
+            name: np.stack([part.unpack(pieces[k]) for pieces in split])
+            for k, (name, part) in enumerate(parts.items())
+        }
+
+    def packed(arrays: Mapping[str, Array]) -> list[Array]:
+        number = len(next(iter(arrays.values())))
+        return [
+            np.concatenate([part.pack(arrays[name][k]) for name, part in parts.items()])
+            for k in range(number)
+        ]
+
+    def apply(vectors: Sequence[Array]) -> list[Array]:
+        nonlocal products
+        products += len(vectors)
+        return packed(multiply(amplitudes(vectors)))
+
+    def precondition(residual: Array, value: float, *_: object) -> Array:
+        below = estimate - value
+        return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
+
+    guess = packed(start)[:count] if start else []
+    wanted = min(count + _MORE, estimate.size) if len(guess) < count else 0
+    for place in np.argsort(estimate, kind="stable")[:wanted]:
+        unit = np.zeros(estimate.size)
+        unit[place] = 1.0
+        guess.append(unit)
+    _, values, vectors = lib.davidson_nosym1(
+        apply,
+        guess,
+        precondition,
+        tol=min(tolerance, 1e-10),
+        tol_residual=tolerance,
+        lindep=(tolerance * _NEGLIGIBLE) ** 2,
+        max_cycle=max_cycle,
+        max_space=max(20, 6 * count) + _MORE,
+        nroots=count,
+        verbose=0,
+    )
+    found = np.atleast_1d(np.asarray(values).real)
+    vectors = [np.asarray(v).real for v in (vectors if count > 1 else np.atleast_2d(vectors))]
+    order = np.argsort(found, kind="stable")
+    found, vectors = found[order], [vectors[k] for k in order]
+    images = apply(vectors)
+    norms = tuple(
+        float(np.linalg.norm(image - value * vector))
+        for image, value, vector in zip(images, found, vectors, strict=True)
+    )
+    return Roots(tuple(float(x) for x in found), amplitudes(vectors), norms, products)

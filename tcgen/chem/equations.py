@@ -1,0 +1,326 @@
+"""What the outputs of a system are: energies, residuals, updated amplitudes, sigma vectors.
+
+A residual is found by evaluation, not by its name. With integrals set to zero and a diagonal Fock
+matrix, the residual of an amplitude t changes by c*D*t in each element, where D is the difference
+of orbital energies; the test runs at small extents in the interpreter and gives c. If all residuals
+vanish without amplitudes, the equations are an eigenvalue problem. An updated amplitude is found by
+its name, such as t1_new.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError
+from ..interp.storage import to_logical
+from ..ir.system import System
+from ..ir.tensor import Space, Symmetry, Tensor
+from .spaces import Kind, OrbitalSpaces
+from .trial import Trial
+
+Array = npt.NDArray[Any]
+
+_UPDATED = re.compile(r"(?P<after>\w+?)_?(new|next|updated)|(new|next|updated)_?(?P<before>\w+)")
+_CORRELATION = re.compile(r"(?i)(e|energy|e_?corr|e_?c)")
+_ORDER = re.compile(r"(?i)e_?[2-9]")  # an energy of perturbation theory
+_ASKED = re.compile(r"(residual|update|sigma) of (\w+)|energy|value")
+_DEVIATION = 1e-9  # relative deviation up to which c*D*t counts as equal to a residual
+
+
+@dataclass(frozen=True, slots=True)
+class Amplitude:
+    """An input that is solved for.
+
+    Attributes:
+        tensor: the input, with the symmetry that its residual needs.
+        output: name of its residual, or of the updated amplitude.
+        axes: order of the axes of ``output`` that is the order of those of ``tensor``.
+        scale: c, where the residual begins with c*D*t; None for an updated amplitude.
+    """
+
+    tensor: Tensor
+    output: Tensor
+    axes: tuple[int, ...]
+    scale: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Equations:
+    """Roles of inputs and outputs.
+
+    Attributes:
+        amplitudes: inputs that are solved for, in declared order.
+        eigenvalue: the residuals are the products of a matrix and the amplitudes.
+        given: inputs that the caller must pass, among them amplitudes that do not change.
+        energies: scalar outputs.
+        correlation: those whose sum is the correlation energy; () if none is known to be.
+        with_reference: this sum is not zero without amplitudes: it may contain the energy of the
+            reference.
+        values: outputs with axes that are results, such as densities.
+    """
+
+    amplitudes: tuple[Amplitude, ...]
+    eigenvalue: bool
+    given: tuple[Tensor, ...]
+    energies: tuple[str, ...]
+    correlation: tuple[str, ...]
+    with_reference: bool
+    values: tuple[str, ...]
+
+
+def understand(trial: Trial, passed: Sequence[str], asked: Mapping[str, str]) -> Equations:
+    """Roles of the inputs and outputs of a system.
+
+    Args:
+        trial: of the system.
+        passed: inputs that the caller passes as arrays.
+        asked: roles of outputs that the user named, such as ``{"omega": "residual of t1"}``.
+
+    Raises:
+        ArgumentError: a role does not fit, or it is not clear what an output is.
+    """
+    system = trial.system
+    _refuse_roles(system, asked)
+    taken = {*trial.found, *passed}
+    free = [t for t in system.inputs if t.name not in taken and t.default is None]
+    updated = _updated(system, free, asked)
+    residuals = _residuals(system, free, trial, asked)
+    amplitudes = []
+    for tensor in free:
+        one = residuals.get(tensor.name) or updated.get(tensor.name)
+        if one is not None:
+            amplitudes.append(one)
+    solved = {a.tensor.name for a in amplitudes}
+    sigma = {name for name, role in asked.items() if role.startswith("sigma")}
+    eigenvalue = bool(sigma) or (
+        bool(amplitudes)
+        and all(a.scale is not None for a in amplitudes)
+        and trial.vanishes(solved, [a.output.name for a in amplitudes])
+    )
+    used = {a.output.name for a in (*residuals.values(), *updated.values())}
+    scalars = [t.name for t in system.outputs if not t.rank and asked.get(t.name) != "value"]
+    said = tuple(name for name in scalars if asked.get(name) == "energy")
+    named = tuple(name for name in scalars if _CORRELATION.fullmatch(name))
+    given = tuple(t for t in free if t.name not in solved)
+    only = tuple(scalars) if len(scalars) == 1 and not given else ()
+    orders = tuple(scalars) if all(_ORDER.fullmatch(name) for name in scalars) else ()
+    correlation = said or (named if len(named) == 1 else orders or only)
+    return Equations(
+        amplitudes=tuple(amplitudes),
+        eigenvalue=eigenvalue,
+        given=given,
+        energies=tuple(t.name for t in system.outputs if not t.rank),
+        correlation=correlation,
+        with_reference=bool(amplitudes) and not trial.vanishes(solved, correlation),
+        values=tuple(t.name for t in system.outputs if t.rank and t.name not in used),
+    )
+
+
+def differences(
+    tensor: Tensor, spaces: OrbitalSpaces, energies: Mapping[str, Array], shift: float = 0.0
+) -> Array:
+    """D: energies of the occupied orbitals less those of the virtual ones, broadcast to the axes.
+
+    Args:
+        tensor: an amplitude.
+        spaces: of the system.
+        energies: of the orbitals, by base space, in Hartree.
+        shift: is added to the energies of virtual orbitals.
+    """
+    result = np.zeros((1,) * tensor.rank)
+    for axis, space in enumerate(tensor.spaces):
+        kind = spaces.kind(space)
+        if kind is Kind.OCCUPIED:
+            values = energies[space.name]
+        elif kind is Kind.VIRTUAL:
+            values = -(energies[space.name] + shift)
+        else:
+            continue
+        result = result + values.reshape(-1, *(1,) * (tensor.rank - axis - 1))
+    return result
+
+
+def _refuse_roles(system: System, asked: Mapping[str, str]) -> None:
+    outputs = {t.name: t for t in system.outputs}
+    for name, role in asked.items():
+        if name not in outputs:
+            raise ArgumentError(
+                f"outputs: {system.name} has no output {name}; there are {', '.join(outputs)}"
+            )
+        if not isinstance(role, str) or not _ASKED.fullmatch(role):
+            raise ArgumentError(
+                f"outputs: {role!r} for {name} is not a role: write 'energy', 'value', "
+                f"'residual of t1', 'update of t1' or 'sigma of r1'"
+            )
+        if (role == "energy") == bool(outputs[name].rank):
+            kind = "has axes" if outputs[name].rank else "is a number"
+            if role != "value":
+                raise ArgumentError(f"outputs: {name} {kind} and cannot be {role!r}")
+    accumulated = [t.name for t in system.outputs if t.accumulate]
+    if accumulated:
+        raise ArgumentError(
+            f"{system.name}: {', '.join(accumulated)} is declared accumulate: remove the word, "
+            f"for there is no array to add to"
+        )
+
+
+def _matched_axes(output: Tensor, amplitude: Tensor) -> tuple[int, ...] | None:
+    """The axes of an output in the order of an amplitude's, or None if they do not correspond.
+
+    Of several axes over one space, the first corresponds to the first.
+    """
+    left = list(range(output.rank))
+    axes = []
+    for space in amplitude.spaces:
+        axis = next((k for k in left if output.spaces[k] == space), None)
+        if axis is None:
+            return None
+        axes.append(axis)
+        left.remove(axis)
+    return None if left else tuple(axes)
+
+
+def _updated(
+    system: System, free: Sequence[Tensor], asked: Mapping[str, str]
+) -> dict[str, Amplitude]:
+    """Updated amplitudes, found by name, by the amplitude that they update."""
+    result = {}
+    by_name = {t.name: t for t in free}
+    for output in system.outputs:
+        role = asked.get(output.name)
+        match = _UPDATED.fullmatch(output.name) if role is None else None
+        name = match["after"] or match["before"] if match else None
+        if role is not None and role.startswith("update"):
+            name = _target(output, role, by_name)
+        if name not in by_name:
+            continue
+        axes = _matched_axes(output, by_name[name])
+        if axes is None:
+            raise _other_axes(output, by_name[name])
+        result[name] = Amplitude(by_name[name], output, axes, None)
+    return result
+
+
+def _residuals(
+    system: System, free: Sequence[Tensor], trial: Trial, asked: Mapping[str, str]
+) -> dict[str, Amplitude]:
+    """Residuals by the amplitude that they belong to."""
+    by_name = {t.name: t for t in free}
+    result: dict[str, Amplitude] = {}
+    for output in system.outputs:
+        role = asked.get(output.name, "")
+        if role.startswith(("residual", "sigma")):
+            tensor = by_name[_target(output, role, by_name)]
+            if _matched_axes(output, tensor) is None:
+                raise _other_axes(output, tensor)
+            found = _found_residuals(tensor, [output], trial)
+            if not found:
+                raise ArgumentError(
+                    f"outputs: {output.name} is said to be the {role}, but without integrals it is "
+                    f"not a multiple of orbital-energy differences times {tensor.name}: write the "
+                    f"terms with the Fock matrix into it, or write an output {tensor.name}_new"
+                )
+            result[tensor.name] = found[0]
+    for tensor in free:
+        if tensor.name in result:
+            continue
+        outputs = [t for t in system.outputs if t.rank and t.name not in asked]
+        found = _found_residuals(tensor, outputs, trial)
+        if len(found) > 1:
+            names = ", ".join(one.output.name for one in found)
+            example = f'{{"{found[0].output.name}": "residual of {tensor.name}"}}'
+            raise ArgumentError(
+                f"{system.name}: each of {names} could be the residual of {tensor.name}: say which "
+                f"one is, such as outputs={example}"
+            )
+        if found:
+            result[tensor.name] = found[0]
+    return result
+
+
+def _found_residuals(tensor: Tensor, outputs: Sequence[Tensor], trial: Trial) -> list[Amplitude]:
+    """The outputs that could be the residual of an amplitude.
+
+    Equations may rely on a symmetry of an amplitude that is not declared. Where no output is a
+    residual at an amplitude with the declared symmetry only, the usual ones are tried as well.
+    """
+    matching = [(t, axes) for t in outputs if (axes := _matched_axes(t, tensor)) is not None]
+    if not matching:
+        return []
+    for assumed in (tensor, *_with_usual_symmetry(tensor)):
+        values = trial.change_with(assumed)
+        found = []
+        for output, axes in matching:
+            scale = _scale(trial, values, output, axes, assumed)
+            if scale is not None:
+                found.append(Amplitude(assumed, output, axes, scale))
+        if found:
+            return found
+    return []
+
+
+def _with_usual_symmetry(tensor: Tensor) -> list[Tensor]:
+    """The amplitude with equal pairs of electrons, and antisymmetric, where it declares neither."""
+    groups: dict[Space, list[int]] = {}
+    for axis, space in enumerate(tensor.spaces):
+        groups.setdefault(space, []).append(axis)
+    several = [axes for axes in groups.values() if len(axes) > 1]
+    if tensor.symmetry or not several:
+        return []
+    exchanges = [
+        [(axes[k], axes[k + 1]) for axes in several if len(axes) > k + 1]
+        for k in range(max(map(len, several)) - 1)
+    ]
+    paired = tuple(Symmetry(_exchanged(tensor.rank, pairs)) for pairs in exchanges)
+    single = [pair for pairs in exchanges for pair in pairs]
+    antisymmetric = tuple(Symmetry(_exchanged(tensor.rank, [pair]), -1) for pair in single)
+    return [replace(tensor, symmetry=paired), replace(tensor, symmetry=antisymmetric)]
+
+
+def _exchanged(rank: int, pairs: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """The permutation of axes that exchanges some pairs of them."""
+    axes = list(range(rank))
+    for one, two in pairs:
+        axes[one], axes[two] = axes[two], axes[one]
+    return tuple(axes)
+
+
+def _scale(
+    trial: Trial,
+    values: Mapping[str, Array],
+    output: Tensor,
+    axes: tuple[int, ...],
+    tensor: Tensor,
+) -> float | None:
+    """The number c if the output is c*D*t, else None."""
+    t = to_logical(tensor, trial.drawn(tensor), trial.extents)
+    expected = differences(tensor, trial.spaces, trial.energies) * t
+    found = to_logical(output, values[output.name], trial.extents).transpose(axes)
+    norm = float(np.vdot(expected, expected).real)
+    if norm == 0.0 or not np.all(np.isfinite(found)):
+        return None
+    scale = float(np.vdot(expected, found).real) / norm
+    deviation = float(np.abs(found - scale * expected).max())
+    limit = _DEVIATION * float(np.abs(expected).max())
+    return scale if abs(scale) > _DEVIATION and deviation <= limit else None
+
+
+def _target(output: Tensor, role: str, by_name: Mapping[str, Tensor]) -> str:
+    name = role.rpartition(" ")[2]
+    if name not in by_name:
+        raise ArgumentError(
+            f"outputs: {output.name} is said to be the {role}, but {name} is not among the inputs "
+            f"that can be solved for: {', '.join(by_name) or 'there are none'}"
+        )
+    return name
+
+
+def _other_axes(output: Tensor, tensor: Tensor) -> ArgumentError:
+    one, two = (f"{t.name}[{','.join(space.name for space in t.spaces)}]" for t in (output, tensor))
+    return ArgumentError(f"outputs: {one} and {two} have different axes")

@@ -1,0 +1,150 @@
+"""Fixed-point iteration of amplitude equations, accelerated by DIIS.
+
+Source: P. Pulay, Chem. Phys. Lett. 73, 393 (1980); for coupled cluster: G. E. Scuseria, T. J. Lee
+and H. F. Schaefer III, Chem. Phys. Lett. 130, 236 (1986).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ConvergenceError
+
+Array = npt.NDArray[Any]
+Amplitudes = dict[str, Array]
+
+_DIVERGED = 1e3  # ratio of a residual norm to the first one above which iteration stops
+_SHOWN = 10  # norms that the message about divergence lists
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """What one evaluation of the equations gives.
+
+    Attributes:
+        updated: the next amplitudes, without acceleration.
+        norms: 2-norm of each residual.
+        outputs: all results of the program at the amplitudes before the update.
+    """
+
+    updated: Amplitudes
+    norms: dict[str, float]
+    outputs: Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Iterated:
+    """Amplitudes at the end, what the equations give there, and the number of evaluations."""
+
+    amplitudes: Amplitudes
+    last: Step
+    iterations: int
+    converged: bool
+
+
+class Diis:
+    """Direct inversion in the iterative subspace over the last ``keep`` vectors.
+
+    Example:
+        >>> accelerate, x = Diis(), np.array([0.0])
+        >>> for _ in range(4):  # x = 1 + x/2 has the solution 2
+        ...     new = 1 + x / 2
+        ...     x = accelerate(new, new - x)
+        >>> bool(abs(x[0] - 2) < 1e-12)
+        True
+    """
+
+    def __init__(self, keep: int = 8) -> None:
+        self._keep = keep
+        self._vectors: list[Array] = []
+        self._errors: list[Array] = []
+        self._overlap = np.zeros((0, 0))
+
+    def __call__(self, vector: Array, error: Array) -> Array:
+        """The combination of the vectors so far whose combined error is least."""
+        self._vectors = [*self._vectors, vector][-self._keep :]
+        self._errors = [*self._errors, error][-self._keep :]
+        count = len(self._vectors)
+        overlap = np.zeros((count, count))
+        overlap[:-1, :-1] = self._overlap[1 - count :, 1 - count :] if count > 1 else 0.0
+        overlap[-1, :] = overlap[:, -1] = [np.vdot(e, error).real for e in self._errors]
+        self._overlap = overlap
+        scale = overlap.diagonal().max() or 1.0
+        system = np.ones((count + 1, count + 1))
+        system[:count, :count] = overlap / scale  # of order 1, so that nothing underflows
+        system[count, count] = 0.0
+        right = np.zeros(count + 1)
+        right[count] = 1.0
+        weights = np.linalg.lstsq(system, right, rcond=None)[0][:count]
+        result = np.zeros_like(vector)
+        for weight, kept in zip(weights, self._vectors, strict=True):
+            result += weight * kept
+        return result
+
+
+def iterate(
+    step: Callable[[Amplitudes], Step],
+    start: Amplitudes,
+    *,
+    tolerance: float,
+    max_cycle: int,
+    diis: int,
+    damping: float,
+    show: Callable[[int, Step], None],
+) -> Iterated:
+    """Evaluate and update until every residual norm is at most ``tolerance``.
+
+    Args:
+        step: evaluates the equations and updates amplitudes.
+        start: first amplitudes by name; they are left as they are.
+        tolerance: on the 2-norm of each residual.
+        max_cycle: most evaluations.
+        diis: vectors that DIIS keeps; below 2 there is no acceleration.
+        damping: part of the amplitudes before the update that remains, from 0 to below 1.
+        show: called with the number of each evaluation and what it gave.
+
+    Raises:
+        ConvergenceError: a residual has grown a thousandfold, or is not finite.
+    """
+    accelerate = Diis(diis) if diis > 1 else None
+    now = dict(start)
+    norms: list[float] = []
+    number = 0
+    while True:
+        number += 1
+        last = step(now)
+        show(number, last)
+        norms.append(max(last.norms.values()))
+        if norms[-1] <= tolerance:
+            return Iterated(now, last, number, True)
+        if not np.isfinite(norms[-1]) or norms[-1] > _DIVERGED * max(norms[0], 1.0):
+            shown = ", ".join(f"{norm:.1e}" for norm in norms[-_SHOWN:])
+            raise ConvergenceError(
+                f"the amplitudes diverge: the largest residual norms of the last "
+                f"{len(norms[-_SHOWN:])} iterations are {shown}; try level_shift=0.3, damping=0.3, "
+                f"another number of DIIS vectors, or start from the amplitudes of a near geometry"
+            )
+        if number >= max_cycle:
+            return Iterated(now, last, number, False)
+        before, after = _packed(now), _packed(last.updated)
+        change = after - before
+        after = after - damping * change
+        if accelerate is not None:
+            after = accelerate(after, change)
+        now = _unpacked(after, now)
+
+
+def _packed(amplitudes: Amplitudes) -> Array:
+    """All amplitudes as one vector."""
+    return np.concatenate([array.ravel() for array in amplitudes.values()])
+
+
+def _unpacked(vector: Array, like: Amplitudes) -> Amplitudes:
+    ends = np.cumsum([array.size for array in like.values()])[:-1]
+    parts = np.split(vector, ends)
+    return {n: p.reshape(a.shape) for (n, a), p in zip(like.items(), parts, strict=True)}

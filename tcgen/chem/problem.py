@@ -1,0 +1,252 @@
+"""One set of equations on one mean field: evaluate once, iterate, or diagonalise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError
+from ..interp.storage import logical_shape, to_caller, to_logical
+from ..ir.system import System
+from ..ir.tensor import Symmetry, Tensor, element_type
+from .eigen import Roots, independent_elements, lowest_roots
+from .equations import Amplitude, Equations, differences
+from .iterate import Amplitudes, Iterated, Step, iterate
+from .restart import Earlier
+from .spaces import Kind, OrbitalSpaces
+
+Array = npt.NDArray[Any]
+_OF_REFERENCE = 1e-2  # relative deviation of the reference energy that fitted integrals explain
+Run = Callable[..., Mapping[str, Array]]
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """How equations are iterated.
+
+    Attributes:
+        tolerance: on the 2-norm of each residual, in Hartree.
+        max_cycle: most iterations.
+        diis: vectors that DIIS keeps; 0 switches it off.
+        level_shift: is added to virtual energies in denominators, in Hartree.
+        damping: part of the old amplitudes that remains after an update.
+        nroots: roots of an eigenvalue problem.
+
+    Raises:
+        ArgumentError: a value is out of range.
+    """
+
+    tolerance: float = 1e-9
+    max_cycle: int = 100
+    diis: int = 8
+    level_shift: float = 0.0
+    damping: float = 0.0
+    nroots: int = 1
+
+    def __post_init__(self) -> None:
+        for name, right, range_ in (
+            ("tolerance", self.tolerance > 0, "above 0"),
+            ("max_cycle", self.max_cycle >= 1, "at least 1"),
+            ("diis", self.diis >= 0, "at least 0"),
+            ("level_shift", self.level_shift >= 0, "at least 0"),
+            ("damping", 0 <= self.damping < 1, "at least 0 and below 1"),
+            ("nroots", self.nroots >= 1, "at least 1"),
+        ):
+            if not right:
+                raise ArgumentError(f"{name}={getattr(self, name)} must be {range_}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """Equations with all that they need but amplitudes.
+
+    Attributes:
+        system: the equations.
+        spaces: kinds and spins of their spaces.
+        equations: roles of inputs and outputs.
+        extents: of the base spaces.
+        energies: of the orbitals, by base space, in Hartree.
+        dtype: element type of the program.
+        run: takes amplitudes in the caller's layout by name, returns the outputs.
+        options: of the iteration.
+    """
+
+    system: System
+    spaces: OrbitalSpaces
+    equations: Equations
+    extents: Mapping[str, int]
+    energies: Mapping[str, Array]
+    dtype: str
+    run: Run
+    options: Iteration
+
+    def iterate(self, earlier: Earlier, show: Callable[[int, Step], None]) -> Iterated:
+        """Solve for the amplitudes; without amplitudes, evaluate once.
+
+        Raises:
+            ArgumentError: a level shift is asked for, but amplitudes are updated by the equations.
+            ConvergenceError: the amplitudes diverge.
+        """
+        if not self.equations.amplitudes:
+            return Iterated({}, Step({}, {}, self.run()), 0, True)
+        shift = self.options.level_shift
+        updated = [a.output.name for a in self.equations.amplitudes if a.scale is None]
+        if shift and updated:
+            raise ArgumentError(
+                f"level_shift={shift} cannot act on {', '.join(updated)}, whose denominators are "
+                f"inside the equations: use damping, or write residuals as outputs"
+            )
+        denominators = {
+            a.tensor.name: differences(a.tensor, self.spaces, self.energies, shift)
+            for a in self.equations.amplitudes
+        }
+
+        def step(now: Amplitudes) -> Step:
+            outputs = self._evaluate(now)
+            new, norms = {}, {}
+            for amplitude in self.equations.amplitudes:
+                name = amplitude.tensor.name
+                value = self._in_order(amplitude, outputs, self.extents)
+                if amplitude.scale is None:
+                    new[name], change = value, value - now[name]
+                    norms[amplitude.output.name] = float(np.linalg.norm(change))
+                else:
+                    value = value / amplitude.scale
+                    new[name] = now[name] - value / denominators[name]
+                    norms[amplitude.output.name] = float(np.linalg.norm(value))
+            return Step(new, norms, outputs)
+
+        options = self.options
+        return iterate(
+            step,
+            {a.tensor.name: self._start(a.tensor, earlier) for a in self.equations.amplitudes},
+            tolerance=options.tolerance,
+            max_cycle=options.max_cycle,
+            diis=options.diis,
+            damping=options.damping,
+            show=show,
+        )
+
+    def roots(self, earlier: Earlier) -> Roots:
+        """Lowest eigenvalues of the matrix that the equations multiply with the amplitudes."""
+        axes = {a.tensor.name: self._root_axis(a.tensor) for a in self.equations.amplitudes}
+        single = {
+            a.tensor.name: _without_axis(a.tensor, axes[a.tensor.name])
+            for a in self.equations.amplitudes
+        }
+        together = None not in axes.values()
+
+        def multiply(vectors: Amplitudes) -> Mapping[str, Array]:
+            number = len(next(iter(vectors.values())))
+            if together:
+                return self._product(vectors, axes, number)
+            one = [
+                self._product({n: v[k : k + 1] for n, v in vectors.items()}, axes, 1)
+                for k in range(number)
+            ]
+            return {name: np.concatenate([part[name] for part in one]) for name in vectors}
+
+        shapes = {name: logical_shape(t, self.extents) for name, t in single.items()}
+        start = {}
+        for amplitude in self.equations.amplitudes:
+            name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
+            array = earlier.get(amplitude.tensor, roots_first=axis is None)
+            if array is not None:
+                start[name] = np.moveaxis(array, axis or 0, 0)
+        diagonal = {n: -differences(t, self.spaces, self.energies) for n, t in single.items()}
+        found = lowest_roots(
+            multiply,
+            {name: independent_elements(t, shapes[name]) for name, t in single.items()},
+            {name: np.broadcast_to(d, shapes[name]) for name, d in diagonal.items()},
+            start if len(start) == len(single) else {},
+            count=self.options.nroots,
+            tolerance=self.options.tolerance,
+            max_cycle=self.options.max_cycle,
+        )
+        moved = {n: np.moveaxis(a, 0, axes[n] or 0) for n, a in found.amplitudes.items()}
+        return replace(found, amplitudes=moved)
+
+    def energy_of_reference(self, expected: float) -> float:
+        """What the energy contains of the reference, or 0.0.
+
+        It is the energy without amplitudes if that is about what is expected; from fitted integrals
+        it is not quite the same.
+        """
+        zero = {
+            a.tensor.name: np.zeros(logical_shape(a.tensor, self.extents))
+            for a in self.equations.amplitudes
+        }
+        outputs = self._evaluate(zero)
+        found = sum(float(np.real(outputs[name])) for name in self.equations.correlation)
+        return found if abs(found - expected) <= _OF_REFERENCE * abs(expected) else 0.0
+
+    def letters(self, amplitude: Amplitude) -> str:
+        """Classes of the axes of an amplitude's array in the solution."""
+        letters = self.spaces.letters(amplitude.tensor)
+        leading = self.equations.eigenvalue and self._root_axis(amplitude.tensor) is None
+        return f"x{letters}" if leading else letters
+
+    def _start(self, tensor: Tensor, earlier: Earlier) -> Array:
+        array = earlier.get(tensor)
+        return np.zeros(logical_shape(tensor, self.extents)) if array is None else array
+
+    def _evaluate(self, now: Amplitudes) -> Mapping[str, Array]:
+        given = {a.tensor.name: a.tensor for a in self.equations.amplitudes}
+        return self.run(
+            **{name: in_layout(given[name], array, self.dtype) for name, array in now.items()}
+        )
+
+    def _in_order(
+        self, amplitude: Amplitude, outputs: Mapping[str, Array], extents: Mapping[str, int]
+    ) -> Array:
+        """An output as a dense array with its axes in the order of the amplitude's."""
+        output = amplitude.output
+        return to_logical(output, outputs[output.name], extents).transpose(amplitude.axes)
+
+    def _product(
+        self, vectors: Amplitudes, axes: Mapping[str, int | None], number: int
+    ) -> dict[str, Array]:
+        """The matrix times some vectors, which stand on the first axis."""
+        extents = dict(self.extents)
+        arrays = {}
+        for amplitude in self.equations.amplitudes:
+            name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
+            if axis is None:
+                arrays[name] = vectors[name][0]
+            else:
+                extents[amplitude.tensor.spaces[axis].name] = number
+                arrays[name] = np.moveaxis(vectors[name], 0, axis)
+        outputs = self._evaluate(arrays)
+        products = {}
+        for amplitude in self.equations.amplitudes:
+            name, axis = amplitude.tensor.name, axes[amplitude.tensor.name]
+            value = self._in_order(amplitude, outputs, extents) / -(amplitude.scale or -1.0)
+            products[name] = value[None] if axis is None else np.moveaxis(value, axis, 0)
+        return products
+
+    def _root_axis(self, tensor: Tensor) -> int | None:
+        """The axis that numbers vectors, or None."""
+        return next(
+            (k for k, s in enumerate(tensor.spaces) if self.spaces.kind(s) is Kind.OTHER), None
+        )
+
+
+def in_layout(tensor: Tensor, array: Array, dtype: str) -> Array:
+    """A dense array in the caller's layout, with the element type of a program of ``dtype``."""
+    return to_caller(tensor, array).astype(element_type(tensor, dtype), copy=False)
+
+
+def _without_axis(tensor: Tensor, axis: int | None) -> Tensor:
+    """The tensor of one vector."""
+    if axis is None:
+        return tensor
+    kept = [k for k in range(tensor.rank) if k != axis]
+    symmetry = tuple(
+        Symmetry(tuple(kept.index(s.perm[k]) for k in kept), s.sign, s.conj)
+        for s in tensor.symmetry
+    )
+    return replace(tensor, spaces=tuple(tensor.spaces[k] for k in kept), symmetry=symmetry)

@@ -1,0 +1,245 @@
+"""Reads a converged PySCF mean field: orbitals in the order of amplitudes, Fock matrices, energy.
+
+A frame is a set of orbitals that equations refer to: spatial orbitals of a closed shell, alpha or
+beta orbitals, or spin orbitals. Occupied orbitals come first in each frame, and frozen ones are
+left out. The Fock matrix contains all electrons, the frozen ones included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import ArgumentError, ConvergenceError, UnavailableError
+
+Array = npt.NDArray[Any]
+Frozen = int | Sequence[int] | None  # number of core orbitals, or the numbers of orbitals
+SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """Orbitals, occupied ones first.
+
+    Attributes:
+        coefficients: over atomic orbitals, a matrix (AO, orbital) for each spin; a column is zero
+            where an orbital has no part of that spin. The spin of spatial orbitals is "".
+        occupied: number of occupied orbitals.
+        fock: Fock matrix over these orbitals, in Hartree.
+    """
+
+    coefficients: Mapping[str, Array]
+    occupied: int
+    fock: Array
+
+    @property
+    def count(self) -> int:
+        """Number of orbitals."""
+        return len(self.fock)
+
+    @property
+    def energies(self) -> Array:
+        """Diagonal of the Fock matrix, as in PySCF's coupled-cluster codes."""
+        return self.fock.diagonal()
+
+    def matrix(self, operator: Array) -> Array:
+        """A spin-free operator over atomic orbitals as a matrix over these orbitals."""
+        parts = [c.T @ operator @ c for c in self.coefficients.values()]
+        return np.asarray(sum(parts))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reference:
+    """A mean field as equations need it.
+
+    Attributes:
+        kind: "RHF", "ROHF", "UHF" or "GHF".
+        e_hf: total energy in Hartree.
+        frames: those that this kind of reference can fill.
+        mol: PySCF's molecule.
+        eri: integrals over atomic orbitals that PySCF keeps, or None.
+        density_fit: PySCF's object for density fitting, or None.
+        hcore: core Hamiltonian over atomic orbitals, without spin.
+        memory: bytes that PySCF may use.
+    """
+
+    kind: str
+    e_hf: float
+    frames: Mapping[str, Frame]
+    mol: Any
+    eri: Any
+    density_fit: Any
+    hcore: Array
+    memory: float
+
+
+def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
+    """Read a converged molecular Hartree-Fock object of PySCF.
+
+    Args:
+        mean_field: RHF, ROHF, UHF or GHF with real orbitals, density-fitted or not.
+        frozen: number of core orbitals, or the numbers of all orbitals that are not correlated;
+            spatial orbitals, but spin orbitals of a GHF reference, as in PySCF.
+
+    Raises:
+        ArgumentError: it is another kind of object, periodic, of a density functional, complex, or
+            has fractional occupations; or ``frozen`` does not fit.
+        ConvergenceError: the reference is not converged.
+        UnavailableError: PySCF is not installed.
+    """
+    try:
+        from pyscf import scf  # noqa: PLC0415  (PySCF is an extra and takes a second to load)
+    except ImportError as error:
+        raise UnavailableError(
+            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
+        ) from error
+    kinds = (
+        ("GHF", scf.ghf.GHF),
+        ("UHF", scf.uhf.UHF),
+        ("ROHF", scf.rohf.ROHF),
+        ("RHF", scf.hf.RHF),
+    )
+    kind = next((name for name, cls in kinds if isinstance(mean_field, cls)), None)
+    _refuse_unusable(mean_field, kind)
+    assert kind is not None
+    left_out = _left_out(frozen, np.asarray(mean_field.mo_occ).shape[-1], kind)
+    if kind == "GHF":
+        frames = _general_frames(mean_field, left_out)
+    else:
+        frames = _frames(mean_field, kind, left_out)
+    hcore = np.asarray(mean_field.get_hcore())
+    nao = mean_field.mol.nao
+    return Reference(
+        kind=kind,
+        e_hf=float(mean_field.e_tot),
+        frames=frames,
+        mol=mean_field.mol,
+        eri=getattr(mean_field, "_eri", None),
+        density_fit=getattr(mean_field, "with_df", None),
+        hcore=hcore[:nao, :nao],
+        memory=float(mean_field.max_memory) * 1e6,
+    )
+
+
+def _refuse_unusable(mean_field: Any, kind: str | None) -> None:
+    found = type(mean_field).__name__
+    if hasattr(mean_field, "cell") or hasattr(mean_field, "kpts"):
+        raise ArgumentError(
+            f"{found} is periodic: tcgen.chem reads molecular references only; equations with "
+            f"k-points need a loop over them around the program"
+        )
+    if kind is None:
+        raise ArgumentError(
+            f"{found} is not a Hartree-Fock object of PySCF: pass a converged RHF, ROHF, UHF or GHF"
+        )
+    if getattr(mean_field, "xc", None) is not None:
+        raise ArgumentError(
+            f"{found} is a density-functional reference, whose Fock matrix is not that of "
+            f"Hartree-Fock: pass mf.to_hf().run()"
+        )
+    if not mean_field.converged:
+        raise ConvergenceError(
+            f"the {kind} reference is not converged: run mf.kernel(), with mf.newton() or a "
+            f"larger mf.max_cycle if it stops early"
+        )
+    if np.iscomplexobj(mean_field.mo_coeff) or np.iscomplexobj(mean_field.get_hcore()):
+        raise ArgumentError(
+            f"the orbitals or the Hamiltonian of this {kind} reference are complex: "
+            f"tcgen.chem reads real ones only"
+        )
+    allowed = {0.0, 1.0, 2.0} if kind == "ROHF" else {0.0, 2.0} if kind == "RHF" else {0.0, 1.0}
+    if not set(np.unique(np.asarray(mean_field.mo_occ))) <= allowed:
+        raise ArgumentError(
+            f"the {kind} reference has fractional occupations: use whole ones, without smearing"
+        )
+
+
+def _left_out(frozen: Frozen, count: int, kind: str) -> set[int]:
+    """The orbitals that are not correlated, of ``count``."""
+    given: Any = 0 if frozen is None else frozen
+    chosen: set[int] | None
+    try:
+        chosen = set(range(index(given))) if hasattr(given, "__index__") else set(map(index, given))
+    except TypeError:
+        chosen = None
+    negative = hasattr(given, "__index__") and index(given) < 0
+    if chosen is None or negative or not chosen <= set(range(count)):
+        word = "spin orbitals" if kind == "GHF" else "orbitals"
+        raise ArgumentError(
+            f"frozen={frozen!r} does not fit the {count} {word} of the {kind} reference: give the "
+            f"number of core orbitals, or a list of orbitals counted from 0"
+        )
+    return chosen
+
+
+def _active(occupations: Array, left_out: set[int]) -> tuple[list[int], list[int]]:
+    """Orbitals that are not frozen: occupied and virtual ones."""
+    kept = [k for k in range(len(occupations)) if k not in left_out]
+    return [k for k in kept if occupations[k] > 0], [k for k in kept if occupations[k] == 0]
+
+
+def _frames(mean_field: Any, kind: str, left_out: set[int]) -> dict[str, Frame]:
+    """Frames of a reference whose orbitals have one spin each."""
+    coefficients = np.asarray(mean_field.mo_coeff)
+    occupations = np.asarray(mean_field.mo_occ)
+    if kind != "UHF":
+        coefficients = np.stack([coefficients, coefficients])
+        occupations = np.stack([occupations > 0, occupations == 2]).astype(float)
+    density = mean_field.make_rdm1()
+    fock = np.asarray(mean_field.get_hcore() + mean_field.get_veff(mean_field.mol, density))
+    if fock.ndim == 2:
+        fock = np.stack([fock, fock])
+
+    frames = {}
+    numbers: list[tuple[list[int], list[int]]] = []
+    for spin, name in enumerate((ALPHA, BETA)):
+        occupied, virtual = _active(occupations[spin], left_out)
+        numbers.append((occupied, virtual))
+        c = coefficients[spin][:, occupied + virtual]
+        frames[name] = Frame({name: c}, len(occupied), c.T @ fock[spin] @ c)
+    frames[SPIN_ORBITAL] = _interleaved(frames[ALPHA], frames[BETA], numbers, kind == "UHF")
+    if kind == "RHF":
+        alpha = frames[ALPHA]
+        frames[SPATIAL] = Frame({"": alpha.coefficients[ALPHA]}, alpha.occupied, alpha.fock)
+    return frames
+
+
+def _interleaved(
+    alpha: Frame, beta: Frame, numbers: Sequence[tuple[list[int], list[int]]], by_energy: bool
+) -> Frame:
+    """Spin orbitals in PySCF's order: by energy for UHF, else alpha and beta side by side."""
+    c_a, c_b = alpha.coefficients[ALPHA], beta.coefficients[BETA]
+    energies = (alpha.energies, beta.energies)
+    order: list[tuple[int, int]] = []  # spin, place in the frame of that spin
+    for part in range(2):
+        places = [
+            (energies[s][k] if by_energy else number, s, k)
+            for s, frame in enumerate((alpha, beta))
+            for k, number in enumerate(numbers[s][part], start=part * frame.occupied)
+        ]
+        order += [(s, k) for _, s, k in sorted(places)]
+    nao, count = len(c_a), len(order)
+    coefficients = {ALPHA: np.zeros((nao, count)), BETA: np.zeros((nao, count))}
+    fock = np.zeros((count, count))
+    for spin, (name, c, frame) in enumerate(((ALPHA, c_a, alpha), (BETA, c_b, beta))):
+        columns = [n for n, (s, _) in enumerate(order) if s == spin]
+        places_of_spin = [k for s, k in order if s == spin]
+        coefficients[name][:, columns] = c[:, places_of_spin]
+        fock[np.ix_(columns, columns)] = frame.fock[np.ix_(places_of_spin, places_of_spin)]
+    return Frame(coefficients, alpha.occupied + beta.occupied, fock)
+
+
+def _general_frames(mean_field: Any, left_out: set[int]) -> dict[str, Frame]:
+    """The frame of a GHF reference, whose orbitals mix both spins."""
+    occupied, virtual = _active(np.asarray(mean_field.mo_occ), left_out)
+    c = np.asarray(mean_field.mo_coeff)[:, occupied + virtual]
+    density = mean_field.make_rdm1()
+    fock = np.asarray(mean_field.get_hcore() + mean_field.get_veff(mean_field.mol, density))
+    nao = len(c) // 2
+    parts = {ALPHA: c[:nao], BETA: c[nao:]}
+    return {SPIN_ORBITAL: Frame(parts, len(occupied), c.T @ fock @ c)}

@@ -1,0 +1,128 @@
+"""What ``solve`` returns, and its file."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..atomic_file import whole_file
+from ..errors import ArgumentError, UnavailableError
+
+Array = npt.NDArray[Any]
+_NUMBERS = "solution.json"  # name of the array that holds everything but arrays
+_ARRAYS = ("amplitudes", "values")
+_BESIDE = ("letters",)  # fields of the file that users are not shown
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Solution:
+    """Energies in Hartree, amplitudes, and how they were found.
+
+    Attributes:
+        name: of the equations.
+        reference: "RHF", "ROHF", "UHF" or "GHF".
+        converged: every residual norm, or every root, is within the tolerance.
+        e_hf: energy of the reference.
+        e_corr: correlation energy; None where the equations do not show which output it is.
+        energies: every scalar output by name.
+        roots: eigenvalues of an eigenvalue problem, lowest first.
+        amplitudes: those that were solved for and those that were passed, by name, in declared
+            order of axes. Eigenvectors have an axis for the roots, the first one where the
+            equations declare none.
+        values: other outputs with axes by name, such as density matrices.
+        letters: classes of the axes of each amplitude: o and v, upper case for beta.
+        iterations: evaluations of the equations.
+        residual_norms: by the name of the residual.
+        seconds: spent in ``solve``.
+    """
+
+    name: str
+    reference: str
+    converged: bool
+    e_hf: float
+    e_corr: float | None
+    energies: dict[str, float]
+    roots: tuple[float, ...] = ()
+    amplitudes: dict[str, Array] = field(default_factory=dict)
+    values: dict[str, Array] = field(default_factory=dict)
+    letters: dict[str, str] = field(default_factory=dict)
+    iterations: int = 0
+    residual_norms: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def e_tot(self) -> float | None:
+        """Energy of the reference and correlation energy."""
+        return None if self.e_corr is None else self.e_hf + self.e_corr
+
+    def __repr__(self) -> str:
+        state = "converged" if self.converged else "NOT converged"
+        found = [f"E(corr) = {self.e_corr:.10f}"] if self.e_corr is not None else []
+        found += [f"roots = {', '.join(f'{x:.8f}' for x in self.roots)}"] if self.roots else []
+        if not found:
+            found = [f"{name} = {value:.10f}" for name, value in self.energies.items()]
+        if not found:
+            found = list(self.values or self.amplitudes)
+        return f"<{self.name} on {self.reference}, {state}, {', '.join(found)}>"
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but arrays; the keys are those of ``tcgen solve --json``."""
+        hidden = (*_ARRAYS, *_BESIDE)
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in hidden}
+        return {**numbers, "e_tot": self.e_tot, "roots": list(self.roots)}
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to an .npz file of exactly this name, for a later ``amplitudes=``.
+
+        Raises:
+            UnavailableError: the file cannot be written.
+        """
+        path = Path(path)
+        numbers = self.as_json() | {name: getattr(self, name) for name in _BESIDE}
+        arrays: dict[str, Any] = {_NUMBERS: np.asarray(json.dumps(numbers))}
+        for kind in _ARRAYS:
+            arrays |= {f"{kind}.{name}": a for name, a in getattr(self, kind).items()}
+        try:
+            with whole_file(path) as file:
+                np.savez(file, **arrays)
+        except OSError as error:
+            raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+        return path
+
+
+def load(path: str | Path) -> Solution:
+    """Read what :meth:`Solution.save` wrote.
+
+    Raises:
+        ArgumentError: the file cannot be read, or ``save`` has not written it.
+    """
+    arrays = _read(Path(path))
+    try:
+        numbers = json.loads(str(arrays.pop(_NUMBERS)))
+        numbers.pop("e_tot")
+        kinds: dict[str, dict[str, Array]] = {kind: {} for kind in _ARRAYS}
+        for name, array in arrays.items():
+            kind, _, own = name.partition(".")
+            kinds[kind][own] = array
+        everything: dict[str, Any] = {**numbers, **kinds, "roots": tuple(numbers["roots"])}
+        return Solution(**everything)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"{path} is not a file that Solution.save wrote: solve the equations again"
+        ) from error
+
+
+def _read(path: Path) -> dict[str, Array]:
+    try:
+        with zipfile.ZipFile(path), np.load(path, allow_pickle=False) as file:
+            return dict(file)
+    except (zipfile.BadZipFile, ValueError, EOFError) as error:
+        raise ArgumentError(f"cannot read {path}: it is not an .npz file of arrays") from error
+    except OSError as error:
+        raise ArgumentError(f"cannot read {path}: {error.strerror or error}") from error

@@ -1,0 +1,502 @@
+"""``tcgen.chem.solve`` on PySCF references, to 1e-8 Hartree of PySCF's own codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.paths import TESTS
+
+Chemistry = Callable[[str], Any]
+TOLERANCE = 1e-8  # Hartree
+CLOSED = "space o occupied\nspace v virtual\nindex i j k l : o\nindex a b c d : v\n"
+
+
+@pytest.fixture(scope="module")
+def solve() -> Callable[..., tcgen.chem.Solution]:
+    """``solve`` that compiles fast and prints nothing."""
+    pytest.importorskip("pyscf")
+    return partial(tcgen.chem.solve, target="numpy", optimize=False, show=False)
+
+
+@pytest.fixture(scope="module")
+def radical(blocks: Any) -> SimpleNamespace:
+    """References of BeH, an open shell of five electrons."""
+    from pyscf import scf
+
+    mol = blocks.molecule("Be 0 0 0; H 0 0 1.3426", "sto-3g", spin=1)
+    uhf, rohf = (blocks.mean_field(mol, kind) for kind in ("UHF", "ROHF"))
+    ghf = scf.addons.convert_to_ghf(uhf)
+    cosine, sine = np.cos(0.3), np.sin(0.3)
+    turn = np.kron(np.array([[cosine, -sine], [sine, cosine]]), np.eye(mol.nao))
+    turned = scf.GHF(mol)
+    turned.conv_tol, turned.conv_tol_grad = 1e-13, 1e-8
+    turned.kernel(turn @ ghf.make_rdm1() @ turn.T)
+    assert turned.converged
+    assert (
+        np.abs(turned.mo_coeff[: mol.nao]).max(axis=0).min() > 0.1
+    )  # every orbital has both spins
+    return SimpleNamespace(UHF=uhf, ROHF=rohf, GHF=turned)
+
+
+def uccsd(reference: Any, blocks: Any, frozen: int = 0) -> Any:
+    from pyscf import cc
+
+    solver = blocks.tight(cc.UCCSD(reference, frozen=frozen or None))
+    solver.kernel()
+    return solver
+
+
+@pytest.mark.parametrize("name", ["lih_sto3g", "h2o_sto3g"])
+def test_ccsd_closed_shell(name: str, chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry(name)
+    found = solve("ccsd_closed_shell", case.reference)
+    assert found.converged
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+    assert abs(found.e_tot - found.e_corr - case.energies["E_HF"]) < TOLERANCE
+    assert found.energies == {"e": found.e_corr}
+    assert found.residual_norms.keys() == {"r1", "r2"}
+    assert max(found.residual_norms.values()) <= 1e-9
+    assert np.allclose(found.amplitudes["t2"], case.closed_solver.t2, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("frozen", [1, np.int64(1), (0, 6), None])
+def test_frozen_orbitals_are_those_of_pyscf(
+    frozen: Any, chemistry: Chemistry, solve: Any, blocks: Any
+) -> None:
+    from pyscf import cc
+
+    reference = chemistry("h2o_sto3g").reference
+    solver = blocks.tight(cc.rccsd.RCCSD(reference, frozen=frozen))
+    solver.kernel()
+    found = solve("ccsd_closed_shell", reference, frozen=frozen)
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+@pytest.mark.parametrize("kind", ["UHF", "ROHF", "GHF"])
+def test_ccsd_over_spin_orbitals(
+    kind: str, frozen: int, radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    reference = getattr(radical, kind)
+    if kind == "ROHF":
+        solver = blocks.tight(blocks.general_solver(reference, frozen))
+        solver.kernel()
+    else:  # the turned GHF reference is the UHF one in other orbitals
+        solver = uccsd(radical.UHF, blocks, frozen)
+    count = 2 * frozen if kind == "GHF" else frozen
+    found = solve("ccsd_spin_orbital", reference, frozen=count)
+    assert found.reference == kind
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+
+
+def test_amplitudes_over_spin_orbitals_have_the_order_of_pyscf(
+    chemistry: Chemistry, solve: Any
+) -> None:
+    case = chemistry("lih_sto3g")
+    found = solve("ccsd_spin_orbital", case.reference)
+    for name in ("t1", "t2"):
+        pyscf = getattr(case.spin_solver, name)
+        assert np.allclose(found.amplitudes[name], pyscf, rtol=0, atol=1e-7)
+
+
+def test_singles_by_spin_from_the_doubles_of_pyscf(
+    radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    """Chemists' blocks by spin, beta in upper case."""
+    solver = uccsd(radical.UHF, blocks)
+    doubles = dict(zip(("t2aa", "t2ab", "t2bb"), solver.t2, strict=True))
+    found = solve("uccsd_energy_t1", radical.UHF, amplitudes=doubles)
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+    assert np.allclose(found.amplitudes["t1a"], solver.t1[0], rtol=0, atol=1e-8)
+    assert np.allclose(found.amplitudes["t1b"], solver.t1[1], rtol=0, atol=1e-8)
+
+
+BY_SPIN = """
+space oa occupied
+space va virtual
+space ob occupied
+space vb virtual
+space pa = oa + va
+space pb = ob + vb
+index i j : oa
+index a b e : va
+index I J : ob
+index A B E : vb
+index m : oa
+index M : ob
+input fa[pa,pa] symmetric (0,1), fb[pb,pb] symmetric (0,1)
+input gaa[pa,pa,pa,pa] antisymmetric (0,1) (2,3), gbb[pb,pb,pb,pb] antisymmetric (0,1) (2,3)
+input gab[pa,pb,pa,pb]
+input t2aa[oa,oa,va,va] antisymmetric (0,1) (2,3), t2bb[ob,ob,vb,vb] antisymmetric (0,1) (2,3)
+input t2ab[oa,ob,va,vb]
+output e, r2aa, r2bb, r2ab
+e = 1/4*gaa[i,j,a,b]*t2aa[i,j,a,b] + 1/4*gbb[I,J,A,B]*t2bb[I,J,A,B] + gab[i,J,a,B]*t2ab[i,J,a,B]
+r2aa[i,j,a,b] = gaa[i,j,a,b] + P(a,b) fa[b,e]*t2aa[i,j,a,e] - P(i,j) fa[m,j]*t2aa[i,m,a,b]
+r2bb[I,J,A,B] = gbb[I,J,A,B] + P(A,B) fb[B,E]*t2bb[I,J,A,E] - P(I,J) fb[M,J]*t2bb[I,M,A,B]
+r2ab[i,J,a,B] = gab[i,J,a,B] + fa[a,e]*t2ab[i,J,e,B] + fb[B,E]*t2ab[i,J,a,E]
+              - fa[m,i]*t2ab[m,J,a,B] - fb[M,J]*t2ab[i,M,a,B]
+"""
+
+
+def test_blocks_by_spin_in_physicists_notation(
+    radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    """Whole integrals over joined spaces, spins by suffix: MP2 by iteration."""
+    from pyscf import mp
+
+    expected = mp.UMP2(radical.UHF).kernel()[0]
+    assert abs(solve(BY_SPIN, radical.UHF).e_corr - expected) < TOLERANCE
+
+
+def test_equations_by_spin_take_a_closed_shell(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    found = solve(BY_SPIN, case.reference)
+    assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+
+
+@pytest.mark.parametrize("spec", ["mp2_closed_shell", "mp2_spin_orbital"])
+def test_an_energy_without_amplitudes(spec: str, chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("h2o_sto3g")
+    found = solve(spec, case.reference)
+    assert found.converged
+    assert found.iterations == 0
+    assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+
+
+def test_orders_of_perturbation_theory_are_added(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("h2o_sto3g")
+    text = CLOSED + (
+        "input g[o,v,o,v], e_o[o], e_v[v]\noutput e2, e3\n"
+        "e2 = (2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+        "e3 = 1/2*e2\n"
+    )
+    found = solve(text, case.reference)
+    assert abs(found.e_corr - 1.5 * case.energies["E_MP2_corr"]) < TOLERANCE
+
+
+def test_density_fitting_with_a_chosen_basis(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    found = solve("mp2_df", case.reference, auxbasis=case.record.get("auxbasis", "cc-pvdz-ri"))
+    assert abs(found.e_corr - case.energies["E_DFMP2_corr"]) < TOLERANCE
+
+
+def test_a_fitted_reference_gives_fitted_integrals(
+    chemistry: Chemistry, solve: Any, blocks: Any
+) -> None:
+    from pyscf import cc
+
+    reference = chemistry("h2o_sto3g").reference.density_fit().run()
+    solver = blocks.tight(cc.CCSD(reference))
+    solver.kernel()
+    assert abs(solve("ccsd_closed_shell", reference).e_corr - solver.e_corr) < TOLERANCE
+
+
+@pytest.mark.parametrize("spec", ["t_closed_shell", "t_spin_orbital"])
+def test_triples_from_an_earlier_solution(spec: str, chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("h2o_sto3g")
+    earlier = solve(spec.replace("t_", "ccsd_", 1), case.reference)
+    found = solve(spec, case.reference, amplitudes=earlier)
+    assert abs(found.energies["e_t"] - case.energies["E_(T)"]) < TOLERANCE
+    assert found.e_corr is None  # a part of the correlation energy only
+    assert found.amplitudes["t2"] is not None
+
+
+def test_layouts_that_a_spec_declares(chemistry: Chemistry, solve: Any) -> None:
+    """Packed pairs, another stored order, slices of a generated input, energies of all orbitals."""
+    case = chemistry("lih_sto3g")
+    text = CLOSED + (
+        "space p = o + v\n"
+        "input v_ooov[o,o,o,v] symmetric (0,1) packed (0,1)\n"
+        "input g[o,v,o,v] generated, e_p[p], f_vo[v,o] stored (1,0)\n"
+        "output e, x, y\n"
+        "e = (2*g[i,a,j,b] - g[i,b,j,a])*g[i,a,j,b]/(e_p[i] + e_p[j] - e_p[a] - e_p[b])\n"
+        "x[i,j,k,a] = v_ooov[i,j,k,a]\n"
+        "y[i,a] = f_vo[a,i]\n"
+    )
+    found = solve(text, case.reference)
+    assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+    assert np.allclose(found.values["x"], case.closed["v_ovoo"].transpose(2, 3, 0, 1))
+    assert np.allclose(found.values["y"], case.closed["f_ov"], rtol=0, atol=1e-10)
+
+
+RINGS = CLOSED + (
+    "space x auxiliary\nindex Q : x\n"
+    "input b[x,o,v] constant, e_o[o] constant, e_v[v] constant\n"
+    "input t[o,v,o,v] symmetry (0,1)<->(2,3) volatile\n"
+    "output e_rpa, e_sosex, t_new\n"
+    "K[i,a,j,b] = b[Q,i,a]*b[Q,j,b]\n"
+    "L[i,a,j,b] = K[i,a,j,b] + K[i,a,k,c]*t[k,c,j,b]\n"
+    "r[i,a,j,b] = 2*L[i,a,j,b] + 2*t[i,a,k,c]*L[k,c,j,b]\n"
+    "t_new[i,a,j,b] = r[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+    "e_rpa = K[i,a,j,b]*t[i,a,j,b]\n"
+    "e_sosex = (K[i,a,j,b] - 1/2*K[i,b,j,a])*t[i,a,j,b]\n"
+)
+
+
+def test_an_updated_amplitude_without_a_residual(
+    chemistry: Chemistry, solve: Any, blocks: Any
+) -> None:
+    """Direct ring CCD is the plasmon formula of the random-phase approximation."""
+    case = chemistry("lih_sto3g")
+    arrays = case.fitted
+    gaps = (arrays["e_v"] - arrays["e_o"][:, None]).ravel()
+    coulomb = np.einsum("Pia,Pjb->iajb", arrays["b_ov"], arrays["b_ov"], optimize=True)
+    matrix = 2 * coulomb.reshape(gaps.size, gaps.size)
+    root = np.sqrt(gaps)
+    squares = np.diag(gaps**2) + 2 * root[:, None] * matrix * root
+    frequencies = np.sqrt(np.linalg.eigvalsh(squares))
+    expected = (frequencies.sum() - gaps.sum() - np.trace(matrix)) / 2
+
+    auxbasis = case.record.get("auxbasis", "cc-pvdz-ri")
+    found = solve(RINGS, case.reference, auxbasis=auxbasis)
+    assert abs(found.energies["e_rpa"] - expected) < TOLERANCE
+    assert found.e_corr is None  # two numbers, neither of which is called e
+    said = solve(RINGS, case.reference, auxbasis=auxbasis, outputs={"e_rpa": "energy"})
+    assert abs(said.e_corr - expected) < TOLERANCE
+
+
+def test_a_spec_with_other_names(chemistry: Chemistry, solve: Any) -> None:
+    """Names and signs of one's own: the residual is found by what it is."""
+    case = chemistry("lih_sto3g")
+    text = CLOSED + (
+        "input w[o,v,o,v], f[o,o], fock_vv[v,v], doubles[v,v,o,o]\n"
+        "output energy, omega\n"
+        "energy = (2*w[i,a,j,b] - w[i,b,j,a])*doubles[a,b,i,j]\n"
+        "omega[i,j,a,b] = -3*S(ia,jb) (1/2*w[i,a,j,b] + fock_vv[a,c]*doubles[c,b,i,j]\n"
+        "                              - f[k,i]*doubles[a,b,k,j])\n"
+    )
+    found = solve(text, case.reference, inputs={"w": "(pq|rs)"})
+    assert abs(found.e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+    assert found.amplitudes["doubles"].shape == (4, 4, 2, 2)
+
+
+PHYSICISTS = CLOSED + (
+    "input v_oovv[o,o,v,v], v_ovov[o,v,o,v], f_oo[o,o], f_vv[v,v], t2[o,o,v,v]\noutput e, r2, x\n"
+    "e = (2*v_oovv[i,j,a,b] - v_oovv[i,j,b,a])*t2[i,j,a,b]\n"
+    "r2[i,j,a,b] = v_oovv[i,j,a,b] + S(ia,jb) (f_vv[a,c]*t2[i,j,c,b] - f_oo[k,i]*t2[k,j,a,b])\n"
+    "x = v_ovov[i,a,j,b]*t2[i,j,a,b]\n"
+)
+BY_HAND = CLOSED + (
+    "input v[o,o,v,v], e_o[o], e_v[v], t2[o,o,v,v] antisymmetric (0,1) (2,3)\noutput e, r2\n"
+    "e = 1/2*v[i,j,a,b]*t2[i,j,a,b]\n"
+    "r2[i,j,a,b] = v[i,j,a,b] - v[i,j,b,a] - (e_o[i] + e_o[j] - e_v[a] - e_v[b])*t2[i,j,a,b]\n"
+)
+ENERGY = CLOSED + (
+    "input g[o,o,v,v], e_o[o], e_v[v]\noutput e\n"
+    "e = (2*g[i,j,a,b] - g[i,j,b,a])*g[i,j,a,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+)
+
+
+WHOLE = CLOSED + (
+    "space p = o + v\ninput g[p,p,p,p], e[p]\noutput e_mp2\n"
+    "e_mp2 = (2*g[i,j,a,b] - g[i,j,b,a])*g[i,j,a,b]/(e[i] + e[j] - e[a] - e[b])\n"
+)
+
+
+@pytest.mark.parametrize("text", [PHYSICISTS, BY_HAND, ENERGY, WHOLE])
+def test_integrals_without_declared_symmetry(text: str, chemistry: Chemistry, solve: Any) -> None:
+    """<pq|rs>, over spatial and over spin orbitals: first order shows which integrals are meant."""
+    case = chemistry("lih_sto3g")
+    assert abs(solve(text, case.reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+
+
+def test_inputs_that_the_caller_passes(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    points, weights = np.polynomial.laguerre.laggauss(40)
+    gap = 2 * (case.fitted["e_v"].min() - case.fitted["e_o"].max())
+    quadrature = {"t": points / gap, "c": weights * np.exp(points) / gap}
+    auxbasis = case.record.get("auxbasis", "cc-pvdz-ri")
+    found = solve("sosmp2_laplace_df", case.reference, inputs=quadrature, auxbasis=auxbasis)
+    ovov = np.einsum("Pia,Pjb->iajb", case.fitted["b_ov"], case.fitted["b_ov"])
+    d1 = case.fitted["e_o"][:, None] - case.fitted["e_v"]
+    assert abs(found.e_corr - (ovov**2 / (d1[:, :, None, None] + d1)).sum()) < 1e-6
+
+
+def test_the_table_and_the_repr(
+    chemistry: Chemistry, solve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = solve("ccsd_closed_shell", chemistry("lih_sto3g").reference, show=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert "RHF" in lines[0]
+    assert lines[1].split() == ["cycle", "E(corr)", "dE", "|r1|", "|r2|", "seconds"]
+    rows = lines[2 : 2 + found.iterations]
+    assert [int(row.split()[0]) for row in rows] == list(range(1, found.iterations + 1))
+    assert f"{found.e_corr:.12f}" in lines[-2]
+    assert f"{found.e_tot:.12f}" in lines[-1]
+    assert "converged" in repr(found)
+    assert f"{found.e_corr:.10f}" in repr(found)
+
+
+def test_lines_go_to_a_function(
+    chemistry: Chemistry, solve: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[str] = []
+    solve("mp2_closed_shell", chemistry("lih_sto3g").reference, show=lines.append)
+    assert any("E(corr)" in line for line in lines)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_solution_is_saved_and_starts_another(
+    chemistry: Chemistry, solve: Any, tmp_path: Path
+) -> None:
+    reference = chemistry("lih_sto3g").reference
+    first = solve("ccsd_closed_shell", reference)
+    path = first.save(tmp_path / "lih.npz")
+    again = tcgen.chem.load(path)
+    assert again.as_json() == first.as_json()
+    assert np.array_equal(again.amplitudes["t2"], first.amplitudes["t2"])
+    for source in (path, again, first.amplitudes):
+        assert solve("ccsd_closed_shell", reference, amplitudes=source).iterations == 1
+
+
+def test_amplitudes_of_another_order_of_axes(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference
+    earlier = solve("ccsd_closed_shell", reference)
+    text = CLOSED + (
+        "input t2[a,b,i,j]\ninput v_ovov[o,v,o,v]\noutput e\n"
+        "e = (2*v_ovov[i,a,j,b] - v_ovov[i,b,j,a])*t2[a,b,i,j]\n"
+    )
+    v = chemistry("lih_sto3g").closed["v_ovov"]
+    weights = 2 * v - v.transpose(0, 3, 2, 1)
+    expected = np.einsum("iajb,ijab->", weights, earlier.amplitudes["t2"])
+    assert abs(solve(text, reference, amplitudes=earlier).energies["e"] - expected) < 1e-12
+
+
+@pytest.mark.parametrize("options", [{"diis": 0}, {"damping": 0.2}, {"level_shift": 0.2}])
+def test_the_path_does_not_change_the_solution(
+    options: dict[str, Any], chemistry: Chemistry, solve: Any
+) -> None:
+    case = chemistry("lih_sto3g")
+    found = solve("ccsd_closed_shell", case.reference, **options)
+    assert found.converged
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+
+
+def test_few_iterations_do_not_converge(chemistry: Chemistry, solve: Any) -> None:
+    found = solve("ccsd_closed_shell", chemistry("lih_sto3g").reference, max_cycle=3)
+    assert not found.converged
+    assert found.iterations == 3
+    assert "NOT converged" in repr(found)
+
+
+def test_dipole_integrals(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference
+    text = CLOSED + "space z = 3\nindex x : z\ninput mu[z,o,o]\noutput d\nd[x] = 2*mu[x,i,i]\n"
+    nuclei = reference.mol.atom_charges() @ reference.mol.atom_coords()
+    dipole = nuclei - solve(text, reference).values["d"]
+    assert np.allclose(dipole, reference.dip_moment(unit="AU", verbose=0), rtol=0, atol=1e-8)
+
+
+def test_core_hamiltonian(chemistry: Chemistry, solve: Any) -> None:
+    reference = chemistry("lih_sto3g").reference
+    text = CLOSED + "input h_oo[o,o], f_oo[o,o]\noutput e\ne = h_oo[i,i] + f_oo[i,i]\n"
+    expected = reference.e_tot - reference.mol.energy_nuc()
+    assert abs(solve(text, reference).energies["e"] - expected) < 1e-8
+
+
+def test_integrals_larger_than_memory_come_from_a_file(
+    chemistry: Chemistry, solve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tcgen.chem.disk import IntegralFile
+
+    case = chemistry("lih_sto3g")
+    written = []
+    write = IntegralFile.write
+
+    def noted(self: Any, tensor: Any, shape: Any, axis: int, blocks: Any, dtype: str) -> Any:
+        parts = list(blocks)
+        written.append((tensor.name, len(parts)))
+        return write(self, tensor, shape, axis, parts, dtype)
+
+    monkeypatch.setattr(IntegralFile, "write", noted)
+    reference = case.reference.copy()
+    reference.max_memory = 0.004  # MB; v_vvvv[4,4,4,4] takes 2048 bytes, all arrays about 4500
+    found = solve("ccsd_closed_shell", reference)
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+    assert [name for name, _ in written] == ["v_vvvv", "v_ovvv"]
+    assert all(parts > 1 for _, parts in written)
+
+    written.clear()
+    found = solve("ccsd_spin_orbital", reference)
+    assert abs(found.e_corr - case.energies["E_GCCSD_corr"]) < TOLERANCE
+    assert ("v_vvvv", 8) in written
+
+
+@pytest.mark.parametrize(
+    "source", ["ccsd.txt", "ccsd.jsonl", pytest.param("ccsd_df.jsonl", marks=pytest.mark.slow)]
+)
+def test_equations_of_pdaggerq(source: str, chemistry: Chemistry, solve: Any, blocks: Any) -> None:
+    """Their energy contains the reference, and the JSON lines declare no symmetry."""
+    from pyscf import cc
+
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / source).read_text())
+    reference = case.reference
+    if "df" in source:
+        reference = reference.density_fit().run()
+    solver = blocks.tight(cc.CCSD(reference))
+    solver.kernel()
+    found = solve(system, reference)
+    assert abs(found.e_corr - solver.e_corr) < TOLERANCE
+    assert abs(found.e_tot - solver.e_tot) < TOLERANCE
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["UHF", "ROHF"])
+@pytest.mark.parametrize("frozen", [0, 1])
+def test_uccsd_of_pdaggerq(
+    kind: str, frozen: int, radical: SimpleNamespace, solve: Any, blocks: Any
+) -> None:
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsd_spin.txt").read_text())
+    reference = getattr(radical, kind)
+    if kind == "UHF":
+        solver = uccsd(reference, blocks, frozen)
+    else:
+        solver = blocks.tight(blocks.general_solver(reference, frozen))
+        solver.kernel()
+    assert abs(solve(system, reference, frozen=frozen).e_corr - solver.e_corr) < TOLERANCE
+
+
+def test_fitted_equations_of_pdaggerq_on_an_exact_reference(
+    chemistry: Chemistry, solve: Any
+) -> None:
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsd_df.jsonl").read_text())
+    assert abs(solve(system, case.reference).e_corr - case.energies["E_CCSD_corr"]) < 1e-4
+
+
+def test_equations_of_wicked(chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    system = tcgen.from_wicked((TESTS / "data" / "wicked" / "ccsd.txt").read_text())
+    assert abs(solve(system, case.reference).e_corr - case.energies["E_CCSD_corr"]) < TOLERANCE
+
+
+@pytest.mark.slow
+def test_ccsdt_of_pdaggerq(chemistry: Chemistry, solve: Any) -> None:
+    system = tcgen.from_pdaggerq((TESTS / "data" / "pdaggerq" / "ccsdt.txt").read_text(), real=True)
+    found = solve(system, chemistry("lih_sto3g").reference)
+    assert abs(found.e_corr - -0.0203892963) < 1e-9
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_element_types(dtype: str, chemistry: Chemistry, solve: Any) -> None:
+    case = chemistry("lih_sto3g")
+    tolerance = 1e-5 if dtype == "float32" else 1e-9
+    found = solve("ccsd_spin_orbital", case.reference, dtype=dtype, tolerance=tolerance)
+    assert abs(found.e_corr - case.energies["E_CCSD_corr"]) < 10 * tolerance
+
+
+@pytest.mark.parametrize(("atom", "spin"), [("H 0 0 0", 1), ("He 0 0 0", 0)])
+def test_spaces_without_orbitals(atom: str, spin: int, solve: Any, blocks: Any) -> None:
+    """No beta electron, no virtual orbital."""
+    reference = blocks.mean_field(blocks.molecule(atom, "sto-3g", spin=spin), "UHF")
+    assert solve(BY_SPIN, reference).e_corr == 0.0
+    assert solve("mp2_spin_orbital", reference).e_corr == 0.0

@@ -1,0 +1,147 @@
+"""``tcgen solve``: energies, JSON, files of amplitudes, exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import Result
+
+import tcgen
+from support.command_line import invoke
+from support.messages import says
+
+pytest.importorskip("pyscf")
+
+LIH = ("--atom", "Li 0 0 0; H 0 0 1.5957", "--basis", "sto-3g")
+BEH = ("--atom", "Be 0 0 0; H 0 0 1.3426", "--basis", "sto-3g", "--spin", "1")
+E_MP2, E_CCSD, E_T = -0.012870135774, -0.020378926447, -0.000008395641  # of LiH, Hartree
+
+
+def solve(spec: object, *options: object) -> Result:
+    return invoke("solve", spec, *options, "--target", "numpy", "--no-optimize")
+
+
+def solved(spec: object, *options: object) -> dict[str, Any]:
+    result = solve(spec, *options, "--json")
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def test_a_shipped_spec_by_name() -> None:
+    result = solve("mp2_closed_shell", *LIH)
+    assert result.exit_code == 0, result.stderr
+    energy = re.search(r"^E\(corr\) += +(\S+)$", result.stdout, re.MULTILINE)
+    assert energy is not None
+    assert abs(float(energy[1]) - E_MP2) < 1e-8
+    assert "E(total)" in result.stdout
+
+
+def test_json_keeps_the_contract(tmp_path: Path) -> None:
+    amplitudes = tmp_path / "lih.npz"
+    result = solve("ccsd_closed_shell", *LIH, "--json", "--amplitudes", amplitudes)
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    keys = (
+        "schema name reference converged e_hf e_corr e_tot energies roots iterations "
+        "residual_norms seconds"
+    )
+    assert set(found) == set(keys.split())
+    assert found["converged"] is True
+    assert found["reference"] == "RHF"
+    assert abs(found["e_corr"] - E_CCSD) < 1e-8
+    assert abs(found["e_hf"] + found["e_corr"] - found["e_tot"]) < 1e-12
+    assert max(found["residual_norms"].values()) <= 1e-9
+    assert "cycle" in result.stderr
+
+    again = solved("ccsd_closed_shell", *LIH, "--amplitudes", amplitudes)
+    assert again["iterations"] == 1
+    triples = solved("t_closed_shell", *LIH, "--amplitudes", amplitudes)
+    assert abs(triples["energies"]["e_t"] - E_T) < 1e-8
+    assert triples["e_corr"] is None
+    assert sorted(tcgen.chem.load(amplitudes).amplitudes) == ["t1", "t2"]
+
+
+@pytest.mark.parametrize("reference", ["rhf", "uhf", "rohf", "ghf"])
+def test_references(reference: str) -> None:
+    found = solved("mp2_spin_orbital", *LIH, "--reference", reference)
+    assert found["reference"] == reference.upper()
+    assert abs(found["e_corr"] - E_MP2) < 1e-8
+
+
+def test_an_open_shell_gets_a_uhf_reference(blocks: Any) -> None:
+    from pyscf import mp
+
+    reference = blocks.mean_field(blocks.molecule(BEH[1], "sto-3g", spin=1), "UHF")
+    for frozen in (0, 1):
+        found = solved("mp2_spin_orbital", *BEH, "--frozen", frozen)
+        assert found["reference"] == "UHF"
+        expected = mp.UMP2(reference, frozen=frozen or None).kernel()[0]
+        assert abs(found["e_corr"] - expected) < 1e-8
+        general = solved("mp2_spin_orbital", *BEH, "--frozen", frozen, "--reference", "ghf")
+        assert abs(general["e_corr"] - expected) < 1e-8
+
+
+def test_a_file_of_atoms_charge_and_density_fitting(tmp_path: Path) -> None:
+    atoms = tmp_path / "lih.xyz"
+    atoms.write_text("2\nlithium hydride\nLi 0 0 0\nH 0 0 1.5957\n")
+    common = ("--xyz", atoms, "--basis", "sto-3g")
+    assert abs(solved("mp2_closed_shell", *common)["e_corr"] - E_MP2) < 1e-8
+    fitted = solved("mp2_df", *common, "--df", "--auxbasis", "weigend")
+    whole = solved("mp2_closed_shell", *common, "--df", "--auxbasis", "weigend")
+    assert abs(fitted["e_corr"] - whole["e_corr"]) < 1e-10
+    assert abs(fitted["e_corr"] - E_MP2) < 1e-4
+    charged = solved("mp2_spin_orbital", *common, "--charge", "1", "--spin", "1")
+    assert charged["e_hf"] > -7.862
+
+
+def test_roles_and_other_inputs(tmp_path: Path) -> None:
+    spec = tmp_path / "own.spec"
+    spec.write_text(
+        "space o\nspace v\nindex i j : o\nindex a b : v\n"
+        "input w[o,v,o,v], e_o[o], e_v[v], scale\noutput mine, half\n"
+        "mine = scale*(2*w[i,a,j,b] - w[i,b,j,a])*w[i,a,j,b]/(e_o[i] + e_o[j] - e_v[a] - e_v[b])\n"
+        "half = 1/2*mine\n"
+    )
+    inputs = tmp_path / "inputs.npz"
+    np.savez(inputs, scale=1.0)
+    roles = ("--role", "w=(pq|rs)", "--role", "mine=energy")
+    found = solved(spec, *LIH, "--inputs", inputs, *roles)
+    assert abs(found["e_corr"] - E_MP2) < 1e-8
+    assert abs(found["energies"]["half"] - E_MP2 / 2) < 1e-8
+
+
+def test_without_convergence_the_status_is_1() -> None:
+    result = solve("ccsd_closed_shell", *LIH, "--max-cycle", 2, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["converged"] is False
+    assert says(result.stderr, "error not converged --max-cycle")
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (("--atom", "Li 0 0 0"), 2, "Electron 3 spin 0 (2S)"),
+        (("--atom", "Qq 0 0 0"), 2, "QQ atoms"),
+        ((*LIH[:2], "--basis", "none-such"), 2, "none-such basis"),
+        (("--xyz", "absent.xyz"), 2, "absent.xyz"),
+        ((*LIH, "--xyz", "absent.xyz"), 2, ".xyz atoms"),
+        ((), 2, ".xyz atoms"),
+        ((*LIH, "--df", "--auxbasis", "none-such"), 2, "none-such auxbasis"),
+        ((*BEH, "--reference", "rhf"), 2, "RHF spin 0 1 uhf rohf ghf"),
+        ((*LIH, "--frozen", 9), 2, "frozen 6 orbitals"),
+        ((*LIH, "--role", "e"), 2, "NAME=ROLE"),
+        ((*LIH, "--role", "z=energy"), 2, "z mp2_df e b_ov"),
+        ((*LIH, "--level-shift", -1), 2, "level_shift -1"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:Basis may be available")
+def test_mistakes(options: tuple[object, ...], status: int, words: str) -> None:
+    result = solve("mp2_df", *options)
+    assert result.exit_code == status
+    assert says(result.stderr, words), result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,227 @@
+"""What ``tcgen.chem.solve`` says where a reference, an input or an output does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.messages import mentions
+
+Chemistry = Callable[[str], Any]
+CLOSED = "space o occupied\nspace v virtual\nindex i j k l : o\nindex a b c d : v\n"
+
+
+@pytest.fixture(scope="module")
+def solve() -> Callable[..., tcgen.chem.Solution]:
+    pytest.importorskip("pyscf")
+    return partial(tcgen.chem.solve, target="numpy", optimize=False, show=False)
+
+
+@pytest.fixture(scope="module")
+def lih(chemistry: Chemistry) -> Any:
+    return chemistry("lih_sto3g").reference
+
+
+def test_pyscf_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyscf", None)
+    with pytest.raises(tcgen.UnavailableError, match=mentions("pip install chem")):
+        tcgen.chem.solve("mp2_closed_shell", object())
+
+
+def test_references_that_cannot_be_read(solve: Any, lih: Any) -> None:
+    from pyscf import scf
+
+    fresh = scf.RHF(lih.mol)
+    with pytest.raises(tcgen.ConvergenceError, match=mentions("RHF kernel newton max_cycle")):
+        solve("mp2_closed_shell", fresh)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("RKS to_hf")):
+        solve("mp2_closed_shell", lih.to_rks())
+    with pytest.raises(tcgen.ArgumentError, match=mentions("Mole RHF ROHF UHF GHF")):
+        solve("mp2_closed_shell", lih.mol)
+    turned = lih.copy()
+    turned.mo_coeff = lih.mo_coeff.astype(complex)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("complex real")):
+        solve("mp2_closed_shell", turned)
+    smeared = lih.copy()
+    smeared.mo_occ = np.asarray(lih.mo_occ) * 0.9
+    with pytest.raises(tcgen.ArgumentError, match=mentions("fractional")):
+        solve("mp2_closed_shell", smeared)
+
+
+def test_periodic_references_are_refused(solve: Any) -> None:
+    gto, scf = pytest.importorskip("pyscf.pbc.gto"), pytest.importorskip("pyscf.pbc.scf")
+    cell = gto.M(atom="He 0 0 0", a=np.eye(3) * 4, basis="sto-3g", verbose=0)
+    for periodic in (scf.RHF(cell), scf.KRHF(cell, cell.make_kpts((2, 1, 1)))):
+        with pytest.raises(tcgen.ArgumentError, match=mentions("periodic k-points loop")):
+            solve("mp2_closed_shell", periodic)
+
+
+def test_the_wrong_kind_of_reference(solve: Any, lih: Any) -> None:
+    from pyscf import scf
+
+    with pytest.raises(tcgen.ArgumentError, match=mentions("spatial UHF RHF orbitals spin")):
+        solve("mp2_closed_shell", lih.to_uhf())
+    general = scf.addons.convert_to_ghf(lih)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("alpha beta GHF RHF ROHF UHF")):
+        solve("uccsd_energy_t1", general)
+
+
+@pytest.mark.parametrize("frozen", [7, [0, 9], -3, [-1], [0.5], 1.5, "core"])
+def test_frozen_orbitals_that_there_are_not(frozen: Any, solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("frozen 6 orbitals RHF")):
+        solve("mp2_closed_shell", lih, frozen=frozen)
+
+
+def test_inputs_without_a_rule_are_listed_with_what_was_tried(solve: Any, lih: Any) -> None:
+    text = CLOSED + (
+        "input w[o,v,o,v], z[o,v], e_o[o], q[v]\noutput e\n"
+        "e = w[i,a,j,b]*z[i,a]*z[j,b]*e_o[i]*q[a]\n"
+    )
+    with pytest.raises(tcgen.ArgumentError) as error:
+        solve(text, lih)
+    message = str(error.value)
+    for line in ("w[o,v,o,v]", "z[o,v]", "q[v]"):
+        assert line in message
+    assert "e_o" not in message.split("e_o, ev")[0]
+    for name in ("eri", "fock", "amplitudes=", "inputs=", "outputs="):
+        assert name in message
+
+
+def test_amplitudes_of_an_earlier_solution_are_asked_for(solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("t1[o,v] t2[o,o,v,v] amplitudes=")):
+        solve("t_closed_shell", lih)
+
+
+def test_symmetries_that_no_integrals_have(solve: Any, lih: Any) -> None:
+    text = CLOSED + (
+        "input v_oooo[o,o,o,o] antisymmetric (0,2)\noutput x\nx[i,j,k,l] = v_oooo[i,j,k,l]\n"
+    )
+    with pytest.raises(tcgen.ArgumentError, match=mentions("v_oooo (pq|rs) <pq|rs> <pq||rs>")):
+        solve(text, lih)
+
+
+def test_what_an_input_cannot_be(solve: Any, lih: Any) -> None:
+    for inputs, words in (
+        ({"g": "fock"}, "g[o,v,o,v] fock"),
+        ({"g": "exchange"}, "exchange g (pq|rs) hcore"),
+        ({"x": np.zeros(3)}, "x g e_o e_v"),
+    ):
+        with pytest.raises(tcgen.ArgumentError, match=mentions(words)):
+            solve("mp2_closed_shell", lih, inputs=inputs)
+
+
+RESIDUALS = CLOSED + (
+    "input f_vv[v,v], f_oo[o,o], t1[o,v]\noutput e, x, y\ne = t1[i,a]*t1[i,a]\n"
+    "x[i,a] = 1 + f_vv[a,b]*t1[i,b] - f_oo[i,j]*t1[j,a]\n"
+    "y[i,a] = 2*x[i,a]\n"
+)
+
+
+def test_it_is_asked_which_output_is_the_residual(solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions("x y residual t1 outputs=")):
+        solve(RESIDUALS, lih)
+    energies = [
+        solve(RESIDUALS, lih, outputs={name: "residual of t1"}).e_corr for name in ("x", "y")
+    ]
+    assert abs(energies[0] - energies[1]) < 1e-9
+
+
+def test_what_an_output_cannot_be(solve: Any, lih: Any) -> None:
+    for outputs, words in (
+        ({"z": "value"}, "z e x y"),
+        ({"x": "gradient"}, "gradient x residual of t1"),
+        ({"x": "energy"}, "x axes energy"),
+        ({"e": "residual of t1"}, "e number residual"),
+        ({"x": "residual of t2"}, "x t2 t1"),
+    ):
+        with pytest.raises(tcgen.ArgumentError, match=mentions(words)):
+            solve(RESIDUALS, lih, outputs=outputs)
+    text = CLOSED + "input f_ov[o,v], t1[o,v]\noutput w\nw[i,a] = f_ov[i,a]*t1[i,a]\n"
+    with pytest.raises(tcgen.ArgumentError, match=mentions("w t1 Fock t1_new")):
+        solve(text, lih, outputs={"w": "residual of t1"})
+
+
+def test_spaces_that_no_reference_fills(solve: Any, lih: Any) -> None:
+    three = "space c occupied\nspace o occupied\nspace q occupied\nindex i : o\ninput e_o[o]\n"
+    with pytest.raises(tcgen.ArgumentError, match=mentions("3 occupied c o q")):
+        solve(f"{three}output e\ne = e_o[i]*e_o[i]\n", lih)
+    two = "space k occupied\nspace m occupied\nindex i : k\ninput e_k[k]\n"
+    with pytest.raises(tcgen.ArgumentError, match=mentions("k m alpha beta")):
+        solve(f"{two}output e\ne = e_k[i]*e_k[i]\n", lih)
+
+
+def test_amplitudes_that_do_not_fit(
+    solve: Any, lih: Any, chemistry: Chemistry, tmp_path: Path
+) -> None:
+    earlier = solve("ccsd_closed_shell", lih)
+    with pytest.raises(tcgen.ShapeError, match=mentions("t1 (2, 4) (1, 4) frozen")):
+        solve("ccsd_closed_shell", lih, amplitudes={"t1": np.zeros((1, 4))})
+    with pytest.raises(tcgen.ShapeError, match=mentions("t1 t1[o,v] (4, 8) (2, 4)")):
+        solve("ccsd_spin_orbital", lih, amplitudes=earlier)
+    other = tmp_path / "other.npz"
+    other.write_text("text")
+    with pytest.raises(tcgen.ArgumentError, match=mentions("other.npz .npz")):
+        solve("ccsd_closed_shell", lih, amplitudes=other)
+    np.savez(other, t1=np.zeros(2))
+    with pytest.raises(tcgen.ArgumentError, match=mentions("other.npz save")):
+        solve("ccsd_closed_shell", lih, amplitudes=other)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("absent.npz")):
+        solve("ccsd_closed_shell", lih, amplitudes=tmp_path / "absent.npz")
+
+
+def test_divergence_shows_the_last_norms(solve: Any, lih: Any) -> None:
+    text = CLOSED + (
+        "input e_o[o], e_v[v], v_ovov[o,v,o,v], t2[o,o,v,v]\noutput e, r2\n"
+        "e = v_ovov[i,a,j,b]*t2[i,j,a,b]\n"
+        "r2[i,j,a,b] = v_ovov[i,a,j,b] - (e_o[i] + e_o[j] - e_v[a] - e_v[b])*t2[i,j,a,b]\n"
+        "            + 1000*v_ovov[i,a,k,c]*t2[k,j,c,b]\n"
+    )
+    with pytest.raises(tcgen.ConvergenceError) as error:
+        solve(text, lih, diis=0)
+    message = str(error.value)
+    assert message.count("e+0") + message.count("e-0") >= 2
+    assert all(word in message for word in ("level_shift", "damping", "DIIS"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tolerance", 0.0),
+        ("max_cycle", 0),
+        ("diis", -1),
+        ("level_shift", -0.1),
+        ("damping", 1.0),
+        ("nroots", 0),
+    ],
+)
+def test_options_out_of_range(name: str, value: float, solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.ArgumentError, match=mentions(f"{name} {value}")):
+        solve("mp2_closed_shell", lih, **{name: value})
+
+
+def test_a_level_shift_needs_residuals(solve: Any, lih: Any) -> None:
+    text = CLOSED + (
+        "input f_ov[o,v], t1[o,v]\noutput t1_new\nt1_new[i,a] = f_ov[i,a] + 1/2*t1[i,a]\n"
+    )
+    with pytest.raises(tcgen.ArgumentError, match=mentions("level_shift t1_new damping")):
+        solve(text, lih, level_shift=0.1)
+
+
+def test_equations_that_are_not_found(solve: Any, lih: Any, tmp_path: Path) -> None:
+    with pytest.raises(tcgen.TcgenError, match=mentions("mp2_closed mp2_closed_shell")):
+        solve("mp2_closed", lih)
+    with pytest.raises(tcgen.TcgenError, match=mentions("none.spec")):
+        solve(tmp_path / "none.spec", lih)
+    with pytest.raises(tcgen.ArgumentError, match=mentions("int System")):
+        solve(3, lih)
+
+
+def test_a_memory_limit_that_is_too_small(solve: Any, lih: Any) -> None:
+    with pytest.raises(tcgen.MemoryLimitError, match=mentions("memory")):
+        solve("mp2_df", lih, memory_limit=8)

@@ -1,0 +1,140 @@
+"""EOM, CIS, Lambda and densities with ``tcgen.chem.solve``, against PySCF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.messages import mentions
+
+Chemistry = Callable[[str], Any]
+TOLERANCE = 1e-8  # Hartree
+LAGRANGIAN = """include "ccsd_spin_orbital.spec"
+input l1[o,v], l2[o,o,v,v] antisymmetric (0,1) (2,3)
+output L
+L = e + l1[i,a]*r1[i,a] + 1/4*l2[i,j,a,b]*r2[i,j,a,b]
+"""
+
+
+@pytest.fixture(scope="module")
+def solve() -> Callable[..., tcgen.chem.Solution]:
+    pytest.importorskip("pyscf")
+    return partial(tcgen.chem.solve, target="numpy", optimize=False, show=False)
+
+
+@pytest.fixture(scope="module")
+def lih(chemistry: Chemistry) -> Any:
+    return chemistry("lih_sto3g")
+
+
+@pytest.fixture(scope="module")
+def ground(solve: Any, lih: Any) -> tcgen.chem.Solution:
+    return solve("ccsd_spin_orbital", lih.reference)
+
+
+def sigma(spec: str) -> tcgen.System:
+    residuals = tcgen.read_spec_file(tcgen.spec_path(spec))
+    names = {"r1": "s1", "r2": "s2"}
+    return tcgen.jvp(residuals, {"t1": "x1", "t2": "x2"}, of=["r1", "r2"], names=names)
+
+
+def test_eom_over_spin_orbitals(solve: Any, lih: Any, ground: Any, tmp_path: Path) -> None:
+    found = solve(sigma("ccsd_spin_orbital"), lih.reference, amplitudes=ground, nroots=4)
+    assert found.converged
+    assert found.e_corr is None
+    expected = lih.spin_solver.eeccsd(nroots=4)[0]
+    assert np.allclose(found.roots, expected, rtol=0, atol=TOLERANCE)
+    vectors = found.amplitudes["x2"]
+    assert vectors.shape == (4, 4, 4, 8, 8)
+    assert np.allclose(vectors, -vectors.swapaxes(1, 2), rtol=0, atol=1e-12)
+
+    again = solve(
+        sigma("ccsd_spin_orbital"),
+        lih.reference,
+        amplitudes=found.save(tmp_path / "roots.npz"),
+        nroots=4,
+    )
+    assert 2 * again.iterations < found.iterations
+    assert np.allclose(again.roots, found.roots, rtol=0, atol=TOLERANCE)
+
+
+def test_eom_of_a_closed_shell(solve: Any, lih: Any) -> None:
+    ground = solve("ccsd_closed_shell", lih.reference)
+    found = solve(sigma("ccsd_closed_shell"), lih.reference, amplitudes=ground, nroots=3)
+    expected = lih.closed_solver.eomee_ccsd_singlet(nroots=3)[0]
+    assert np.allclose(found.roots, expected, rtol=0, atol=TOLERANCE)
+
+
+CIS = """
+space o occupied
+space v virtual
+space roots
+index i j : o
+index a b : v
+index x : roots
+input v_ovov[o,v,o,v], v_oovv[o,o,v,v] symmetric (0,1) (2,3), e_o[o], e_v[v]
+input c[{axes}]
+output s
+s[{left}] = (e_v[a] - e_o[i])*c[{left}] + 2*v_ovov[i,a,j,b]*c[{right}] - v_oovv[i,j,a,b]*c[{right}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("axes", "left", "right"),
+    [
+        ("o,v", "i,a", "j,b"),
+        ("roots,o,v", "x,i,a", "x,j,b"),
+        ("v,roots,o", "a,x,i", "b,x,j"),
+    ],
+)
+def test_vectors_one_by_one_and_together(
+    axes: str, left: str, right: str, solve: Any, lih: Any
+) -> None:
+    text = CIS.format(axes=axes, left=left, right=right)
+    text = text if "roots" in axes else text.replace("index x : roots\n", "")
+    found = solve(text, lih.reference, nroots=3)
+    states = lih.reference.TDA()
+    states.nstates, states.conv_tol = 3, 1e-12
+    expected = states.kernel()[0]
+    assert np.allclose(found.roots, expected, rtol=0, atol=TOLERANCE)
+    shape = {"o": 2, "v": 4, "roots": 3}
+    names = axes.split(",") if "roots" in axes else ["roots", *axes.split(",")]
+    assert found.amplitudes["c"].shape == tuple(shape[name] for name in names)
+
+
+def test_lambda_equations_and_densities(solve: Any, lih: Any, ground: Any) -> None:
+    folder = tcgen.spec_path("ccsd_spin_orbital").parent
+    lagrangian = tcgen.read_spec(LAGRANGIAN, folder=folder)
+    found = solve(
+        tcgen.derivative(lagrangian, ["t1", "t2"], of="L"), lih.reference, amplitudes=ground
+    )
+    solver = lih.spin_solver
+    l1, l2 = solver.solve_lambda()
+    assert np.allclose(found.amplitudes["l1"], l1, rtol=0, atol=1e-7)
+    assert np.allclose(found.amplitudes["l2"], l2, rtol=0, atol=1e-7)
+    assert np.array_equal(found.amplitudes["t2"], ground.amplitudes["t2"])
+
+    density = tcgen.derivative(lagrangian, ["f_oo", "f_ov", "f_vv"], of="L")
+    values = solve(density, lih.reference, amplitudes=found).values
+    expected, o = solver.make_rdm1(), 4
+    assert np.allclose(values["d_L_f_oo"], expected[:o, :o] - np.eye(o), rtol=0, atol=1e-7)
+    assert np.allclose(values["d_L_f_vv"], expected[o:, o:], rtol=0, atol=1e-7)
+    both = expected[:o, o:] + expected[o:, :o].T
+    assert np.allclose(values["d_L_f_ov"], both, rtol=0, atol=1e-7)
+
+
+def test_more_roots_than_rows_are_refused(solve: Any, lih: Any) -> None:
+    text = CIS.format(axes="o,v", left="i,a", right="j,b").replace("index x : roots\n", "")
+    with pytest.raises(tcgen.ArgumentError, match=mentions("nroots 9 8")):
+        solve(text, lih.reference, nroots=9)
+
+
+def test_few_iterations_do_not_converge(solve: Any, lih: Any) -> None:
+    text = CIS.format(axes="o,v", left="i,a", right="j,b").replace("index x : roots\n", "")
+    assert not solve(text, lih.reference, max_cycle=1).converged
