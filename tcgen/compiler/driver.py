@@ -266,14 +266,18 @@ def read_plan(artifact: Artifact) -> FusionPlan:
     return read_document(artifact, "plan.json", FusionPlan)
 
 
+_ASKED = ("reproducible", "pareto", "tuning", "names")
+
+
 def read_asked(artifact: Artifact) -> dict[str, Any]:
     """Entries of an artifact's report that do not follow from its plan and manifest.
 
     ``pareto`` holds the points of the time-memory trade-off, ``tuning`` the measured variants;
-    ``reproducible`` is False after tuning.
+    ``reproducible`` is False after tuning; ``names`` are those of the source that are no
+    identifiers.
     """
     report = artifact.json("report.json")
-    return {key: report[key] for key in ("reproducible", "pareto", "tuning") if key in report}
+    return {key: report[key] for key in _ASKED if key in report}
 
 
 def read_artifact_system(artifact: Artifact) -> System:
@@ -298,6 +302,8 @@ def _with_documents(
     extents = plan.extent_of
     manifest = artifact.manifest
     report = report_json(plan, manifest, extents)
+    if system.written:
+        report["names"] = dict(system.written)
     if pareto:
         report["pareto"] = pareto
     if tuning is not None:

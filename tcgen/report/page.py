@@ -91,7 +91,7 @@ def report_html(
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
         "operations": _operations(plan, report, numbers),
         "memory": _memory(plan, manifest, report, numbers),
-        "equations": escape(pretty(system).rstrip()),
+        "equations": escape(_equations(system)),
         "steps": _steps(plan, report, numbers),
         "notes": _notes(report) + _measured(tuning or []),
         "graph": graph or "",
@@ -120,6 +120,12 @@ def report_html(
         data=json.dumps(data, separators=(",", ":")).replace("<", "\\u003c"),
         script=template_text("report/page.js"),
     )
+
+
+def _equations(system: System) -> str:
+    """The equations, after the names that the source writes in another way."""
+    names = [f"{name} is {text} in the source" for name, text in system.written]
+    return "\n".join([*names, *([""] if names else []), pretty(system).rstrip()])
 
 
 class _Numbers:

@@ -357,6 +357,9 @@ def test_names_of_mathematicians_become_identifiers() -> None:
     assert [s.name for s in system.spaces] == ["N_occ"]
     assert dict(system.written) == {"N_occ": "N_{occ}", "T_1": "T^{(1)}", "Sigma": "\u03a3"}
     assert "# N_occ is N_{occ} in the source" in tcgen.spec_text(system)
+    program = tcgen.compile(system, extents={"N_occ": 3}, target="numpy")
+    assert program.report["names"] == dict(system.written)
+    assert "N_occ is N_{occ} in the source" in program.artifact.text("report.html")
     assert tcgen.read_spec(tcgen.spec_text(system)).pretty() == system.pretty()
 
 
