@@ -57,8 +57,31 @@ from .output import (
 from .solve_options import solve_options
 
 
+class _Command(click.Command):
+    """Takes -v and -q after the command too."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        for short, name in (("-v", "verbose"), ("-q", "quiet")):
+            option = click.Option(
+                [short, f"--{name}"],
+                is_flag=True,
+                hidden=True,
+                expose_value=False,
+                callback=_noted,
+            )
+            self.params.append(option)
+
+
+def _noted(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.obj[param.name] = ctx.obj[param.name] or value
+
+
 class _Group(click.Group):
     """Turns an error that a user caused into its message and exit code."""
+
+    command_class = _Command
+    group_class = type  # groups inside are of this class
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -88,7 +111,7 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     ctx.obj = {"verbose": verbose, "quiet": quiet}
     ctx.with_resource(warnings.catch_warnings())
     warnings.simplefilter("error", CacheWarning)  # the user can name another folder, and go on
-    warnings.showwarning = partial(show_warning, quiet)
+    warnings.showwarning = partial(show_warning, ctx.obj)
 
 
 @main.command("compile")
@@ -116,7 +139,7 @@ def compile_command(
     if not ctx.obj["quiet"]:
         from ..report import print_report  # noqa: PLC0415  (tables are loaded when printed)
 
-        print_report(_report_of(result), output_console())
+        print_report(_report_of(result), output_console(), most_arrays=10)
         click.echo(f"wrote {folder}/")
 
 

@@ -23,9 +23,9 @@ def output_console() -> Console:
     return Console() if sys.stdout.isatty() else Console(width=120)
 
 
-def show_warning(quiet: bool, message: Warning | str, *_: object) -> None:
+def show_warning(settings: dict[str, bool], message: Warning | str, *_: object) -> None:
     """A warning without the place in tcgen's own source that raised it."""
-    if not quiet:
+    if not settings["quiet"]:
         click.echo(f"tcgen: warning: {message}", err=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console, JustifyMethod
@@ -11,17 +12,54 @@ from rich.table import Table
 from ..runtime.report import fusion_text
 
 
-def print_report(report: dict[str, Any], console: Console) -> None:
-    """Print the tables of a report made by :func:`tcgen.report.report_json`."""
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column of a table.
+
+    Attributes:
+        title: of the column.
+        cells: from the first row to the last.
+        numeric: numbers are never broken, and stand at the right.
+        dropped: columns with the smallest of these numbers are left out first where the window is
+            too narrow; None: never.
+        wraps: the cells may be broken between words.
+    """
+
+    title: str
+    cells: list[str]
+    numeric: bool = False
+    dropped: int | None = None
+    wraps: bool = False
+
+    @property
+    def width(self) -> int:
+        """Characters that it needs."""
+        if self.wraps:
+            return max(len(self.title), *(len(w) for c in self.cells for w in c.split()), 0)
+        return max(len(self.title), *(len(cell) for cell in self.cells), 0)
+
+
+def print_report(report: dict[str, Any], console: Console, most_arrays: int | None = None) -> None:
+    """Print the tables of a report made by :func:`tcgen.report.report_json`.
+
+    Args:
+        report: the report.
+        console: whose width decides which columns are shown: numbers are never cut.
+        most_arrays: only the largest arrays, as many as this.
+    """
+    width = console.width
     sizes = ", ".join(f"{n} = {e}" for n, e in report["extents"].items())
     console.print(f"[bold]{report['spec']}[/bold]  {sizes}  {report['dtype']}  {report['target']}")
-    console.print(_operations(report["operations"]))
-    console.print(_memory(report["memory"]))
-    console.print(_arrays(report["arrays"]))
+    console.print(_operations(report["operations"], width))
+    console.print(_memory(report["memory"], width))
+    arrays = sorted(report["arrays"], key=lambda r: -r["bytes"])
+    console.print(_arrays(arrays[:most_arrays], width))
+    if most_arrays is not None and len(arrays) > most_arrays:
+        console.print(f"and {len(arrays) - most_arrays} smaller arrays (tcgen report shows all)")
     if report.get("pareto"):
-        console.print(_pareto(report["pareto"]))
+        console.print(_pareto(report["pareto"], width))
     if "tuning" in report:
-        console.print(_tuning(report["tuning"]))
+        console.print(_tuning(report["tuning"], width))
     for note in report["notes"]:
         console.print(f"left as written: {note}", markup=False)  # r[i,a] is no style
     console.print(
@@ -34,36 +72,29 @@ def _count(things: list[Any], name: str) -> str:
     return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
-def _pareto(points: list[dict[str, Any]]) -> Table:
-    table = _table(
+def _pareto(points: list[dict[str, Any]], width: int) -> Table:
+    limits = [point["limit_bytes"] for point in points]
+    return _table(
         "Time-memory trade-off",
-        ("limit", True),
-        ("peak", True),
-        ("predicted s", True),
-        ("steps repeated", True),
-        ("shared loops", False),
+        width,
+        _Column("limit", ["none" if n is None else f"{n:,}" for n in limits], numeric=True),
+        _Column("peak", [f"{point['peak_bytes']:,}" for point in points], numeric=True),
+        _Column("predicted s", [f"{point['seconds']:.4g}" for point in points], numeric=True),
+        _Column("steps repeated", [str(p["repeats"]) for p in points], numeric=True, dropped=0),
+        _Column("shared loops", [", ".join(p["loops"]) or "none" for p in points], False, 1, True),
     )
-    for point in points:
-        limit = point["limit_bytes"]
-        table.add_row(
-            "none" if limit is None else f"{limit:,}",
-            f"{point['peak_bytes']:,}",
-            f"{point['seconds']:.4g}",
-            str(point["repeats"]),
-            ", ".join(point["loops"]) or "none",
-        )
-    return table
 
 
-def _tuning(rows: list[dict[str, Any]]) -> Table:
+def _tuning(rows: list[dict[str, Any]], width: int) -> Table:
     """Measured variants; the model's choice is shown only if it differs."""
-    table = _table(
-        "Matrix products, as measured", ("product", False), ("by", False), ("the model", False)
+    other = ["" if row["taken"] == row["model"] else row["model"] for row in rows]
+    return _table(
+        "Matrix products, as measured",
+        width,
+        _Column("product", [row["product"] for row in rows], wraps=True),
+        _Column("by", [row["taken"] for row in rows]),
+        _Column("the model", other, dropped=0),
     )
-    for row in rows:
-        other = "" if row["taken"] == row["model"] else row["model"]
-        table.add_row(*map(escape, (row["product"], row["taken"], other)))
-    return table
 
 
 def readable_bytes(count: int) -> str:
@@ -81,17 +112,26 @@ def readable_bytes(count: int) -> str:
     return f"{count} bytes"
 
 
-def _table(title: str, *columns: tuple[str, bool]) -> Table:
+def _table(title: str, width: int, *columns: _Column) -> Table:
+    """A table of the columns for which there is room."""
+    shown = list(columns)
+    while sum(column.width + 2 for column in shown) - 2 > width:
+        droppable = [c for c in shown if c.dropped is not None]
+        if not droppable:
+            break
+        shown.remove(min(droppable, key=lambda c: c.dropped or 0))
     table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
-    for name, numeric in columns:
-        wraps = name == "read by"
-        justify: JustifyMethod = "right" if numeric else "left"
-        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
+    for column in shown:
+        justify: JustifyMethod = "right" if column.numeric else "left"
+        table.add_column(
+            column.title, justify=justify, no_wrap=not column.wraps, min_width=column.width
+        )
+    for row in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(escape, row))
     return table
 
 
-def _operations(operations: dict[str, Any]) -> Table:
-    table = _table("Operations", ("", False), ("flops", True))
+def _operations(operations: dict[str, Any], width: int) -> Table:
     names = {
         "naive": "naive",
         "each_term": "each term alone",
@@ -101,13 +141,16 @@ def _operations(operations: dict[str, Any]) -> Table:
         "maps": "maps",
         "sequence": "sequence",
     }
-    for key, name in names.items():
-        table.add_row(name, f"{operations[key]:,}")
-    return table
+    numbers = [f"{operations[key]:,}" for key in names]
+    return _table(
+        "Operations",
+        width,
+        _Column("", list(names.values()), wraps=True),
+        _Column("flops", numbers, numeric=True),
+    )
 
 
-def _memory(memory: dict[str, Any]) -> Table:
-    table = _table("Memory", ("", False), ("bytes", True), ("", True))
+def _memory(memory: dict[str, Any], width: int) -> Table:
     names = {
         "inputs_bytes": "inputs",
         "outputs_bytes": "outputs",
@@ -116,36 +159,31 @@ def _memory(memory: dict[str, Any]) -> Table:
         "peak_bytes": "peak (all the program allocates)",
         "limit_bytes": "limit",
     }
-    for key, name in names.items():
-        if memory[key] is not None:
-            table.add_row(name, f"{memory[key]:,}", readable_bytes(memory[key]))
-    return table
-
-
-def _arrays(arrays: list[dict[str, Any]]) -> Table:
-    table = _table(
-        "Arrays",
-        ("name", False),
-        ("kind", False),
-        ("indices", False),
-        ("fused", False),
-        ("unfused", True),
-        ("elements", True),
-        ("bytes", True),
-        ("read by", False),
+    rows = [(name, memory[key]) for key, name in names.items() if memory[key] is not None]
+    return _table(
+        "Memory",
+        width,
+        _Column("", [name for name, _ in rows], wraps=True),
+        _Column("bytes", [f"{count:,}" for _, count in rows], numeric=True, dropped=0),
+        _Column("", [readable_bytes(count) for _, count in rows], numeric=True),
     )
-    for row in sorted(arrays, key=lambda r: -r["bytes"]):
-        fused = ",".join(
-            i if row["tile"][i] == 1 else f"{i}:{row['tile'][i]}" for i in row["fused"]
-        )
-        table.add_row(
-            row["name"],
-            row["kind"],
-            ",".join(row["indices"]),
-            fused,
-            f"{row['elements_unfused']:,}",
-            f"{row['elements']:,}",
-            f"{row['bytes']:,}",
-            " ".join(f"s{c}" for c in row["consumers"]),
-        )
-    return table
+
+
+def _arrays(rows: list[dict[str, Any]], width: int) -> Table:
+    fused = [
+        ",".join(i if row["tile"][i] == 1 else f"{i}:{row['tile'][i]}" for i in row["fused"])
+        for row in rows
+    ]
+    sizes = [f"{row['bytes']:,}" for row in rows]
+    readers = [" ".join(f"s{c}" for c in row["consumers"]) for row in rows]
+    columns = (
+        _Column("name", [row["name"] for row in rows]),
+        _Column("kind", [row["kind"] for row in rows], dropped=4),
+        _Column("indices", [",".join(row["indices"]) for row in rows], dropped=5),
+        _Column("fused", fused, dropped=3),
+        _Column("unfused", [f"{row['elements_unfused']:,}" for row in rows], True, dropped=0),
+        _Column("elements", [f"{row['elements']:,}" for row in rows], True, dropped=1),
+        _Column("bytes", sizes, numeric=True),
+        _Column("read by", readers, dropped=2, wraps=True),
+    )
+    return _table("Arrays", width, *columns)

@@ -1,0 +1,106 @@
+"""What a terminal of some width shows: whole numbers, and options before and after the command."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.command_line import invoke
+from support.paths import ROOT
+
+if sys.platform != "win32":
+    import fcntl
+    import pty
+    import struct
+    import termios
+
+SPEC = """space o = 30
+space v = 300
+index i j : o
+index a b c d : v
+input v_vvvv[v,v,v,v], t2[o,o,v,v], long_name_of_an_array[o,o,v,v]
+output r2, e
+r2[i,j,a,b] = v_vvvv[a,c,b,d]*t2[i,j,c,d] + long_name_of_an_array[i,j,a,b]
+e = r2[i,j,a,b]*t2[i,j,a,b]
+"""
+NUMBER = re.compile(r"[0-9]{1,3}(?:,[0-9]+)+")
+
+
+def shown(width: int, *arguments: object) -> str:
+    """The output of a command in a terminal of a width, without colours."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    environment = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(
+        [sys.executable, "-m", "tcgen", *map(str, arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env={**environment, "TERM": "xterm"},
+    ):
+        os.close(theirs)
+        parts = []
+        while True:
+            try:
+                parts.append(os.read(ours, 65536))
+            except OSError:  # the command has ended
+                break
+            if not parts[-1]:
+                break
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(parts).decode()).replace("\r", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_number_is_cut(width: int, tmp_path: Path) -> None:
+    spec = tmp_path / "ladder.spec"
+    spec.write_text(SPEC)
+    invoke("compile", spec, "--target", "numpy", "-o", tmp_path / "out")
+    report = json.loads(invoke("report", tmp_path / "out", "--json").output)
+    text = shown(width, "report", tmp_path / "out")
+    assert all(len(line) <= width for line in text.splitlines())
+    numbers = {*report["operations"].values(), *report["memory"].values()}
+    numbers |= {
+        row[k] for row in report["arrays"] for k in ("elements", "elements_unfused", "bytes")
+    }
+    whole = {f"{n:,}" for n in numbers if isinstance(n, int)}
+    for number in NUMBER.findall(text):
+        assert number in whole, text
+    for row in report["arrays"]:
+        assert row["name"] in text
+        assert f"{row['bytes']:,}" in text
+    for key in ("naive", "sequence"):
+        assert f"{report['operations'][key]:,}" in text
+
+
+def test_compile_shows_the_largest_arrays(tmp_path: Path) -> None:
+    spec = tmp_path / "many.spec"
+    names = [f"a{n}" for n in range(20)]
+    inputs = ", ".join(f"{name}[o]" for name in names)
+    terms = " + ".join(f"{name}[i]" for name in names)
+    spec.write_text(f"space o = 3\nindex i : o\ninput {inputs}\noutput r\nr[i] = {terms}\n")
+    text = invoke("compile", spec, "--target", "numpy", "-o", tmp_path / "out").output
+    assert "and 11 smaller arrays" in text
+    assert len([line for line in text.splitlines() if re.match(r"(a[0-9]+|r) ", line)]) == 10
+    assert "a19" in invoke("report", tmp_path / "out").output
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_quiet_and_verbose_stand_before_or_after_the_command(where: str, tmp_path: Path) -> None:
+    spec = tmp_path / "ladder.spec"
+    spec.write_text(SPEC)
+    command = ["compile", spec, "--target", "numpy", "-o", tmp_path / "out"]
+    for option, says in (("-q", False), ("--verbose", True)):
+        result = invoke(*([option, *command] if where == "before" else [*command, option]))
+        assert result.exit_code == 0
+        assert ("wrote" in result.stdout) == says
+        assert ("program" in result.stderr) == says
+    assert invoke("cache", "info", "-q").exit_code == 0
