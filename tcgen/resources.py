@@ -55,12 +55,21 @@ def spec_path(name: str) -> Path:
         >>> spec_path("mp2_closed_shell").name
         'mp2_closed_shell.spec'
     """
+    paths = shipped_specs()
+    stem = str(name).removesuffix(".spec")
+    if stem not in paths:
+        raise TcgenError(f"no spec named {name!r:.80}; there are: {', '.join(paths)}")
+    return paths[stem]
+
+
+def shipped_specs() -> dict[str, Path]:
+    """The specs that ship with tcgen, by name, in alphabetical order.
+
+    Raises:
+        TcgenError: their folder is missing.
+    """
     here = Path(__file__).parent
     for folder in (here / "specs", here.parent / "specs"):
         if folder.is_dir():
-            paths = {p.stem: p for p in sorted(folder.glob("*.spec"))}
-            stem = str(name).removesuffix(".spec")
-            if stem in paths:
-                return paths[stem]
-            raise TcgenError(f"no spec named {name!r:.80}; there are: {', '.join(paths)}")
+            return {p.stem: p for p in sorted(folder.glob("*.spec"))}
     raise TcgenError(f"the specs folder is missing from this installation of tcgen ({here})")

@@ -1,4 +1,4 @@
-"""The command line: compile, report, explain, run, solve, convert, doctor, cache.
+"""The command line: compile, report, explain, run, solve, convert, list, doctor, cache.
 
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
 here. Errors go to stderr; with --json one object goes to stdout and nothing else.
@@ -37,6 +37,7 @@ from ..errors import CacheWarning, ExtentError, SpecError, TcgenError
 from ..ir.plan import FusionPlan
 from ..ir.system import System, planning_extents
 from ..options import MOST, parse_bytes
+from ..resources import shipped_specs
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.program import Program
 from .options import (
@@ -376,6 +377,26 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
         click.echo(text, nl=False)
     else:
         write_text(output, text)
+
+
+@main.command("list")
+@json_option
+def list_command(as_json: bool) -> None:
+    """The specs that ship with tcgen, which have names in place of paths."""
+    described = {
+        name: _first_comment(path.read_text(encoding="utf-8"))
+        for name, path in shipped_specs().items()
+    }
+    if as_json:
+        print_json({"schema": 1, "specs": described})
+        return
+    for name, text in described.items():
+        click.echo(f"{name}\n    {text}")
+
+
+def _first_comment(text: str) -> str:
+    """The first line of a spec, which says what it is."""
+    return text.partition("\n")[0].removeprefix("#").strip()
 
 
 @main.command("doctor")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ..errors import TcgenError
 from ..ir.system import System
+from ..resources import shipped_specs, spec_path
 from .assemble import identifier
 from .importers.pdaggerq import from_pdaggerq
 from .importers.wicked import from_wicked
@@ -19,7 +20,8 @@ def read(path: Path) -> System:
 
     Args:
         path: of a spec (.spec), a term list (.json), or what pdaggerq or wick&d printed (.txt,
-            .jsonl; the contents show which of the two).
+            .jsonl; the contents show which of the two). A name without suffix, where there is no
+            such file, is that of a shipped spec.
 
     Raises:
         SpecError: with all errors in the file.
@@ -32,8 +34,13 @@ def read(path: Path) -> System:
             return read_terms_file(path)
         case ".txt" | ".jsonl":
             return read_printed(read_text(path), str(path))
+        case "" if not path.exists() and str(path) in shipped_specs():
+            return read_spec_file(spec_path(str(path)))
         case _ if not path.exists():
-            raise TcgenError(f"cannot read {path}: No such file or directory; check the path")
+            raise TcgenError(
+                f"cannot read {path}: No such file or directory; check the path (tcgen list shows "
+                f"the names of shipped specs)"
+            )
         case _ if path.is_dir():
             raise TcgenError(
                 f"{path} is a folder, but holds no compiled program (no manifest.json): give the "

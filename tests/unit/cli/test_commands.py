@@ -290,3 +290,23 @@ def test_run_with_extents_of_zero(extents: dict[str, int], tmp_path: Path) -> No
         with np.load(tmp_path / "out.npz") as out:
             assert out["r"].shape == (o, v)
             assert out["e"] == 1.0
+
+
+def test_shipped_specs_have_names(tmp_path: Path) -> None:
+    listed = json.loads(invoke("list", "--json").output)["specs"]
+    assert sorted(listed) == sorted(path.stem for path in MP2.parent.glob("*.spec"))
+    assert all(listed.values())
+    assert "mp2_closed_shell\n    closed-shell MP2" in invoke("list").output
+    extents = ("-e", "o=3", "-e", "v=4", "--target", "numpy")
+    done = invoke("compile", "mp2_closed_shell", *extents, "-o", tmp_path / "out")
+    assert done.exit_code == 0
+    assert invoke("run", "mp2_closed_shell", *extents, "--check").exit_code == 0
+    unknown = invoke("compile", "mp3_closed_shell")
+    assert unknown.exit_code == 2
+    assert says(unknown.stderr, "mp3_closed_shell tcgen list")
+
+
+def test_a_file_goes_before_a_shipped_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mp2_df").mkdir()
+    assert says(invoke("report", "mp2_df").stderr, "mp2_df folder manifest.json")
