@@ -50,7 +50,7 @@ def test_water(examples: SimpleNamespace, target: str) -> None:
     naive, chosen = numbers(done.stdout, "flops")
     assert 0 < chosen < naive
     before, after = numbers(done.stdout, "memory")
-    assert 0 < after < before
+    assert 0 < after <= before  # nothing is fused where that saves no memory
     assert re.search(r"^time .* ms an iteration, .* through opt_einsum", done.stdout, re.MULTILINE)
 
 

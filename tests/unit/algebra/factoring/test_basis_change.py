@@ -36,7 +36,7 @@ LARGE = {"o": 20, "v": 100}
 
 
 def sequence(system: System, extents: dict[str, int]) -> FormulaSequence:
-    program = form_sequence(system, Options(extents=tuple(extents.items())))
+    program = form_sequence(system, Options(byte_weight=0.0, extents=tuple(extents.items())))
     program.verify()
     return program
 

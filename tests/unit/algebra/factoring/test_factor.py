@@ -35,7 +35,9 @@ LARGE = {"o": 20, "v": 100}
 
 @cache
 def sequence(system: System, effort: int = 1) -> FormulaSequence:
-    program = form_sequence(system, Options(extents=tuple(LARGE.items()), effort=effort))
+    program = form_sequence(
+        system, Options(byte_weight=0.0, extents=tuple(LARGE.items()), effort=effort)
+    )
     program.verify()
     return program
 
