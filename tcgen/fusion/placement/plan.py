@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -93,25 +93,29 @@ def build_launches(
     extents: tuple[tuple[str, int], ...],
     dtype: str,
     solve: Solve,
-    tile_bytes: int | None = None,
     *,
     fetch_at_reader: bool = False,
+    tiled: Collection[str] = (),
+    tile_bytes: int | None = None,
 ) -> FusionPlan:
     """The plan in which the given loops run on the host and every step is a kernel of its own.
 
-    A generated input that shares no loop with its reader is fetched in tiles of at most
-    ``tile_bytes``; None: it is held whole. With ``fetch_at_reader`` every generated input is
-    fetched right before its reader, in the loops of the reader. The other arguments are those of
-    :func:`build_plan`.
+    A generated input that shares no loop with its reader is held whole, but for those that are
+    named in ``tiled``: they are fetched in tiles of at most ``tile_bytes``. With
+    ``fetch_at_reader`` every generated input is fetched right before its reader, in the loops of
+    the reader. The other arguments are those of :func:`build_plan`.
     """
     fetches = [(graph.nodes[p.node], p) for p in placed if _is_fetch(graph, graph.nodes[p.node])]
     overlapping = _overlapping(graph, placed)
     apart = [
         node
         for node, place in fetches
-        if fetch_at_reader or node in overlapping or (tile_bytes is not None and not place.bind)
+        if fetch_at_reader
+        or node in overlapping
+        or (graph.program.steps[node.step].out.tensor.source in tiled and not place.bind)
     ]
-    return _plan(graph, placed, axes, extents, dtype, solve, apart, tile_bytes, by_launch=True)
+    largest = tile_bytes if tiled else None
+    return _plan(graph, placed, axes, extents, dtype, solve, apart, largest, by_launch=True)
 
 
 def _plan(

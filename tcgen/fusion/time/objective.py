@@ -63,7 +63,8 @@ def least_time(
     limit = plan_peak(unfused)
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
-    search = _Search(graph.program, extents, _request(sizes, limit, options))
+    request, sliced = _request(sizes, limit, options), frozenset(options.sliced)
+    search = _Search(graph.program, extents, request, sliced)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
     search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype))
@@ -159,6 +160,7 @@ class _Search:
     program: FormulaSequence
     extents: tuple[tuple[str, int], ...]
     request: Request
+    sliced: frozenset[str] = frozenset()  # inputs that are never held whole
     best: FusionPlan | None = None
     _value: tuple[int, int] = (0, 0)
     _seen: set[Arrangement] = field(default_factory=set)
@@ -376,9 +378,15 @@ class _Search:
     def _plan(self, candidates: FusionCandidates, placed: tuple[Placed, ...]) -> FusionPlan:
         """The plan of placed statements, in which steps are launched inside host loops."""
         axes = shared_axes(candidates, placed)
-        tile_bytes = self.limits.generated_tile_bytes
         return build_launches(
-            candidates.graph, placed, axes, self.extents, self.request.dtype, Solve(), tile_bytes
+            candidates.graph,
+            placed,
+            axes,
+            self.extents,
+            self.request.dtype,
+            Solve(),
+            tiled=self.sliced,
+            tile_bytes=self.limits.generated_tile_bytes,
         )
 
     def least(self, seconds: float) -> FusionPlan:
