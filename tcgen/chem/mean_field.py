@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..errors import ArgumentError, ConvergenceError, UnavailableError
+from ..errors import ArgumentError, ConvergenceError
 from .integrals import build_fit
+from .reference import pyscf_module
 
 _ENERGY = 1e-12  # Hartree to which the energy is converged
 _GRADIENT = 1e-8  # norm of the orbital gradient
@@ -40,12 +41,7 @@ def run_mean_field(
         ConvergenceError: the mean field does not converge.
         UnavailableError: PySCF is not installed.
     """
-    try:
-        from pyscf import gto, scf  # noqa: PLC0415  (PySCF is an extra)
-    except ImportError as error:
-        raise UnavailableError(
-            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
-        ) from error
+    gto, scf = pyscf_module("gto"), pyscf_module("scf")
     kind = kind or ("uhf" if spin else "rhf")
     if kind == "rhf" and spin:
         raise ArgumentError(f"an RHF reference has spin 0, not {spin}: use uhf, rohf or ghf")

@@ -7,6 +7,7 @@ left out. The Fock matrix contains all electrons, the frozen ones included.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
@@ -20,6 +21,21 @@ from ..errors import ArgumentError, ConvergenceError, UnavailableError
 Array = npt.NDArray[Any]
 Frozen = int | Sequence[int] | None  # number of core orbitals, or the numbers of orbitals
 SPATIAL, ALPHA, BETA, SPIN_ORBITAL = "", "a", "b", "g"  # names of frames
+
+
+def pyscf_module(name: str) -> Any:
+    """A module of PySCF, which is an extra and takes a second to load.
+
+    Raises:
+        UnavailableError: PySCF is not installed.
+    """
+    try:
+        importlib.import_module("pyscf")
+        return importlib.import_module(f"pyscf.{name}")
+    except ImportError as error:
+        raise UnavailableError(
+            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,12 +108,7 @@ def read_reference(mean_field: Any, frozen: Frozen = 0) -> Reference:
         ConvergenceError: the reference is not converged.
         UnavailableError: PySCF is not installed.
     """
-    try:
-        from pyscf import scf  # noqa: PLC0415  (PySCF is an extra and takes a second to load)
-    except ImportError as error:
-        raise UnavailableError(
-            "PySCF is not installed: pip install 'tcgen-chem[chem]', or pip install pyscf"
-        ) from error
+    scf = pyscf_module("scf")
     kinds = (
         ("GHF", scf.ghf.GHF),
         ("UHF", scf.uhf.UHF),
