@@ -13,7 +13,17 @@ from ...errors import VerifyError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Ref
-from ..printing import ATOM, PROD, SUM, extent, is_complex, literal, stored_lengths
+from ..printing import (
+    ATOM,
+    PROD,
+    SUM,
+    axis_length,
+    extent,
+    is_complex,
+    literal,
+    product,
+    stored_lengths,
+)
 from ..scope import Scope, stored_axes
 
 _COMPLEX_CALLS = {"abs": "cabs", "conj": "conj", "real": "creal", "imag": "cimag"}
@@ -74,6 +84,14 @@ def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
             outer = text if text.isidentifier() else f"({text})"
             text = f"{outer}*{length}" + ("" if here == "0" else f" + {here}")
     return text
+
+
+def stride(access: Access, var: BandVar, scope: Scope) -> str:
+    """Stride of a variable in elements: the product of all faster axes."""
+    buffer = scope.buffers[access.buffer]
+    axis = next(n for n, s in enumerate(access.subscripts) if s.variable == var.name)
+    faster = buffer.order[buffer.order.index(axis) + 1 :]
+    return product([axis_length(buffer, n) for n in faster])
 
 
 def packed_pair(

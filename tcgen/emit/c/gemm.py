@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm
-from ..printing import axis_length, extent, indented, literal, product
+from ..printing import extent, indented, literal, product
 from ..scope import Scope
-from .expressions import address, bounds
+from .expressions import address, bounds, stride
 from .loops import loop_head
 
 
@@ -87,16 +87,8 @@ def _matrix(
         start = f"&{name}"
     else:
         start = name if place == "0" else f"{name} + {place}"
-    stride = _stride(access, slow[-1], scope) if slow else _count(fast, scope)
-    return _Matrix(start, fast, stride)
-
-
-def _stride(access: Access, var: BandVar, scope: Scope) -> str:
-    """Stride of a variable in elements: the product of all faster axes."""
-    buffer = scope.buffers[access.buffer]
-    axis = next(n for n, s in enumerate(access.subscripts) if s.variable == var.name)
-    faster = buffer.order[buffer.order.index(axis) + 1 :]
-    return product([axis_length(buffer, n) for n in faster])
+    apart = stride(access, slow[-1], scope) if slow else _count(fast, scope)
+    return _Matrix(start, fast, apart)
 
 
 def _count(group: tuple[BandVar, ...], scope: Scope) -> str:

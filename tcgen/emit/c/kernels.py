@@ -38,6 +38,7 @@ from .contraction import contraction, contraction_call, packing_memory
 from .expressions import element
 from .gemm import gemm
 from .loops import TOTAL, assign, loop_head
+from .transposition import transposing_functions
 
 _VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
 _SIGNATURE = (
@@ -52,13 +53,15 @@ def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
     products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
     called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
     blas = {BY_NAME[dtype] for stmt, dtype in products if stmt.scheme is None}
+    kernels = [_kernel(kernel, module, thresholds) for kernel in module.kernels]
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
-        *(_kernel(kernel, module, thresholds) for kernel in module.kernels),
+        *transposing_functions(kernels),
+        *kernels,
         _phase("constant", module.host_constant, module),
         _phase("volatile", module.host_volatile, module),
     ]

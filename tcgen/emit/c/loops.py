@@ -17,9 +17,9 @@ from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces, stored_axes
 from .expressions import bounds, element, expression, length, packed_pair
 from .joined_loops import joined
+from .transposition import START, transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
-START = "tc_from_"  # prefix of the variable that holds the start of a block
 TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread
 
 
@@ -41,13 +41,20 @@ def assign(stmt: Assign, scope: Scope, dtype: str, *, threads: bool) -> list[str
     if summed and any(v.name in stmt.block for v in outer):
         return _block_of_sums(stmt, scope, dtype, threads=threads)
     heads = _heads(outer, stmt, scope)
-    body = _point(stmt, scope, dtype) if summed else _store(stmt, scope, _value(stmt, scope, dtype))
+    squares = transposes(stmt, scope)
+    if squares:
+        heads = heads[:-2]  # the loops within a block are in the function
+        body = transposed_block(stmt, scope, str(scope.thresholds.block_side))
+    elif summed:
+        body = _point(stmt, scope, dtype)
+    else:
+        body = _store(stmt, scope, _value(stmt, scope, dtype))
     if not heads:
         return ["{", *indented(body), "}"] if len(body) > 1 else body
     # Threads do not divide the innermost loop, which is left to the vector unit.
     wanted = min(stmt.parallel, len(outer) if summed or len(outer) == 1 else len(outer) - 1)
     pragma = ""
-    vector = not summed and _independent(stmt, outer[-1])
+    vector = not summed and not squares and _independent(stmt, outer[-1])
     if threads and wanted:
         depth = _rectangular(outer, wanted)
         collapsed = _collapsed(outer, stmt, depth)

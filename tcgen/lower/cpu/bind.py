@@ -12,11 +12,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from ...ir.expr import Access
-from ...ir.loops import Buffer, Gemm, Stmt
+from ...ir.cost import extent_of
+from ...ir.expr import Access, Const
+from ...ir.loops import Assign, Buffer, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import Band, Product, as_product, unit_stride
+from ..layout import (
+    Band,
+    Product,
+    as_product,
+    elements,
+    in_order,
+    memory_order,
+    unit_stride,
+)
 from ..statements import Statement
 from .kernel_scheme import is_thin
 from .loops import bind_assign, bind_loops, placed, streams_batch
@@ -57,33 +66,94 @@ def bind_statement(
         return bind_loops(statement, memory, extents, room, thresholds)
     if room is not None and product.scratch_bytes > room:
         return bind_loops(statement, memory, extents, room, thresholds)
-    return _bind_product(statement, product, memory)
+    return _bind_product(statement, product, memory, extents, thresholds)
 
 
-def _bind_product(statement: Statement, product: Product, memory: Memory) -> tuple[Stmt, ...]:
+def _bind_product(
+    statement: Statement,
+    product: Product,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> tuple[Stmt, ...]:
+    """The product with its copies: of the whole operands, or of parts that a cache holds."""
+    tile = _part_of_k(product, extents, thresholds)
+    loop = f"{memory.next_scratch()}_k"
+    part = replace(product.k[0], base=loop, tile=tile)
+
+    def cut(group: Band) -> Band:
+        return tuple(part if tile and v == product.k[0] else v for v in group)
+
+    small = replace(statement, band=cut(statement.band))
+    a, b, before = _operands(small, replace(product, k=cut(product.k)), memory)
+    out, after = _target(statement, product, memory)
+    batch, m, n = product.batch, product.m, product.n
+    accumulate = statement.accumulate and not product.copy_out
+    gemm = Gemm(out, a, b, batch, m, n, cut(product.k), statement.coeff, accumulate)
+    if tile is None:
+        return (*before, gemm, *after)
+    band = tuple(v for v in statement.band if v.name in out.variables)
+    band = in_order(band, memory_order(out, memory.buffers[out.buffer]))
+    zero = () if accumulate else (Assign(out, Const(Fraction(0)), band=band),)
+    body = (*before, replace(gemm, accumulate=True))
+    return (*zero, Loop(LoopVar(loop, part.space, tile), body), *after)
+
+
+def _target(
+    statement: Statement, product: Product, memory: Memory
+) -> tuple[Access, tuple[Stmt, ...]]:
+    """Where the product goes, and the copy from there to the target of the statement."""
+    out = statement.out
+    if not product.copy_out:
+        return out, ()
+    groups = (product.m, product.n)
+    band = (*product.batch, *_unit_stride_last(out, memory.buffers[out.buffer], groups))
+    scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
+    place = placed(scratch, band)
+    result = replace(
+        statement,
+        expr=place,
+        factors=(),
+        band=tuple(v for v in statement.band if v.name in out.variables),
+        coeff=Fraction(1),
+    )
+    return place, (bind_assign(result, memory.buffers),)
+
+
+def _part_of_k(
+    product: Product, extents: Mapping[str, int], thresholds: CpuThresholds
+) -> int | None:
+    """Points of the slowest variable of k whose copies stay in a cache; None for all of k.
+
+    The target is read and written once for each part, so that it must be small beside the copies.
+    """
+    if not (product.copy_a and product.copy_b):
+        return None
+    cut, *others = product.k
+    groups = (product.m, product.n)
+    copied = max(elements((*product.batch, *g, *product.k), extents) for g in groups)
+    extent, target = extent_of(cut.space, extents), (*product.batch, *product.m, *product.n)
+    tile = max(1, thresholds.slice_elements * extent // max(1, copied))
+    parts = -(-extent // tile)
+    least = -(-thresholds.thin_side // max(1, elements(tuple(others), extents)))
+    tile = max(tile, least)
+    whole = cut.base is None and cut.below is None
+    small = parts * elements(target, extents) <= copied // 2
+    return tile if whole and small and tile < extent else None
+
+
+def _operands(
+    statement: Statement, product: Product, memory: Memory
+) -> tuple[Access, Access, tuple[Stmt, ...]]:
+    """Both operands in matrix layout, and the copies that make them."""
     before: list[Stmt] = []
-    after: list[Stmt] = []
     a, b = statement.factors
     batch, m, n, k = product.batch, product.m, product.n, product.k
     if product.copy_a:
         a = _copied(a, (m, k), batch, product.dtype, statement, memory, before)
     if product.copy_b:
         b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
-    out, accumulate = statement.out, statement.accumulate
-    if product.copy_out:
-        band = (*batch, *_unit_stride_last(out, memory.buffers[out.buffer], (m, n)))
-        scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
-        out, accumulate = placed(scratch, band), False
-        result = replace(
-            statement,
-            expr=out,
-            factors=(),
-            band=tuple(v for v in statement.band if v.name in statement.out.variables),
-            coeff=Fraction(1),
-        )
-        after.append(bind_assign(result, memory.buffers))
-    gemm = Gemm(out, a, b, batch, m, n, k, statement.coeff, accumulate)
-    return (*before, gemm, *after)
+    return a, b, tuple(before)
 
 
 def _copied(

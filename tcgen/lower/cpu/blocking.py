@@ -7,7 +7,7 @@ holds it. Loops over blocks of (i, j) by (a, b) load each line of both operands 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ...dtypes import FLOAT64
@@ -15,7 +15,7 @@ from ...hardware import PAGE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Buffer
 from ...thresholds import CpuThresholds
-from ..layout import Band, elements, memory_order, unit_stride
+from ..layout import Band, elements, in_order, memory_order, unit_stride
 from ..statements import Statement
 
 
@@ -100,7 +100,10 @@ def blocked_band(
     """
     held = {*statement.out.variables}
     order = memory_order(crossing.main, buffers[crossing.main.buffer])
-    runs = [_adjacent_run(name, crossing, statement, buffers) for name in crossing.pair]
+    runs = [
+        _adjacent_run(name, (crossing.main, crossing.other), statement, buffers)
+        for name in crossing.pair
+    ]
     others = [v for v in statement.band if all(v not in run for run in runs)]
     others.sort(key=lambda v: order.index(v.name) if v.name in order else -1)
     free = [v for v in others if v.name in held]
@@ -115,13 +118,29 @@ def blocked_band(
     return (*free, *summed)
 
 
+def transposed_band(
+    source: Access, pair: tuple[str, str], statement: Statement, buffers: Mapping[str, Buffer]
+) -> Band:
+    """Loops of a transposition: the blocked pair innermost, so that blocks stay in a cache.
+
+    ``pair`` is the unit-stride variable of the target and that of ``source``. Variables that
+    precede one of them on adjacent axes of both arrays stay beside it, to be joined with it,
+    unless one of them walks a tile.
+    """
+    runs = [_adjacent_run(name, (source,), statement, buffers) for name in pair]
+    inner, outer = (run[-1:] if any(v.base for v in run) else run for run in runs)
+    others = (v for v in statement.band if v not in (*inner, *outer))
+    order = memory_order(statement.out, buffers[statement.out.buffer])
+    return (*in_order(tuple(others), order), *outer, *inner)
+
+
 def _adjacent_run(
-    name: str, crossing: Crossing, statement: Statement, buffers: Mapping[str, Buffer]
+    name: str, operands: Sequence[Access], statement: Statement, buffers: Mapping[str, Buffer]
 ) -> Band:
     """A variable, after those that precede it on adjacent axes of all arrays."""
     band = {v.name: v for v in statement.band}
     held = statement.out.variables
-    arrays = (crossing.main, crossing.other, *((statement.out,) if name in held else ()))
+    arrays = (*operands, *((statement.out,) if name in held else ()))
     orders = [memory_order(x, buffers[x.buffer]) for x in arrays]
     run: Band = (band[name],)
     while all(run[0].name in order[1:] for order in orders):

@@ -22,7 +22,7 @@ from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
 from ..statements import Statement
-from .blocking import blocked_band, crossing_of, largest, touched
+from .blocking import blocked_band, crossing_of, largest, touched, transposed_band
 
 # Contiguous elements that are read about as fast as a whole array.
 _PAGE_ELEMENTS = PAGE_BYTES // FLOAT64.itemsize
@@ -232,6 +232,9 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     summed = in_order(summed, memory_order(main, buffers[main.buffer]))
     band = (*free, *summed)
     inner = unit_stride(out, target)
+    block = _blocked(free, summed, inner, unit_stride(main, buffers[main.buffer]))
+    if block and statement.expr == main and _is_rectangle(free, (out, main)):
+        band = transposed_band(main, block, statement, buffers)
     if statement.accumulate and summed and free and free[-1].name == inner:
         ends = [unit_stride(x, buffers[x.buffer]) for x in operands]
         if inner in ends:
@@ -243,7 +246,7 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
         statement.accumulate,
         band,
         statement.orbit,
-        block=_blocked(free, summed, inner, unit_stride(main, buffers[main.buffer])),
+        block=block,
     )
 
 
@@ -278,12 +281,21 @@ def bind_packing(name: str, memory: Memory) -> Assign:
     )
 
 
-def _blocked(free: Band, summed: Band, one: str | None, other: str | None) -> tuple[str, ...]:
+def _blocked(
+    free: Band, summed: Band, one: str | None, other: str | None
+) -> tuple[str, str] | tuple[()]:
     """The two unit-stride variables of a transposition, or ()."""
     names = [v.name for v in free]
     if summed or one is None or other is None or one == other:
         return ()
     return (one, other) if one in names and other in names else ()
+
+
+def _is_rectangle(band: Band, arrays: tuple[Access, ...]) -> bool:
+    """True without triangles, and if no array has a variable on two axes."""
+    names = [[s.variable for s in x.subscripts if s.variable is not None] for x in arrays]
+    once = all(len(set(n)) == len(n) for n in names)
+    return once and not any(v.below is not None for v in band)
 
 
 def placed(scratch: Buffer, band: Band) -> Access:

@@ -1,7 +1,7 @@
 """Contractions with an operand whose unit-stride axis the packing routine cannot read contiguously.
 
-The kernel packs an operand fast if its unit-stride variable is summed, or is the last one of m (or
-n). Otherwise each cache line holds elements of several micro-panels, and is loaded again for each
+The kernel packs an operand fast if its unit-stride variable is the last one of m (or n) or of k.
+Otherwise each cache line holds elements of several micro-panels, and is loaded again for each
 of them. Such an operand, or slice by slice a large one, is transposed first.
 
 Before: ``y[c,a,b] += x[k,b,a] * z[k,c]``, where m is (a, b) and b must be its last variable. After,
@@ -57,7 +57,7 @@ def bind_contraction(
         if cut is None:
             continue
         tile = _tile(cut, access, plain, count, extents, thresholds)
-        if _pays(access, plain, count, elements((cut,), extents), tile, extents, thresholds):
+        if _pays(access, plain, count, cut, tile, extents, thresholds):
             slices = bind_slices(statement, access, cut, tile, names, memory, extents, thresholds)
             return (*copies, *slices)
     bound = as_contraction(statement, memory.buffers, extents, thresholds)
@@ -109,19 +109,26 @@ def _order(access: Access, plain: Gemm, buffers: Mapping[str, Buffer]) -> list[s
         return []
     present = memory_order(access, buffers[access.buffer])
     names = list(present)
-    group = [v.name for v in (plain.m if is_a else plain.n)]
     batch = [v.name for v in plain.batch]
     while names[-1] in batch:
         names.insert(0, names.pop())
-    if names[-1] in group[:-1]:
-        names.remove(group[-1])
-        names.append(group[-1])
+    for group in (plain.m if is_a else plain.n, plain.k):
+        if names[-1] in [v.name for v in group[:-1]]:
+            names.remove(group[-1].name)
+            names.append(group[-1].name)
+            break
     return [] if names == present else names
 
 
 def _cut(statement: Statement, access: Access, plain: Gemm, memory: Memory) -> BandVar | None:
-    """The variable that is cut into slices: if possible one that leaves cache lines whole."""
+    """The variable that is cut into slices: if possible one that leaves cache lines whole.
+
+    The other operand is not packed again for each slice if both are cut along the batch.
+    """
     inner = memory_order(access, memory.buffers[access.buffer])[-1]
+    batch = (v for v in plain.batch if v.base is None and v.below is None and v.name != inner)
+    if (both := next(batch, None)) is not None:
+        return both
     cuts = [v for v in cuts_of(statement, access, memory) if v.name != inner]
     return next((v for v in cuts if v.name != plain.m[-1].name), cuts[0] if cuts else None)
 
@@ -136,6 +143,8 @@ def _tile(
 ) -> int:
     """Points of the cut variable in a slice of an operand with ``count`` elements."""
     extent = elements((cut,), extents)
+    if cut in plain.batch:
+        return max(1, thresholds.slice_elements * extent // count)
     own = elements(plain.m if access == plain.a else plain.n, extents)
     wanted = max(thresholds.slice_elements, thresholds.slice_mn * count // max(1, own))
     tile = -(-min(wanted, thresholds.largest_slice) * extent // count)
@@ -148,7 +157,7 @@ def _pays(
     access: Access,
     plain: Gemm,
     count: int,
-    extent: int,
+    cut: BandVar,
     tile: int,
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
@@ -159,12 +168,15 @@ def _pays(
         access: the operand.
         plain: the contraction.
         count: elements of the operand.
-        extent: of the cut variable.
+        cut: the variable that is cut.
         tile: points of the cut variable in a slice.
         extents: planning extents.
         thresholds: of n for which slices pay, and of elements that are packed again.
     """
+    if cut in plain.batch:
+        return True
     other = plain.n if access == plain.a else plain.m
+    extent = elements((cut,), extents)
     again = (-(-extent // tile) - 1) * elements((*plain.batch, *other, *plain.k), extents)
     met = thresholds.sliced_least <= elements(other, extents) <= thresholds.sliced_most
     return met and again <= thresholds.repacked * count
