@@ -129,13 +129,10 @@ def compile_program(folder: str, arrays: Arrays, options: argparse.Namespace) ->
     import tcgen
 
     spec = "ccsd_spin_orbital" if options.spin_orbital else "ccsd_closed_shell"
-    text = tcgen.spec_path(spec).read_text()
-    if packs(options):
-        old = "input  v_vvvv[v,v,v,v] symmetric (0,1) (2,3) "
-        assert old in text
-        text = text.replace(old, f"{old}packed (0,1) (2,3) ")
-    path = Path(folder).with_suffix(".spec")
-    path.write_text(text)
+    path = tcgen.spec_path(spec)
+    if options.dense:
+        path = Path(folder).with_suffix(".spec")
+        path.write_text(tcgen.spec_path(spec).read_text().replace("packed (0,1) (2,3) ", ""))
     limit = options.memory_limit
     planned = {"memory_limit": limit, "objective": "time"} if limit else {}
     extents = dict(zip("ov", arrays["t1"].shape, strict=True))

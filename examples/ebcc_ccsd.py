@@ -61,6 +61,7 @@ class GeneratedEquations:
         if self.integrals is not v:
             constants = {f"f_{block}": getattr(f, block) for block in FOCK}
             constants |= {f"v_{block}": getattr(v, block) for block in INTEGRALS}
+            constants["v_vvvv"] = tcgen.pack_pairs(v.vvvv, (0, 1), (2, 3))
             energies = {"e_o": np.diag(f.oo), "e_v": np.diag(f.vv)}
             self.step, self.integrals = self.program.bind(**constants, **energies), v
         return self.step(t1=t1, t2=t2)

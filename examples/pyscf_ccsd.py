@@ -27,7 +27,8 @@ def bound_ccsd(arrays: dict[str, np.ndarray], target: str | None) -> Any:
     """Closed-shell CCSD compiled for these extents, with integrals, Fock and energies bound."""
     extents = {"o": arrays["e_o"].size, "v": arrays["e_v"].size}
     program = tcgen.compile(tcgen.spec_path("ccsd_closed_shell"), extents=extents, target=target)
-    return program.bind(**arrays)
+    triangles = tcgen.pack_pairs(arrays["v_vvvv"], (0, 1), (2, 3))
+    return program.bind(**arrays | {"v_vvvv": triangles})
 
 
 class GeneratedCCSD(cc.rccsd.RCCSD):

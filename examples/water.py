@@ -48,7 +48,8 @@ def main() -> int:
 
     spec = tcgen.spec_path("ccsd_closed_shell")
     program = tcgen.compile(spec, extents=extents, target=target)
-    step = program.bind(**arrays)  # the constants, once
+    triangles = tcgen.pack_pairs(arrays["v_vvvv"], (0, 1), (2, 3))  # as the spec declares
+    step = program.bind(**arrays | {"v_vvvv": triangles})  # the constants, once
 
     d1, d2 = denominators(arrays["e_o"], arrays["e_v"])
     start = {"t1": arrays["f_ov"] / d1, "t2": arrays["v_ovov"].transpose(0, 2, 1, 3) / d2}  # MP2

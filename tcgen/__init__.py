@@ -56,6 +56,7 @@ _HOME = {  # the module of each public name
     "jvp": "algebra.derivatives.equations",
     "lazy": "lazy_arrays.array",
     "load": "runtime.program",
+    "pack_pairs": "runtime.packed_pairs",
     "read_spec": "frontend.spec.reader",
     "read_spec_file": "frontend.spec.reader",
     "set_threads": "runtime.cpu.threads",
@@ -110,6 +111,7 @@ __all__ = [
     "jvp",
     "lazy",
     "load",
+    "pack_pairs",
     "read_spec",
     "read_spec_file",
     "set_threads",
@@ -159,6 +161,7 @@ if TYPE_CHECKING:
     from .resources import spec_path
     from .runtime.bound import BoundProgram
     from .runtime.cpu.threads import get_threads, set_threads
+    from .runtime.packed_pairs import pack_pairs
     from .runtime.program import Program, load
     from .runtime.report import Report
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from math import prod
 from pathlib import Path
 from types import TracebackType
@@ -47,7 +48,7 @@ def kept_on_disk(
     needed = {
         t.name: element_bytes(t, dtype) * prod(caller_shape(t, extents))
         for t in tensors
-        if t.role is Role.INPUT and not t.storage.packed
+        if t.role is Role.INPUT
     }
     chosen = []
     for name in sorted(needed, key=lambda n: (-needed[n], n)):
@@ -56,6 +57,11 @@ def kept_on_disk(
         chosen.append(name)
         del needed[name]
     return tuple(chosen)
+
+
+def unpacked(tensor: Tensor) -> Tensor:
+    """The tensor as it is stored in a file: whole."""
+    return replace(tensor, storage=replace(tensor.storage, packed=()))
 
 
 def blocks_of(count: int, row_bytes: int, memory: float) -> list[slice]:

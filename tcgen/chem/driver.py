@@ -25,7 +25,7 @@ from ..options import Planning
 from ..resources import spec_path
 from ..runtime.program import Program
 from .conventions import is_over_spin_orbitals, with_conventions
-from .disk import IntegralFile, kept_on_disk
+from .disk import IntegralFile, kept_on_disk, unpacked
 from .equations import Equations, understand
 from .inputs import MeanFieldInputs, described, passed_extents
 from .problem import Iteration, Problem, in_layout
@@ -130,9 +130,12 @@ def solve(
     read = _given(system, spaces, equations, earlier)
     arrays |= {t.name: in_layout(t, read[t.name], dtype) for t in equations.given}
     if memory_limit is None:  # else what depends on them might be too large to be kept
-        system = _with_constants(system, {t.name for t in equations.given})
+        given = {t.name for t in equations.given}
+        system = _with_inputs(system, given, lambda t: replace(t, volatile=False))
     on_disk = kept_on_disk((f.tensor for f in found.values()), sizes, dtype, reference.memory)
     if on_disk:
+        system = _with_inputs(system, {*on_disk}, unpacked)  # triangles cannot be sliced
+        found |= {n: replace(found[n], tensor=unpacked(found[n].tensor)) for n in on_disk}
         sliced = shorthand.get("sliced", planning.sliced if planning else ())
         shorthand["sliced"] = (*sliced, *on_disk)
     program = compile(
@@ -238,17 +241,17 @@ def _split_inputs(
     return asked, arrays
 
 
-def _with_constants(system: System, names: set[str]) -> System:
-    """The system in which these inputs are constant, as they are while others are iterated."""
+def _with_inputs(system: System, names: set[str], change: Callable[[Tensor], Tensor]) -> System:
+    """The system with some of its inputs changed."""
 
-    def fixed(tensor: Tensor) -> Tensor:
-        return replace(tensor, volatile=False) if tensor.name in names else tensor
+    def changed(tensor: Tensor) -> Tensor:
+        return change(tensor) if tensor.name in names else tensor
 
     return replace(
         system,
-        tensors=tuple(fixed(tensor) for tensor in system.tensors),
+        tensors=tuple(changed(tensor) for tensor in system.tensors),
         equations=tuple(
-            replace_refs(equation, lambda ref: replace(ref, tensor=fixed(ref.tensor)))
+            replace_refs(equation, lambda ref: replace(ref, tensor=changed(ref.tensor)))
             for equation in system.equations
         ),
     )

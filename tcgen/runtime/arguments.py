@@ -229,9 +229,14 @@ def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
         ShapeError: with the axes that are expected.
     """
     if len(shape) != tensor.stored_rank:
+        pairs = [f"({p.first}, {p.first + 1})" for p in tensor.packed]
+        sign = ", antisymmetric=True" if any(p.antisymmetric for p in tensor.packed) else ""
+        whole = bool(pairs) and len(shape) == tensor.stored_rank + len(pairs)
+        advice = f"tcgen.pack_pairs({tensor.name}, {', '.join(pairs)}{sign})"
         raise ShapeError(
             f"{describe(tensor)} has {tensor.stored_rank} axes, "
             f"found an array of {len(shape)} axes with shape {shape}"
+            + (f": pass its triangles, {advice}" if whole else "")
         )
 
 

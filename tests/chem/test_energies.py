@@ -66,7 +66,8 @@ def test_ccsd_closed_shell(
 ) -> None:
     case, program = chemistry(name), compiled("ccsd_closed_shell")
     d1, d2 = examples.diis.denominators(case.closed["e_o"], case.closed["e_v"])
-    step = program.bind(**case.closed)
+    triangles = tcgen.pack_pairs(case.closed["v_vvvv"], (0, 1), (2, 3))
+    step = program.bind(**case.closed | {"v_vvvv": triangles})
     start = {"t1": np.zeros(d1.shape), "t2": case.closed["v_ovov"].transpose(0, 2, 1, 3) / d2}
     result = examples.diis.iterate(step, start)
     check(result.energy, case, "E_CCSD_corr")

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tcgen
+
 Compiled = Callable[[str], Any]
 Chemistry = Callable[[str], Any]
 Pick = Callable[[Any, dict[str, np.ndarray]], dict[str, np.ndarray]]
@@ -34,7 +36,8 @@ def test_closed_shell_updates(name: str, compiled: Compiled, chemistry: Chemistr
     case, program = chemistry(name), compiled("ccsd_closed_shell")
     solver = case.closed_solver
     t = perturbed(solver.t1, solver.t2, antisymmetric=False)
-    out = program(**case.closed, **t)
+    triangles = tcgen.pack_pairs(case.closed["v_vvvv"], (0, 1), (2, 3))
+    out = program(**case.closed | {"v_vvvv": triangles}, **t)
     new1, new2 = solver.update_amps(t["t1"], t["t2"], solver.eris)
     assert np.allclose(out["t1_new"], new1, rtol=0, atol=1e-10)
     assert np.allclose(out["t2_new"], new2, rtol=0, atol=1e-10)

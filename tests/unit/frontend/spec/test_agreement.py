@@ -11,6 +11,7 @@ import pytest
 from support.paths import DATA, ROOT
 from tcgen.frontend import read
 from tcgen.interp import evaluate_system
+from tcgen.interp.storage import to_caller
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Tensor, symmetry_group
 
@@ -43,7 +44,7 @@ def inputs(*systems: System) -> dict[str, np.ndarray]:
 
 
 def evaluate(system: System, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    own = {t.name: arrays[RENAMED.get(t.name, t.name)] for t in system.inputs}
+    own = {t.name: to_caller(t, arrays[RENAMED.get(t.name, t.name)]) for t in system.inputs}
     extents = {s.name: EXTENTS[s.name] for s in system.spaces}
     return evaluate_system(system, own, extents)
 
