@@ -18,6 +18,7 @@ import pytest
 
 import tcgen
 from tcgen.compiler.driver import Compilation, compile_system, read_system
+from tcgen.ir.executed import executed_by
 from tcgen.options import Options
 from tcgen.report import report_html, report_json
 from tcgen.report.peak import peak_bound
@@ -189,14 +190,17 @@ def test_numbers_at_chosen_extents_are_those_of_python(
         changed = [n for n in numbers(page) if n.split()[0] not in peak]
         drawn = page.run("[...document.querySelectorAll('[data-band]')].map("
                          "e => e.getAttribute('d'))")  # fmt: skip
-        report = report_json(case.plan, case.artifact.manifest, extents)
+        executed = executed_by(case.module)
+        report = report_json(case.plan, case.artifact.manifest, executed, extents)
         for section, place, rows in (
             ("sequence", 3, [s["flops"] for s in report["steps"]]),
+            ("sequence", 4, [s["executed"] for s in report["steps"]]),
             ("arrays", 6, [a["bytes"] for a in report["arrays"]]),
         ):
             assert column(page, section, place) == [f"{n:,}" for n in rows]
         python = tmp_path / "python.html"
-        python.write_text(report_html(case.system, case.plan, case.artifact.manifest, extents))
+        made = report_html(case.system, case.plan, case.artifact.manifest, executed, report)
+        python.write_text(made)
         browser.open(python)
         assert [n for n in numbers(browser) if n.split()[0] not in peak] == changed
         assert len(drawn) == browser.run("document.querySelectorAll('[data-band]').length")
@@ -254,7 +258,7 @@ def test_slider_moves_with_the_arrow_keys(case: Compilation, page: Browser) -> N
     flops = case.plan.program.flops().value({**case.plan.extent_of, space: extent + 1})
     shown = (
         "[...document.querySelectorAll('[aria-labelledby=h-operations] tbody tr')].find("
-        "r => r.cells[0].textContent === 'formula sequence').querySelector('[data-value]')"
+        "r => r.cells[0].textContent === 'chosen').querySelector('[data-value]')"
     )
     assert page.run(f"{shown}.dataset.value") == str(flops)
     page.click("#reset")
