@@ -75,16 +75,16 @@ class DomainTable:
     def _place(self, domain: Domain) -> int:
         if domain not in self.places:
             self.places[domain] = len(self.parts)
-            self.parts.append(
-                [
-                    [
-                        [list(r.spaces), r.fixed, r.step, r.base, r.tile, r.bound, r.past]
-                        for r in part
-                    ]
-                    for part in connected(domain)
-                ]
-            )
+            self.parts.append(domain_rows(domain))
         return self.places[domain]
+
+
+def domain_rows(domain: Domain) -> list[list[list[Any]]]:
+    """The parts of a domain as plain data."""
+    return [
+        [[list(r.spaces), r.fixed, r.step, r.base, r.tile, r.bound, r.past] for r in part]
+        for part in connected(domain)
+    ]
 
 
 def product_value(factors: list[Factor], extents: Mapping[str, int]) -> int:

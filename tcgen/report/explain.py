@@ -31,8 +31,8 @@ def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
         if readers := _readers(program, step.id):
             note += f"   shared by {readers}"
         lines.append(
-            f"{row['text']:<{width}}  {row['flops']:>16,} flops  ({flops})   "
-            f"{row['executed']:,} executed, {row['executed_bytes']:,} bytes{note}"
+            f"{row['text']:<{width}}  {row['flops']:>16,} flops  {row['executed']:>16,} executed"
+            f"  {row['executed_bytes']:>16,} bytes  ({flops}){note}"
         )
     lines += ["", "Loop nest", "", pretty(plan).rstrip()]
     if "tuning" in report:

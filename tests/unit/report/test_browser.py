@@ -19,8 +19,10 @@ import pytest
 import tcgen
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.executed import executed_by
+from tcgen.ir.iteration_domain import Range, points
 from tcgen.options import Options
 from tcgen.report import report_html, report_json
+from tcgen.report.counts import domain_rows
 from tcgen.report.peak import peak_bound
 from tcgen.report.timeline import after_fusion, before_fusion
 from tcgen.runtime.memory.usage import memory_use
@@ -216,6 +218,18 @@ def test_numbers_at_chosen_extents_are_those_of_python(
             )
         ]
         browser.open(tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("extent", [0, 4, 11, 10**9])
+def test_points_of_tiles_and_triangles_are_those_of_python(page: Browser, extent: int) -> None:
+    o = ("o",)
+    triangle = (Range(o), Range(o, bound=0, past=1), Range(o, bound=1, past=1))
+    tiles = (Range(o, step=3), Range(o, step=3, bound=0, past=1), Range(o, base=1, tile=3))
+    page.run(f"extents.o = {extent}n")
+    for domain in (triangle, tiles, (*tiles, Range(o, bound=2)), (Range(("o", "o"), fixed=-1),)):
+        rows = domain_rows(domain)
+        shown = page.run(f"domainPoints({json.dumps(rows)}).toString()")
+        assert int(shown) == points(domain, {"o": extent})
 
 
 def test_peak_is_exact_at_the_extents_of_the_page_and_a_labelled_bound_elsewhere(
