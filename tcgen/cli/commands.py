@@ -19,6 +19,7 @@ from rich.markup import escape
 
 from .._version import __version__
 from ..cache_files import remove_kept
+from ..compiler.documents import read_executed
 from ..compiler.driver import (
     Compilation,
     Tracer,
@@ -26,9 +27,9 @@ from ..compiler.driver import (
     is_artifact,
     load_artifact,
     read_artifact_system,
-    read_asked,
     read_plan,
     read_system,
+    report_of,
 )
 from ..compiler.plan_cache import plans_kept
 from ..compiler.target import default_target
@@ -170,14 +171,14 @@ def report_command(
 ) -> None:
     """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
     from ..report import figures as draw_figures  # noqa: PLC0415
-    from ..report import print_report, report_html, report_json  # noqa: PLC0415
+    from ..report import print_report, report_html  # noqa: PLC0415
 
     if is_artifact(source):
         refuse_planning(ctx, source, "extents")
         artifact = load_artifact(source)
         system, plan = read_artifact_system(artifact), read_plan(artifact)
         extents = _extents_for(plan, planning["extents"])
-        report = report_json(plan, artifact.manifest, extents) | read_asked(artifact)
+        report = report_of(artifact, plan, extents)
         report["seconds"] = {}
     else:
         system = read_system(source)
@@ -187,8 +188,8 @@ def report_command(
         report = _report_of(result)
     files: dict[Path, str] = {}
     if html is not None:
-        asked = (report.get("pareto"), report.get("tuning"))
-        files[html] = report_html(system, plan, artifact.manifest, extents, *asked)
+        executed = read_executed(artifact, plan)
+        files[html] = report_html(system, plan, artifact.manifest, executed, report)
     if figures is not None:
         make_folder(figures)
         drawn = draw_figures(plan, artifact.manifest, extents)
@@ -204,6 +205,21 @@ def report_command(
             click.echo(f"wrote {path}")
 
 
+# What ``explain --json`` prints of a report.
+_EXPLAINED = (
+    "schema",
+    "spec",
+    "target",
+    "dtype",
+    "extents",
+    "operations",
+    "steps",
+    "nest",
+    "notes",
+    "tuning",
+)
+
+
 @main.command("explain")
 @click.argument("source", type=click.Path(path_type=Path))
 @planning_options
@@ -212,9 +228,10 @@ def report_command(
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the formula sequence as neutral JSON.",
 )
+@json_option
 @click.pass_context
 def explain_command(
-    ctx: click.Context, /, source: Path, sequence: Path | None, **planning: Any
+    ctx: click.Context, /, source: Path, sequence: Path | None, as_json: bool, **planning: Any
 ) -> None:
     """The formula sequence of a compiled DIR or a SPEC and its costs, line by line."""
     from ..report import explain_text  # noqa: PLC0415
@@ -229,13 +246,16 @@ def explain_command(
         print_warnings(ctx, system)
         result = _compile(ctx, system, planning)
         artifact, plan, extents = result.artifact, result.plan, dict(result.plan.extents)
+    report = report_of(artifact, plan, extents)
     if sequence is not None:
         from ..algebra.sequence.export import neutral_sequence  # noqa: PLC0415
 
         text = json.dumps(neutral_sequence(plan.program), indent=1) + "\n"
         write_text(sequence, text)
-    tuning = read_asked(artifact).get("tuning")
-    click.echo(explain_text(plan, extents, tuning), nl=False)
+    if as_json:
+        print_json({key: report[key] for key in _EXPLAINED if key in report})
+    else:
+        click.echo(explain_text(plan, report), nl=False)
 
 
 @main.command("run")
@@ -309,10 +329,7 @@ def run_command(
     if output is not None:
         trial.write_arrays(output, outcome.outputs)
     if as_json:
-        from ..report import report_json  # noqa: PLC0415
-
-        report = report_json(read_plan(artifact), artifact.manifest, case.extents)
-        report |= read_asked(artifact)
+        report = report_of(artifact, read_plan(artifact), case.extents)
         print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
     elif not ctx.obj["quiet"]:
         for line in outcome.lines:
@@ -461,10 +478,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
 
 
 def _report_of(result: Compilation) -> dict[str, Any]:
-    from ..report import report_json  # noqa: PLC0415
-
-    report = report_json(result.plan, result.artifact.manifest, result.plan.extent_of)
-    report |= read_asked(result.artifact)
+    report = result.artifact.json("report.json")
     seconds = dict(result.seconds)
     report["fusion"]["seconds"] = seconds["plan"]
     if "tuning" in report:

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..atomic_file import whole_file
-from ..compiler.driver import read_plan
+from ..compiler.driver import read_plan, report_of
 from ..errors import ArgumentError, UnavailableError
 from ..interp import evaluate_system
 from ..interp.storage import to_logical
@@ -126,7 +126,8 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
     """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
     program.build()
     outputs, numbers = _timed(program, case, repeat)
-    flops = read_plan(program.artifact).program.flops().value(case.extents)
+    report = report_of(program.artifact, read_plan(program.artifact), case.extents)
+    flops = sum(report["operations"][key] for key in ("executed_per_call", "executed_once"))
     numbers["gflops"] = flops / max(numbers["time_seconds"], 1e-9) / 1e9
     failure = ""
     if check:

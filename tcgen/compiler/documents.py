@@ -1,4 +1,4 @@
-"""The equations and the plan that lie beside a saved program: consistent, and of this program.
+"""The equations, plan and work that lie beside a saved program: consistent, and of this program.
 
 A file that someone has changed may pass its checksum, which can be computed anew. What is read here
 is therefore checked as far as reports and the interpreter rely on it.
@@ -13,6 +13,8 @@ from typing import TypeVar
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest
 from ..errors import ArtifactError, VerifyError
+from ..ir.executed import Executed
+from ..ir.iteration_domain import is_sound
 from ..ir.plan import FusionPlan
 from ..ir.system import System
 from ..ir.tensor import Ref, Role, Tensor
@@ -51,6 +53,29 @@ def read_document(artifact: Artifact, name: str, kind: type[L]) -> L:
             f"compile the program again"
         ) from error
     return level
+
+
+def read_executed(artifact: Artifact, plan: FusionPlan) -> Executed:
+    """What the module of an artifact executes.
+
+    Args:
+        artifact: with the file.
+        plan: of the artifact.
+
+    Raises:
+        ArtifactError: the file is missing or damaged, or is of another program.
+    """
+    name = "executed.json"
+    executed = decode(artifact.text(name), Executed)
+    spaces = {space for space, _ in plan.extents}
+    domains = {amount.domain for work in executed.statements for amount in work.amounts}
+    steps = {work.step for work in executed.statements} - {None}
+    if not all(is_sound(d, spaces) for d in domains) or steps - set(range(len(plan.program.steps))):
+        raise ArtifactError(
+            f"{name} of the program {artifact.manifest.name} does not fit its plan: "
+            f"compile the program again"
+        )
+    return executed
 
 
 def _parts(part: object, seen: set[int]) -> Iterator[object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -26,6 +26,7 @@ from ..errors import (
     UnavailableError,
 )
 from ..ir.cost import extent_of
+from ..ir.executed import Executed, executed_by
 from ..ir.loops import Module
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
@@ -35,7 +36,7 @@ from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
 from ..options import Machine, Options
-from .documents import read_document
+from .documents import read_document, read_executed
 from .serialize import encode
 
 if TYPE_CHECKING:  # loaded where it is asked for
@@ -217,7 +218,7 @@ def compile_system(
     if documents:
         tracer.progress("report")
         rows = [choice.row(times=False) for choice in choices] if options.tune else None
-        artifact = _with_documents(artifact, system, plan, points, rows)
+        artifact = _with_documents(artifact, system, plan, executed_by(module), points, rows)
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
     return Compilation(system, program, plan, module, artifact, seconds, choices)
@@ -280,6 +281,18 @@ def read_asked(artifact: Artifact) -> dict[str, Any]:
     return {key: report[key] for key in _ASKED if key in report}
 
 
+def report_of(artifact: Artifact, plan: FusionPlan, extents: Mapping[str, int]) -> dict[str, Any]:
+    """The report of an artifact at given extents of the base spaces.
+
+    Raises:
+        ArtifactError: a file that it needs is missing, damaged, or is of another program.
+    """
+    from ..report import report_json  # noqa: PLC0415
+
+    executed = read_executed(artifact, plan)
+    return report_json(plan, artifact.manifest, executed, extents) | read_asked(artifact)
+
+
 def read_artifact_system(artifact: Artifact) -> System:
     """The equations that an artifact was made from.
 
@@ -293,15 +306,14 @@ def _with_documents(
     artifact: Artifact,
     system: System,
     plan: FusionPlan,
+    executed: Executed,
     pareto: list[dict[str, Any]],
     tuning: list[dict[str, Any]] | None,
 ) -> Artifact:
-    """The artifact with its equations, plan, report and explanation beside the sources."""
+    """The artifact with its equations, plan, work, report and explanation beside the sources."""
     from ..report import explain_text, report_html, report_json  # noqa: PLC0415
 
-    extents = plan.extent_of
-    manifest = artifact.manifest
-    report = report_json(plan, manifest, extents)
+    report = report_json(plan, artifact.manifest, executed, plan.extent_of)
     if system.written:
         report["names"] = dict(system.written)
     if pareto:
@@ -311,9 +323,10 @@ def _with_documents(
     documents = (
         ("system.json", encode(system)),
         ("plan.json", encode(plan)),
+        ("executed.json", encode(executed)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
-        ("report.html", report_html(system, plan, manifest, extents, pareto, tuning)),
-        ("explain.txt", explain_text(plan, extents, tuning)),
+        ("report.html", report_html(system, plan, artifact.manifest, executed, report)),
+        ("explain.txt", explain_text(plan, report)),
     )
     return artifact.with_files(documents)
 

@@ -37,6 +37,7 @@ def emit_artifact(
     thresholds: CpuThresholds = CpuThresholds(),
     extra_files: tuple[tuple[str, str], ...] = (),
     with_runtime: bool = True,
+    counted: bool = False,
 ) -> Artifact:
     """Print a verified module for a target.
 
@@ -51,6 +52,7 @@ def emit_artifact(
         thresholds: of the loops that the target ``cpu`` prints.
         extra_files: more (path, text) for the folder, such as the plan and reports.
         with_runtime: the folder has the runtime, so that it runs without tcgen.
+        counted: the C counts the flops that it executes, by step, in its array ``tc_counted``.
 
     Raises:
         ArgumentError: the target is unknown, an input is named ``out``, or factoring multiplied
@@ -67,7 +69,7 @@ def emit_artifact(
     )
     _check_accumulation(module)
     _check_numbers(module)
-    text = _source(module, target, thresholds)
+    text = _source(module, target, thresholds, counted=counted)
     if round_each and target != "numpy":
         text = f"{ROUND_EACH}\n{text}"
     libraries = contraction_libraries(module, __version__) if target == "cpu" else ()
@@ -81,10 +83,10 @@ def emit_artifact(
     return Artifact(manifest, tuple(sorted(files)))
 
 
-def _source(module: Module, target: str, thresholds: CpuThresholds) -> str:
+def _source(module: Module, target: str, thresholds: CpuThresholds, *, counted: bool) -> str:
     """The text of the kernels; a printer is loaded when it is used."""
     if target == "cpu":
-        return c_source(module, __version__, thresholds)
+        return c_source(module, __version__, thresholds, counted=counted)
     if target == "cuda":
         from .cuda.kernels import cuda_source  # noqa: PLC0415
 

@@ -55,6 +55,7 @@ class Scope:
             precision in double.
         lengths: in the source, of variables that walk several axes at once.
         thresholds: of blocks and pieces of loops in C.
+        counted: the printed code counts its flops.
     """
 
     kernel: Kernel
@@ -69,6 +70,7 @@ class Scope:
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
     thresholds: CpuThresholds = CpuThresholds()
+    counted: bool = False
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: rows of triangles are at least columns."""

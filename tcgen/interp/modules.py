@@ -8,7 +8,7 @@ too short therefore shows in the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import assert_never
 
 import numpy as np
@@ -52,6 +52,7 @@ def run_module(
     arrays: Mapping[str, Source],
     extents: Mapping[str, int],
     out: Mapping[str, Array] | None = None,
+    executed: Callable[[Assign | Gemm, int], None] | None = None,
 ) -> dict[str, Array]:
     """Outputs of a module: runs the constant phase, then the volatile one.
 
@@ -61,6 +62,7 @@ def run_module(
             or arrays that slice.
         extents: of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
+        executed: is told each execution of a statement, and the number of points of its loops.
 
     Returns:
         Output arrays by name, in stored order, packed where the tensor is.
@@ -71,7 +73,7 @@ def run_module(
         ShapeError: an array does not fit its tensor.
     """
     check_extents(module.spaces, extents)
-    machine = _Machine(module, check_inputs(module.tensors, arrays, extents), extents)
+    machine = _Machine(module, check_inputs(module.tensors, arrays, extents), extents, executed)
     outputs = [t for t in module.tensors if t.role is Role.OUTPUT]
     for name, start in starting_values(outputs, out, extents, module.dtype).items():
         machine.memory[name][...] = start
@@ -85,9 +87,14 @@ class _Machine:
     """The memory of all buffers, on logical axes, and the statements that change it."""
 
     def __init__(
-        self, module: Module, sources: Mapping[str, Source], extents: Mapping[str, int]
+        self,
+        module: Module,
+        sources: Mapping[str, Source],
+        extents: Mapping[str, int],
+        executed: Callable[[Assign | Gemm, int], None] | None,
     ) -> None:
         self.module = module
+        self.executed = executed
         self.sources = sources
         self.extents = extents
         self.buffers = {b.name: b for b in module.buffers}
@@ -203,6 +210,8 @@ class _Machine:
             outer = tuple(v for v in stmt.band if v.name in stmt.out.variables)
             target[self.where(stmt.out, self.points(outer, env), env)] = 0
         place = self.where(stmt.out, points, env)
+        if self.executed is not None:
+            self.executed(stmt, self.stored_points(stmt.out, points, place))
         if self.buffers[stmt.out.buffer].packed:
             self.check_triangle(stmt.out, place)
 
@@ -233,6 +242,9 @@ class _Machine:
         out, out_axes = self.block(stmt.out, band, letter, env)
         a, a_axes = self.block(stmt.a, band, letter, env)
         b, b_axes = self.block(stmt.b, band, letter, env)
+        if self.executed is not None:
+            points = self.points(band, env)
+            self.executed(stmt, len(next(iter(points.values()))) if points else 1)
         value = np.einsum(a, a_axes, b, b_axes, out_axes) * float(stmt.coeff)
         out[...] = out + value if stmt.accumulate else value
 
@@ -303,6 +315,14 @@ class _Machine:
         if base is None or tile is None:
             return 0, extent
         return base, min(base + tile, extent)
+
+    def stored_points(self, out: Access, points: Points, place: tuple[Array, ...]) -> int:
+        """Number of points whose target is stored: antisymmetric pairs have no diagonal."""
+        stored = np.ones(_count(points), dtype=bool)
+        for pair in self.buffers[out.buffer].packed:
+            if pair.antisymmetric:
+                stored &= place[pair.first] != place[pair.first + 1]
+        return int(np.sum(stored))
 
     def check_triangle(self, access: Access, place: tuple[Array, ...]) -> None:
         """Check that a packed target is written in its triangle only."""

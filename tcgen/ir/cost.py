@@ -74,6 +74,27 @@ class Poly:
             total += coeff * product
         return int(total)
 
+    def leading(self, extents: Mapping[str, int]) -> str:
+        """The fewest terms that make 95 % of the number at given extents, the largest first.
+
+        Example:
+            >>> o, v = Space("o"), Space("v")
+            >>> poly = Poly.of(2, (o, v, v)) + Poly.of(1, (o,)) + Poly.of(3)
+            >>> poly.leading({"o": 10, "v": 30}), poly.leading({"o": 1, "v": 1})
+            ('2 o v^2 + ...', '3 + 2 o v^2 + o')
+        """
+        sized = [(abs(Poly((term,)).value(extents)), term) for term in self.terms]
+        sized.sort(key=lambda item: -item[0])
+        all_of_them = sum(size for size, _ in sized)
+        shown: list[tuple[Monomial, Fraction]] = []
+        held = 0
+        for size, term in sized:
+            if shown and held * 20 >= all_of_them * 19:
+                return f"{Poly(tuple(shown))} + ..."
+            shown.append(term)
+            held += size
+        return str(Poly(tuple(shown)))
+
     def __str__(self) -> str:
         if not self.terms:
             return "0"

@@ -119,9 +119,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Set all elements of a buffer to zero."""
+    """Set all elements of a buffer to zero; ``step``: of the program, that needs it."""
 
     buffer: str
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +146,7 @@ class Assign:
             variables); if ``out`` has no band variable, the band is a parallel reduction.
         block: two band variables to block against each other, or (): for a transposition, or for
             operands with different unit-stride axes. The sums of a block are formed together.
+        step: of the program, to which the statement belongs; None in hand-written modules.
     """
 
     out: Access
@@ -155,6 +157,7 @@ class Assign:
     orbit: tuple[tuple[str, ...], ...] = ()
     parallel: int = 0
     block: tuple[str, ...] = ()
+    step: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +199,7 @@ class Gemm:
     packed, with one exception: with a scheme, a variable of m (n) with ``below`` and the variable
     before it in its group run together over the packed pair of each operand that has them. An
     empty group has extent 1. A batch variable is in ``out`` and in at least one operand; an operand
-    without it is the same for all its values.
+    without it is the same for all its values. ``step`` is that of an :class:`Assign`.
     """
 
     out: Access
@@ -210,6 +213,7 @@ class Gemm:
     accumulate: bool = False
     parallel: bool = False
     scheme: PackingScheme | None = None
+    step: int | None = None
 
 
 Stmt: TypeAlias = Loop | Zero | Assign | Gemm

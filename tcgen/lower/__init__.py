@@ -8,8 +8,9 @@ program, kernels, lives), ``scratch_budget``, and ``gpu`` (launches, thread mapp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 from ..ir.loops import Module, Stmt
 from ..ir.plan import FusionPlan
@@ -25,11 +26,13 @@ from .cpu.sliced_operands import bind_sliced
 from .cpu.symmetric_pairs import bind_half, exchange_of
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
-from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
+from .nest import Leaf, build_nest, instance_starts, last_producers, of_step, zero_leaves
 from .scratch_budget import arena_budget, crowded
 from .statements import make_fetch, make_statement
 
 __all__ = ["lower_plan"]
+
+K = TypeVar("K", bound=Hashable)
 
 
 def lower_plan(
@@ -141,7 +144,9 @@ def _lower(
         if array.tensor.name in memory.dense:
             write = bind_packing(array.tensor.name, memory)
             packing[position] = (Leaf(position, (write,), computes=False),)
-    nest = build_nest(plan, leaves, zero_leaves(starts, memory.buffers), packing)
+    leaves = {n: of_step(leaf, plan) for n, leaf in leaves.items()}
+    zeroes = zero_leaves(starts, memory.buffers)
+    nest = build_nest(plan, leaves, _of_steps(zeroes, plan), _of_steps(packing, plan))
 
     on_host = host_loops(plan)
     splitter = Splitter(plan, loops, on_host, [])
@@ -167,3 +172,8 @@ def _lower(
         tight=tight and not on_gpu,
     )
     return module, memory
+
+
+def _of_steps(leaves: Mapping[K, tuple[Leaf, ...]], plan: FusionPlan) -> dict[K, tuple[Leaf, ...]]:
+    """The leaves at each place, with the steps of their statements."""
+    return {place: tuple(of_step(leaf, plan) for leaf in held) for place, held in leaves.items()}

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias
 
 from ..ir.expr import Access, Const, Subscript
-from ..ir.loops import Assign, BandVar, Buffer, Fetch, Stmt, Zero
+from ..ir.loops import Assign, BandVar, Buffer, Fetch, Loop, Stmt, Zero
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.tensor import Role
 from .buffers import Memory
@@ -139,6 +139,19 @@ def _zero(buffer: Buffer) -> Stmt:
     band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
     place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
     return Assign(place, Const(Fraction(0)), band=band)
+
+
+def of_step(leaf: Leaf, plan: FusionPlan) -> Leaf:
+    """The leaf with the step of its visit in every statement, by which reports attribute work."""
+    step = plan.visits[leaf.position].step
+
+    def marked(stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Loop):
+            return replace(stmt, body=tuple(marked(inner) for inner in stmt.body))
+        return replace(stmt, step=step)
+
+    body = tuple(s if isinstance(s, Fetch) else marked(s) for s in leaf.body)
+    return replace(leaf, body=body)
 
 
 def positions_of(item: Item) -> Iterator[int]:

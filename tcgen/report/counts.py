@@ -7,18 +7,25 @@ A product is a list of factors ``[spaces, fixed, sign]``: the sum of the extents
 ``spaces``, or ``min(fixed, that sum)`` for a tile where ``fixed`` is not None, or the length n(n +
 sign)/2 of a packed triangle where ``sign`` is not 0; without spaces it is ``fixed`` itself. A
 polynomial is ``[denominator, [[coefficient, [[space, power], ...]], ...]]`` in whole numbers as
-text, divided at the end, rounded towards zero.
+text, divided at the end, rounded towards zero. Work is ``[[each, place], ...]``: a number for each
+point of the domain at that place of a table. A domain (``tcgen/ir/iteration_domain.py``) is a list
+of parts that do not depend on each other, a part a list of ranges ``[spaces, fixed, step, base,
+tile, bound, past]``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 from typing import Any
 
 from ..artifact.manifest import BufferEntry, Manifest, TensorEntry
 from ..ir.cost import ZERO, Poly
+from ..ir.executed import Amount, StatementWork
+from ..ir.iteration_domain import Domain, connected
 from ..ir.plan import ArrayPlan
 from ..ir.tensor import Space, Tensor
 
@@ -36,6 +43,47 @@ def polynomial(poly: Poly) -> list[Any]:
     return [
         str(denominator),
         [[str(int(c * denominator)), [list(p) for p in powers]] for powers, c in poly.terms],
+    ]
+
+
+@dataclass(slots=True)
+class DomainTable:
+    """Domains of loops as plain data; work refers to them by position.
+
+    Attributes:
+        parts: of each domain.
+        places: position of each domain.
+    """
+
+    parts: list[Any] = field(default_factory=list)
+    places: dict[Domain, int] = field(default_factory=dict)
+
+    def flops(self, statements: Iterable[StatementWork]) -> list[list[int]]:
+        """Flops of statements: ``[flops at a point, domain]``."""
+        return self._work(work.flops for work in statements if work.flops is not None)
+
+    def bytes(self, statements: Iterable[StatementWork]) -> list[list[int]]:
+        """Bytes that statements read and write: ``[bytes of an element, domain]``."""
+        return self._work(a for work in statements for a in (*work.read, *work.written))
+
+    def _work(self, amounts: Iterable[Amount]) -> list[list[int]]:
+        each: Counter[int] = Counter()
+        for amount in amounts:
+            each[self._place(amount.domain)] += amount.each
+        return [[count, place] for place, count in each.items()]
+
+    def _place(self, domain: Domain) -> int:
+        if domain not in self.places:
+            self.places[domain] = len(self.parts)
+            self.parts.append(domain_rows(domain))
+        return self.places[domain]
+
+
+def domain_rows(domain: Domain) -> list[list[list[Any]]]:
+    """The parts of a domain as plain data."""
+    return [
+        [[list(r.spaces), r.fixed, r.step, r.base, r.tile, r.bound, r.past] for r in part]
+        for part in connected(domain)
     ]
 
 

@@ -2,47 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ..ir.plan import FusionPlan
 from ..ir.pretty import pretty
-from ..ir.pretty.program import pretty_step
-from ..ir.program import Add, Contract, FormulaSequence, Map
+from ..ir.program import Contract, FormulaSequence
 
 
-def explain_text(
-    plan: FusionPlan,
-    extents: Mapping[str, int],
-    tuning: Sequence[Mapping[str, Any]] | None = None,
-) -> str:
-    """Totals, then a line a step: text, cost polynomial, flops at the extents.
+def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
+    """Totals, then a line a step: text, cost polynomial, chosen and executed flops.
 
     Args:
         plan: of the program.
-        extents: of the base spaces.
-        tuning: products with the variants that measurement chose, if that was asked for.
+        report: of the plan, whose numbers are shown at its extents.
 
-    Units: flops, multiply + add = 2.
+    Units: flops, multiply + add = 2; bytes.
     """
-    program = plan.program
-    sizes = ", ".join(f"{n} = {e}" for n, e in sorted(extents.items()))
+    program, extents = plan.program, report["extents"]
+    sizes = ", ".join(f"{n} = {e}" for n, e in extents.items())
     lines = [f"{program.name} at {sizes}" if sizes else program.name]
-    lines += _totals(program, extents)
+    lines += _totals(program, report["operations"], extents)
     lines.append("")
-    width = min(100, max((len(pretty_step(s)) for s in program.steps), default=0))
-    for step in program.steps:
+    width = min(100, max((len(row["text"]) for row in report["steps"]), default=0))
+    for step, row in zip(program.steps, report["steps"], strict=True):
         flops, packed = step.flops, step.packed_flops
-        note = f"   {packed} by symmetry" if packed != flops else ""
+        note = f"   {packed} symmetry-unique" if packed != flops else ""
         if readers := _readers(program, step.id):
             note += f"   shared by {readers}"
         lines.append(
-            f"{pretty_step(step):<{width}}  {flops.value(extents):>16,} flops  ({flops}){note}"
+            f"{row['text']:<{width}}  {row['flops']:>16,} flops  {row['executed']:>16,} executed"
+            f"  {row['executed_bytes']:>16,} bytes  ({flops}){note}"
         )
     lines += ["", "Loop nest", "", pretty(plan).rstrip()]
-    if tuning is not None:
+    if "tuning" in report:
         lines += ["", "Matrix products, as measured", ""]
-        chosen = [line for row in tuning for line in _measured(row)]
+        chosen = [line for row in report["tuning"] for line in _measured(row)]
         lines += chosen or ["no product has two variants"]
     return "\n".join(lines) + "\n"
 
@@ -53,28 +48,35 @@ def _measured(row: Mapping[str, Any]) -> list[str]:
     return [f"{row['product']}   in {row['kernel']}", f"  by {row['taken']}: {note}"]
 
 
-def _totals(program: FormulaSequence, extents: Mapping[str, int]) -> list[str]:
-    """Naive, each term alone, the sequence and its parts, and shared intermediates."""
-    naive, alone = program.naive.value(extents), program.each_term.value(extents)
+def _totals(
+    program: FormulaSequence, operations: Mapping[str, Any], extents: Mapping[str, int]
+) -> list[str]:
+    """Naive, each term alone, the chosen steps and their parts, what the code executes."""
     contractions, packed = program.flops(Contract), program.packed_flops()
-    chosen = program.flops().value(extents)
     rows = [
-        ("  naive", naive, str(program.naive)),
-        ("  each term alone", alone, str(program.each_term)),
-        ("  sequence", chosen, str(program.flops())),
-        ("    contractions", contractions.value(extents), str(contractions)),
-        ("    additions", program.flops(Add).value(extents), ""),
-        ("    maps", program.flops(Map).value(extents), ""),
+        ("  naive", "naive", program.naive.leading(extents)),
+        ("  each term alone", "each_term", program.each_term.leading(extents)),
+        ("  chosen", "sequence", operations["leading"]),
+        ("    contractions", "contractions", contractions.leading(extents)),
+        ("      symmetry-unique", "contractions_packed", packed.leading(extents)),
+        ("    additions", "additions", ""),
+        ("    maps", "maps", ""),
+        ("  executed per call", "executed_per_call", ""),
+        ("  executed once", "executed_once", ""),
     ]
-    if packed != contractions:
-        rows.insert(4, ("      by symmetry", packed.value(extents), str(packed)))
-    if not alone:
-        del rows[1]
-    lines = [f"{name:<18}{number:>22,} flops   {poly}".rstrip() for name, number, poly in rows]
+    unneeded = set() if packed != contractions else {"contractions_packed"}
+    unneeded |= {key for key in ("each_term", "executed_once") if not operations[key]}
+    lines = []
+    for name, key, text in rows:
+        if key not in unneeded:
+            if (count := operations.get(f"{key}_bytes")) is not None:
+                text = f"{count:,} bytes"
+            lines.append(f"{name:<22}{operations[key]:>22,} flops   {text}".rstrip())
+    chosen = operations["sequence"]
     if chosen:
-        ratios = [f"naive / sequence {naive / chosen:.4g}"]
-        if alone:
-            ratios.append(f"each term alone / sequence {alone / chosen:.4g}")
+        ratios = [f"naive / chosen {operations['naive'] / chosen:.4g}"]
+        if operations["each_term"]:
+            ratios.append(f"each term alone / chosen {operations['each_term'] / chosen:.4g}")
         lines.append(f"  ratios          {', '.join(ratios)}")
     readers = [len(program.consumers(t)) for t in program.intermediates]
     if readers:

@@ -1,7 +1,8 @@
 """The report as plain data: the JSON contract of ``tcgen compile`` and ``tcgen report``.
 
-Reads a plan (level 3) and the manifest of its module; evaluates both at given extents, which need
-not be the planning extents. Units: flops (multiply + add = 2), elements, bytes.
+Reads a plan (level 3), the manifest of its module and what the module executes; evaluates them at
+given extents, which need not be the planning extents. Whatever shows operations shows the numbers
+of this report. Units: flops (multiply + add = 2), elements, bytes.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from ..artifact.manifest import Manifest
 from ..artifact.sizes import array_bytes
 from ..fusion.placement.memory import array_bytes as instance_bytes
 from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
+from ..ir.cost import Poly
+from ..ir.executed import Counts, Executed, Totals, totals
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.pretty.program import pretty_step
-from ..ir.program import Add, Contract, FormulaSequence, Map
+from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
 from ..runtime.memory.usage import memory_use
 from .nest import nest_text
@@ -24,13 +27,25 @@ from .nest import nest_text
 SCHEMA = 1
 
 
-def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]) -> dict[str, Any]:
+def report_json(
+    plan: FusionPlan, manifest: Manifest, executed: Executed, extents: Mapping[str, int]
+) -> dict[str, Any]:
     """The report of a plan at the extents of the base spaces, without any wall time.
+
+    Args:
+        plan: of the program.
+        manifest: of its artifact.
+        executed: work of its module.
+        extents: of the base spaces.
 
     Example: ``report_json(...)["memory"]["peak_bytes"]``
     """
     program = plan.program
-    flops = program.flops()
+    counted = totals(executed, extents)
+    flops: dict[Poly, int] = {}
+    for step in program.steps:
+        if step.flops not in flops:
+            flops[step.flops] = step.flops.value(extents)
     return {
         "schema": SCHEMA,
         "spec": program.name,
@@ -38,16 +53,7 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
         "dtype": manifest.dtype,
         "reproducible": True,
         "extents": dict(sorted(extents.items())),
-        "operations": {
-            "naive": program.naive.value(extents),
-            "each_term": program.each_term.value(extents),
-            "contractions": program.flops(Contract).value(extents),
-            "contractions_packed": program.packed_flops().value(extents),
-            "additions": program.flops(Add).value(extents),
-            "maps": program.flops(Map).value(extents),
-            "sequence": flops.value(extents),
-            "polynomial": str(flops),
-        },
+        "operations": _operations(program, counted, extents),
         "memory": _memory(plan, manifest, extents),
         "fusion": {
             "objective": plan.solve.objective,
@@ -62,7 +68,12 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
         "arrays": _arrays(plan, manifest, extents),
         "nest": nest_text(plan),
         "steps": [
-            {"id": s.id, "text": pretty_step(s), "flops": s.flops.value(extents)}
+            {
+                "id": s.id,
+                "text": pretty_step(s),
+                "flops": flops[s.flops],
+                **_executed(s, counted),
+            }
             for s in program.steps
         ],
         "notes": list(program.notes),
@@ -75,6 +86,39 @@ def report_json(plan: FusionPlan, manifest: Manifest, extents: Mapping[str, int]
             for group in plan.groups
         ],
     }
+
+
+def _operations(
+    program: FormulaSequence, counted: Totals, extents: Mapping[str, int]
+) -> dict[str, Any]:
+    """Flops of the equations, of the chosen steps, and of the code that executes them."""
+    chosen = program.flops()
+    return {
+        "naive": program.naive.value(extents),
+        "each_term": program.each_term.value(extents),
+        "contractions": program.flops(Contract).value(extents),
+        "contractions_packed": program.packed_flops().value(extents),
+        "additions": program.flops(Add).value(extents),
+        "maps": program.flops(Map).value(extents),
+        "sequence": chosen.value(extents),
+        "polynomial": str(chosen),
+        "leading": chosen.leading(extents),
+        "executed_per_call": counted.per_call.flops,
+        "executed_once": counted.once.flops,
+        "executed_per_call_bytes": counted.per_call.bytes,
+        "executed_once_bytes": counted.once.bytes,
+    }
+
+
+def _executed(step: Step, counted: Totals) -> dict[str, Any]:
+    """What the code of a step executes; the caller computes generated inputs."""
+    counts = counted.steps.get(step.id)
+    if counts is None:
+        counts = Counts()
+        constant = step.phase is Phase.CONSTANT
+    else:
+        constant = step.id in counted.constant_steps
+    return {"constant": constant, "executed": counts.flops, "executed_bytes": counts.bytes}
 
 
 def _number(value: int | Fraction | None) -> int | float | None:

@@ -1,7 +1,7 @@
 """The report as one page of HTML that needs no network, and its figures as files.
 
-The page holds every number as text, at the extents it was made for, and the polynomials and
-products behind them, so that its script can evaluate them at others. The peak is the exact one at
+The page holds every number as text, at the extents it was made for, and the polynomials, products
+and loops behind them, so that its script can evaluate them at others. The peak is the exact one at
 the extents of the page; at others the script shows a lower bound and labels it so.
 """
 
@@ -16,18 +16,18 @@ from typing import Any
 from ..artifact.manifest import Manifest
 from ..dtypes import BY_NAME
 from ..fusion.placement.memory import output_bytes, plan_peak
+from ..ir.executed import Executed, StatementWork
 from ..ir.plan import ArrayPlan, FusionPlan
 from ..ir.pretty import pretty
-from ..ir.pretty.program import pretty_step
 from ..ir.program import Add, Contract, Map
 from ..ir.system import System
 from ..ir.tensor import Role, element_bytes
 from ..resources import fill, template_text
 from ..runtime.report import fusion_text
-from .counts import array_product, polynomial, stored_product, whole_product
+from .counts import DomainTable, array_product, polynomial, stored_product, whole_product
 from .fusion_graph import figure_graph, graph_note, graph_svg
 from .nest import nest_text
-from .numbers import never_held, report_json
+from .numbers import never_held
 from .pareto import pareto_svg
 from .peak import live_bytes
 from .svg import as_file
@@ -62,9 +62,8 @@ def report_html(
     system: System,
     plan: FusionPlan,
     manifest: Manifest,
-    extents: Mapping[str, int],
-    pareto: list[dict[str, Any]] | None = None,
-    tuning: list[dict[str, Any]] | None = None,
+    executed: Executed,
+    report: Mapping[str, Any],
 ) -> str:
     """The page.
 
@@ -72,11 +71,10 @@ def report_html(
         system: the equations.
         plan: of these equations.
         manifest: of the artifact.
-        extents: of the base spaces, at which the page opens.
-        pareto: points of the time-memory trade-off, if they were asked for.
-        tuning: products with the variants that measurement chose, if that was asked for.
+        executed: work of its module.
+        report: of the plan, at the extents at which the page opens.
     """
-    report = report_json(plan, manifest, extents)
+    extents = report["extents"]
     numbers = _Numbers()
     graph = graph_svg(plan)
     before, after = _timelines(plan, manifest, extents)
@@ -89,11 +87,11 @@ def report_html(
         "title": escape(system.name),
         "facts": escape(f"{manifest.dtype}, target {manifest.target}"),
         "extents": "".join(_control(plan, name, n) for name, n in sorted(extents.items())),
-        "operations": _operations(plan, report, numbers),
+        "operations": _operations(plan, executed, report, numbers),
         "memory": _memory(plan, manifest, report, numbers),
         "equations": escape(_equations(system)),
-        "steps": _steps(plan, report, numbers),
-        "notes": _notes(report) + _measured(tuning or []),
+        "steps": _steps(plan, executed, report, numbers),
+        "notes": _notes(report) + _measured(report.get("tuning", [])),
         "graph": graph or "",
         "graph_note": escape(note),
         "fusion": escape(_fusion(report)),
@@ -103,13 +101,16 @@ def report_html(
         "before_peak": numbers.held("before", peaks[0]),
         "after_peak": numbers.held("after", peaks[1]),
         "legend": _legend(plan, manifest.dtype),
-        "pareto": _pareto(plan, report, pareto or []),
-        "pareto_link": '<a href="#pareto">Time-memory trade-off</a> ' if pareto else "",
+        "pareto": _pareto(plan, report),
+        "pareto_link": (
+            '<a href="#pareto">Time-memory trade-off</a> ' if report.get("pareto") else ""
+        ),
         "arrays": _arrays(plan, manifest, report, numbers),
     }
     data = {
         "extents": dict(sorted(extents.items())),
         "numbers": numbers.sources,
+        "domains": numbers.domains.parts,
         "before": before_fusion(plan.program, manifest.dtype).data(),
         "after": after_fusion(plan, manifest.dtype).data(),
     }
@@ -129,10 +130,11 @@ def _equations(system: System) -> str:
 
 
 class _Numbers:
-    """Numbers of the page with their sources; the page's script reads ``sources``."""
+    """Numbers of the page; its script reads their ``sources`` and the ``domains`` of these."""
 
     def __init__(self) -> None:
         self.sources: list[dict[str, Any]] = []
+        self.domains = DomainTable()
 
     def cell(self, value: int, source: dict[str, Any], *, largest: bool = False) -> str:
         """A cell of a table; ``largest``: with a bar that shows its part of the column's sum."""
@@ -195,24 +197,39 @@ def _name(text: str) -> str:
     return f'<th scope="row">{escape(text)}</th>'
 
 
-def _operations(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
+def _operations(
+    plan: FusionPlan, executed: Executed, report: Mapping[str, Any], numbers: _Numbers
+) -> str:
     program, counted = plan.program, report["operations"]
     rows = (
-        ("as written", "naive", program.naive),
+        ("naive", "naive", program.naive),
         ("each term alone", "each_term", program.each_term),
-        ("formula sequence", "sequence", program.flops()),
+        ("chosen", "sequence", program.flops()),
         ("of these contractions", "contractions", program.flops(Contract)),
         ("of these symmetry-unique", "contractions_packed", program.packed_flops()),
         ("additions", "additions", program.flops(Add)),
         ("maps", "maps", program.flops(Map)),
     )
-    return "".join(
-        _row(_name(name), numbers.cell(counted[key], {"poly": polynomial(poly)}))
+    shown = [
+        _row(_name(name), numbers.cell(counted[key], {"poly": polynomial(poly)}), _text(""))
         for name, key, poly in rows
-    )
+    ]
+    for name, constant in (("per call", False), ("once", True)):
+        mine = [w for w in executed.statements if w.constant == constant]
+        key = f"executed_{name.replace(' ', '_')}"
+        shown.append(
+            _row(
+                _name(f"executed {name}"),
+                numbers.cell(counted[key], {"work": numbers.domains.flops(mine)}),
+                numbers.cell(counted[f"{key}_bytes"], {"work": numbers.domains.bytes(mine)}),
+            )
+        )
+    return "".join(shown)
 
 
-def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], numbers: _Numbers) -> str:
+def _memory(
+    plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any], numbers: _Numbers
+) -> str:
     program, dtype, memory = plan.program, manifest.dtype, report["memory"]
     counted = (Role.TEMP, Role.GENERATED)
 
@@ -259,27 +276,35 @@ def _memory(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
     return "".join(shown)
 
 
-def _steps(plan: FusionPlan, report: dict[str, Any], numbers: _Numbers) -> str:
+def _steps(
+    plan: FusionPlan, executed: Executed, report: Mapping[str, Any], numbers: _Numbers
+) -> str:
     rows = []
+    work: dict[int | None, list[StatementWork]] = {}
+    for statement in executed.statements:
+        work.setdefault(statement.step, []).append(statement)
     kernels: dict[int, list[str]] = {}
     for group in plan.groups:
         for visit in group.visits:
             kernels.setdefault(plan.visits[visit].step, []).append(group.name)
     for step, row in zip(plan.program.steps, report["steps"], strict=True):
-        text = pretty_step(step).partition(": ")[2]
+        text = row["text"].partition(": ")[2]
+        mine = work.get(step.id, [])
         rows.append(
             _row(
                 _name(f"s{step.id}"),
                 f"<td><code>{escape(text)}</code></td>",
-                f'<td class="cost">{_powers(str(step.flops))}</td>',
-                numbers.cell(row["flops"], {"poly": polynomial(step.flops)}, largest=True),
+                f'<td class="cost">{_powers(step.flops.leading(report["extents"]))}</td>',
+                numbers.cell(row["flops"], {"poly": polynomial(step.flops)}),
+                numbers.cell(row["executed"], {"work": numbers.domains.flops(mine)}, largest=True),
+                numbers.cell(row["executed_bytes"], {"work": numbers.domains.bytes(mine)}),
                 _text(", ".join(dict.fromkeys(kernels[step.id])), "soft"),
             )
         )
     return "".join(rows)
 
 
-def _notes(report: dict[str, Any]) -> str:
+def _notes(report: Mapping[str, Any]) -> str:
     """Terms that a limit of the optimiser left as written; empty if there are none."""
     if not report["notes"]:
         return ""
@@ -306,7 +331,9 @@ def _powers(text: str) -> str:
     return re.sub(r"\^(\d+)", r"<sup>\1</sup>", escape(text))
 
 
-def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], numbers: _Numbers) -> str:
+def _arrays(
+    plan: FusionPlan, manifest: Manifest, report: Mapping[str, Any], numbers: _Numbers
+) -> str:
     stored = {t.name: t for t in manifest.tensors}
     instances: Iterable[ArrayPlan] = (
         array
@@ -344,8 +371,9 @@ def _arrays(plan: FusionPlan, manifest: Manifest, report: dict[str, Any], number
     return "".join(rows)
 
 
-def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any]]) -> str:
+def _pareto(plan: FusionPlan, report: Mapping[str, Any]) -> str:
     """The section of the time-memory trade-off, at the planning extents; nothing without points."""
+    points = report.get("pareto")
     if not points:
         return ""
     seconds = report["fusion"]["value"] if plan.solve.unit == "seconds" else None
@@ -382,7 +410,7 @@ def _pareto(plan: FusionPlan, report: dict[str, Any], points: list[dict[str, Any
     )
 
 
-def _fusion(report: dict[str, Any]) -> str:
+def _fusion(report: Mapping[str, Any]) -> str:
     text = fusion_text(report, "the extents of planning").replace("_", " ")
     return f"Objective {text}."
 

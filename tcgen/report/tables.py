@@ -135,18 +135,22 @@ def _operations(operations: dict[str, Any], width: int) -> Table:
     names = {
         "naive": "naive",
         "each_term": "each term alone",
-        "contractions": "contractions",
-        "contractions_packed": "  of which symmetry-unique",
-        "additions": "additions",
-        "maps": "maps",
-        "sequence": "sequence",
+        "sequence": "chosen",
+        "contractions": "  contractions",
+        "contractions_packed": "    symmetry-unique",
+        "additions": "  additions",
+        "maps": "  maps",
+        "executed_per_call": "executed per call",
+        "executed_once": "executed once",
     }
-    numbers = [f"{operations[key]:,}" for key in names]
+    flops = [f"{operations[key]:,}" for key in names]
+    moved = [operations.get(f"{key}_bytes") for key in names]
     return _table(
         "Operations",
         width,
         _Column("", list(names.values()), wraps=True),
-        _Column("flops", numbers, numeric=True),
+        _Column("flops", flops, numeric=True),
+        _Column("bytes", ["" if n is None else f"{n:,}" for n in moved], True, dropped=0),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
@@ -57,7 +58,7 @@ class Report(dict[str, Any]):
     def __repr__(self) -> str:
         rows = [
             *((name, f"{count:,} bytes") for name, count in self._totals()),
-            ("operations", f"{self['operations']['sequence']:,} flops"),
+            ("executed per call", f"{self['operations']['executed_per_call']:,} flops"),
         ]
         width = max(len(name) for name, _ in rows)
         right = max(len(value) for _, value in rows)
@@ -82,7 +83,7 @@ class Report(dict[str, Any]):
         head = "".join(f"<th>{h}</th>" for h in heads)
         return (
             f"<p><b>{escape(self._title())}</b><br>{escape(self._fusion())}; "
-            f"{self['operations']['sequence']:,} flops</p>"
+            f"{self['operations']['executed_per_call']:,} flops executed per call</p>"
             f"<table><thead><tr><th>memory</th><th>bytes</th></tr></thead>"
             f"<tbody>{totals}</tbody></table>"
             f"<details><summary>arrays</summary><table><thead><tr>{head}</tr></thead>"
@@ -105,7 +106,7 @@ class Report(dict[str, Any]):
         return sorted(self.arrays, key=lambda a: -a["bytes"])
 
 
-def fusion_text(report: dict[str, Any], at: str = "") -> str:
+def fusion_text(report: Mapping[str, Any], at: str = "") -> str:
     """The objective and its value, in words.
 
     The value is that of the search; its extents are named if they differ from the report's.

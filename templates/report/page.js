@@ -40,7 +40,80 @@ function held(name) {
   return sums.reduce(larger, 0n);
 }
 
+// Points of loops that depend on each other: the number for all values of the variables on which
+// later ones depend, variable by variable. A run of values is added by its two ends.
+function pointsOf(rows) {
+  const needed = rows.map((_, n) => rows.findLastIndex(([, , base, , bound]) => base === n || bound === n));
+  let live = [], states = new Map([["", [[], 1n]]]);
+  rows.forEach(([length, step, base, tile, bound, past], n) => {
+    const kept = live.filter((p) => needed[p] > n), next = new Map();
+    for (const [values, count] of states.values()) {
+      const at = (p) => values[live.indexOf(p)];
+      const start = base === null ? 0 : at(base);
+      let stop = tile === null ? length : Math.min(length, start + tile);
+      if (bound !== null) stop = Math.min(stop, at(bound) + past);
+      const steps = Math.ceil((stop - start) / step);
+      if (steps <= 0) continue;
+      const rest = kept.map(at), key = rest.join();
+      if (!next.has(key)) next.set(key, [rest, needed[n] < 0 ? 0n : new Map()]);
+      const entry = next.get(key);
+      if (needed[n] < 0) { entry[1] += count * BigInt(steps); continue; }
+      const first = start / step, change = (m, c) => entry[1].set(m, (entry[1].get(m) || 0n) + c);
+      change(first, count);
+      change(first + steps, -count);
+    }
+    if (needed[n] < 0) { live = kept; states = next; return; }
+    live = [...kept, n];
+    states = new Map();
+    for (const [rest, changes] of next.values()) {
+      const ends = [...changes.keys()].sort((a, b) => a - b);
+      let count = 0n;
+      ends.slice(0, -1).forEach((here, m) => {
+        count += changes.get(here);
+        for (let value = here; count && value < ends[m + 1]; value++) {
+          const values = [...rest, value * step];
+          states.set(values.join(), [values, count]);
+        }
+      });
+    }
+  });
+  return total([...states.values()].map(([, count]) => count));
+}
+
+// At extents that differ by whole tiles the points of one space are a polynomial in the tiles.
+function partPoints(part) {
+  const lengths = part.map(([spaces, fixed]) => BigInt(fixed) + total(spaces.map((s) => extents[s])));
+  if (part.length === 1) {
+    const [, , step, , tile] = part[0];
+    const stop = tile !== null && BigInt(tile) < lengths[0] ? BigInt(tile) : lengths[0];
+    return stop > 0n ? (stop + BigInt(step) - 1n) / BigInt(step) : 0n;
+  }
+  const tile = BigInt(Math.max(...part.map((row) => row[2])));
+  const far = lengths.reduce(larger) / tile - 4n, degree = part.length;
+  const rows = (less) => part.map((row, n) => [Number(lengths[n] - less), ...row.slice(2)]);
+  if (far <= BigInt(degree) + 1n) return pointsOf(rows(0n));
+  let samples = Array.from({length: degree + 1}, (_, n) => pointsOf(rows((far - BigInt(n)) * tile)));
+  let all = 0n, choices = 1n;
+  for (let order = 0; order <= degree; order++) {
+    all += choices * samples[0];
+    samples = samples.slice(1).map((value, n) => value - samples[n]);
+    choices = (choices * (far - BigInt(order))) / BigInt(order + 1);
+  }
+  return all;
+}
+
+const domainPoints = (parts) => parts.reduce((all, part) => (all ? all * partPoints(part) : 0n), 1n);
+let known = new Map();  // points of the domains at the chosen extents
+
+function work(list) {
+  return total(list.map(([each, place]) => {
+    if (!known.has(place)) known.set(place, domainPoints(data.domains[place]));
+    return BigInt(each) * known.get(place);
+  }));
+}
+
 function number(source) {
+  if (source.work) return work(source.work);
   if (source.poly) return polynomial(source.poly);
   if (source.sum) return total(source.sum.map(bytes));
   return source.held ? held(source.held) : peak(source);
@@ -79,6 +152,7 @@ function draw(name, top) {
 
 function update() {
   document.documentElement.classList.toggle("elsewhere", !atOwnExtents());
+  known = new Map();
   document.querySelectorAll("[data-number]").forEach((place) => {
     const value = number(data.numbers[place.dataset.number]);
     place.dataset.value = value;

@@ -9,6 +9,7 @@ from ...ir.loops import BandVar, Gemm, Module, PackingScheme
 from ...resources import template_text
 from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
+from .counting import counted_product
 from .expressions import address, bounds
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
@@ -140,7 +141,8 @@ def contraction(stmt: Gemm, scope: Scope, *, threads: bool, memory: str) -> list
     if _staged(stmt, dtype):
         stage = [f"if (!((tc_contraction *)tc_blas[{_SLOT + 3 + number}])(", *given]
         call = [*stage[:-1], f"{stage[-1]})", *indented(call)]
-    return ["{", *indented([*lines, *call[:-1], f"{call[-1]};"]), "}"]
+    counted = counted_product(stmt, scope)
+    return ["{", *indented([*lines, *call[:-1], f"{call[-1]};", *counted]), "}"]
 
 
 def _whole(var: BandVar) -> str:

@@ -6,13 +6,14 @@ product or its transpose, depending on which of m and n is the target's fast gro
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access
 from ...ir.loops import BandVar, Gemm
 from ..printing import extent, indented, literal, product
 from ..scope import Scope
+from .counting import counted_product
 from .expressions import address, bounds, stride
 from .loops import loop_head
 
@@ -47,6 +48,7 @@ def gemm(stmt: Gemm, scope: Scope, *, threads: bool) -> list[str]:
         f"    {literal(stmt.coeff, dtype)},"
         f" {left.start}, {left.stride}, {right.start}, {right.stride},",
         f"    {beta}, {out.start}, {out.stride});",
+        *counted_product(replace(stmt, batch=()), scope),
     ]
     for var in reversed(stmt.batch):
         lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import ALL, BY_NAME, COMPLEX128, FLOAT64, DType
+from ...ir.executed import StatementWork, executed_by
 from ...ir.expr import Access, functions
 from ...ir.loop_analysis import parallel_chain, used_buffers
 from ...ir.loops import (
@@ -35,6 +36,7 @@ from ..names import C_RESERVED, unique
 from ..printing import elements, extent, indented, symbol
 from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .contraction import contraction, contraction_call, packing_memory
+from .counting import counters
 from .expressions import element
 from .gemm import gemm
 from .loops import TOTAL, assign, loop_head
@@ -47,15 +49,22 @@ _SIGNATURE = (
 )
 
 
-def c_source(module: Module, version: str, thresholds: CpuThresholds) -> str:
-    """The text of ``kernels.c``."""
+def c_source(
+    module: Module, version: str, thresholds: CpuThresholds, *, counted: bool = False
+) -> str:
+    """The text of ``kernels.c``; ``counted``: it counts the flops that it executes."""
     body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
     products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
     called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
     blas = {BY_NAME[dtype] for stmt, dtype in products if stmt.scheme is None}
-    kernels = [_kernel(kernel, module, thresholds) for kernel in module.kernels]
+    work = executed_by(module).by_kernel()
+    kernels = [
+        _kernel(kernel, module, work.get(kernel.name, []), thresholds, counted=counted)
+        for kernel in module.kernels
+    ]
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
@@ -105,8 +114,16 @@ def has_fetch(host: tuple[Host, ...]) -> bool:
     )
 
 
-def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
-    scope = replace(make_scope(kernel, module, C_RESERVED), thresholds=thresholds)
+def _kernel(
+    kernel: Kernel,
+    module: Module,
+    work: list[StatementWork],
+    thresholds: CpuThresholds,
+    *,
+    counted: bool,
+) -> str:
+    scope = make_scope(kernel, module, C_RESERVED)
+    scope = replace(scope, thresholds=thresholds, counted=counted)
     table = buffer_table(module)
     written = scope.written()
     lines = [
@@ -133,7 +150,7 @@ def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
     for stmt in kernel.body:
         body += _whole(stmt, scope, module.dtype, table)
     head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
-    text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
+    text = [*kernel_comment(scope, work, "/* ", " * ", " */"), head, "{", *indented(lines)]
     unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
     text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
     return "\n".join([*text, "}", ""])

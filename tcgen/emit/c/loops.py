@@ -15,6 +15,7 @@ from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
 from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces, stored_axes
+from .counting import counted_value
 from .expressions import bounds, element, expression, length, packed_pair
 from .joined_loops import joined
 from .transposition import START, transposed_block, transposes
@@ -167,7 +168,7 @@ def _value(stmt: Assign, scope: Scope, dtype: str, *, coefficient: bool = True) 
     sign = "-" if coefficient and stmt.coeff == -1 else ""
     outer = PROD if factors or sign else 0
     text = "*".join([*factors, expression(stmt.expr, scope, dtype, outer + bool(factors))])
-    return f"{sign}{text}"
+    return counted_value(stmt, scope, f"{sign}{text}")
 
 
 def _orbit(chain: tuple[str, ...], scope: Scope) -> str:

@@ -14,6 +14,7 @@ from ...ir.loops import Assign, BandVar
 from ...resources import fill
 from ..printing import literal
 from ..scope import Scope
+from .counting import counted_block
 from .expressions import address, bounds, stride
 
 START = "tc_from_"  # prefix of the variable that holds the start of a block
@@ -52,6 +53,7 @@ def transposed_block(stmt: Assign, scope: Scope, side: str) -> list[str]:
         for access in (stmt.expr, stmt.out)
     )
     return [
+        *counted_block(stmt, scope, f"{rows}*{columns}"),
         f"tc_transpose_{letter}({rows}, {columns},",
         f"    {literal(stmt.coeff, scope.buffers[stmt.out.buffer].dtype)},"
         f" {source}, {stride(stmt.expr, inner, scope)},",

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
+from ...ir.executed import StatementWork, executed_by
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
 from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
@@ -36,7 +37,10 @@ def cuda_source(module: Module, version: str) -> str:
         parts.append(fill("cuda/async.cu"))
     if any(isinstance(s, Tiles) and s.tensor_cores for s in mappings):
         parts.append(fill("cuda/mma.cu"))
-    return "\n".join([*parts, *(_kernel(kernel, module) for kernel in module.kernels)])
+    work = executed_by(module).by_kernel()
+    return "\n".join(
+        [*parts, *(_kernel(kernel, module, work.get(kernel.name, [])) for kernel in module.kernels)]
+    )
 
 
 def finish_symbol(kernel: Kernel) -> str | None:
@@ -58,9 +62,9 @@ def scratch_argument(scope: Scope) -> bool:
     return finish_symbol(scope.kernel) is not None or bool(private_buffers(scope))
 
 
-def _kernel(kernel: Kernel, module: Module) -> str:
+def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     scope = make_scope(kernel, module, CUDA_RESERVED)
-    text = kernel_comment(scope, "/* ", " * ", " */")
+    text = kernel_comment(scope, work, "/* ", " * ", " */")
     text += _function(symbol(kernel), _body(scope, module.dtype), scope)
     second = finish_symbol(kernel)
     if second is not None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from ...errors import VerifyError
+from ...ir.executed import StatementWork, executed_by
 from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
 from ...resources import fill
 from ..kernel_comment import kernel_comment
@@ -34,12 +35,13 @@ _MOST_LOOPS = 12  # of one statement: Python nests at most 20 loops, some of the
 def numpy_source(module: Module, version: str) -> str:
     """The text of ``kernels.py``."""
     head = fill("numpy/head.py.txt", name=module.name, version=version, dtype=module.dtype)
-    return "\n\n".join([head, *(_kernel(k, module) for k in module.kernels)])
+    work = executed_by(module).by_kernel()
+    return "\n\n".join([head, *(_kernel(k, module, work.get(k.name, [])) for k in module.kernels)])
 
 
-def _kernel(kernel: Kernel, module: Module) -> str:
+def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
     scope = make_scope(kernel, module, PYTHON_RESERVED)
-    lines = kernel_comment(scope, "# ", "# ", "")
+    lines = kernel_comment(scope, work, "# ", "# ", "")
     lines += [f"N_{b.name} = tc_extents[{b.name!r}]" for b in scope.extents]
     lines += [f"{scope.variables[v.name]} = tc_host[{n}]" for n, v in enumerate(kernel.host_vars)]
     for name, buffer in scope.buffers.items():

@@ -53,8 +53,10 @@ def variants_of(
     if whole is not None and not (whole.copy_a or whole.copy_b or whole.copy_out):
         batch, m, n, k = whole.batch, whole.m, whole.n, whole.k
         variants.append(replace(product, batch=batch, m=m, n=n, k=k, scheme=None))
-    parallel = (replace(variant, parallel=product.parallel) for variant in variants)
-    return tuple(dict.fromkeys((product, *parallel)))
+    complete = (
+        replace(variant, parallel=product.parallel, step=product.step) for variant in variants
+    )
+    return tuple(dict.fromkeys((product, *complete)))
 
 
 def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[PackingScheme]:

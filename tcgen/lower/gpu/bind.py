@@ -215,7 +215,7 @@ def _plain(stmt: Stmt) -> Stmt:
         case Gemm():
             band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
             product = Prod((stmt.a, stmt.b))
-            return Assign(stmt.out, product, stmt.coeff, stmt.accumulate, band)
+            return Assign(stmt.out, product, stmt.coeff, stmt.accumulate, band, step=stmt.step)
         case _:
             assert_never(stmt)
 

@@ -3,7 +3,7 @@
  * inputs  t[o,v], g[o,v], e_o[o], e_v[v], shift
  * outputs t[o,v], e
  * flops   6 o v
- * bytes   16 o v + 8 o + 8 v + 8 read, 8 o v + 8 written
+ * bytes   24 o v + 8 o + 8 v + 8 read, 8 o v + 8 written
  */
 void tcgen_energy_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
@@ -80,7 +80,7 @@ void tcgen_energy_1(
  * inputs  lambda[o], t[o,v], e_o[o]
  * outputs lambda[o]
  * flops   o v + o
- * bytes   8 o v + 16 o read, 8 o written
+ * bytes   8 o v + 24 o read, 24 o written
  */
 void tcgen_energy_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,

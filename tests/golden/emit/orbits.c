@@ -3,8 +3,8 @@
  * inputs  e, x[o,v], d[v,v], n
  * outputs e, n
  * private w[3,3]
- * flops   2 o v^2 + 2 v^2
- * bytes   8 o v + 8 v^2 + 16 read, 16 written
+ * flops   o v^2 + 3 o v + v^2 + 3 v
+ * bytes   16 o v + 4 v^2 + 12 v + 16 read, 24 written
  */
 void tcgen_orbit_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,

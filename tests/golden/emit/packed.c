@@ -33,8 +33,8 @@ void tcgen_packing_0(
  *   by hand
  * inputs  g[o,o,v,v], n[o,o,v]
  * outputs t[v,v], s[v,v]
- * flops   o^2 v^2 + 1/2 o v^2 + o^2 v + 1/2 o v
- * bytes   2 o^2 v^2 + 2 o v^2 + 2 o^2 v - 6 o v read, 8 v^2 written
+ * flops   o^2 v^2 + 1/2 o v^2 + o^2 v - 1/2 o v
+ * bytes   2 o^2 v^2 + 6 o v^2 + 2 o^2 v - 10 o v read, 8 v^2 written
  */
 void tcgen_packing_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,

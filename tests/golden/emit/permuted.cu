@@ -3,7 +3,7 @@
  * inputs  r[v,o,v,o], t[v,o,o,v], u[o,o,v,v], s[o,v,v]
  * outputs r[v,o,v,o]
  * flops   4 o^3 v^3 + 2 o^2 v^3
- * bytes   24 o^2 v^2 + 8 o v^2 read, 8 o^2 v^2 written
+ * bytes   32 o^2 v^2 + 16 o v^2 read, 8 o^2 v^2 written
  */
 extern "C" __global__ void __launch_bounds__(128, 1)
 tcgen_permuted_0(

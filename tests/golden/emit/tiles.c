@@ -81,7 +81,7 @@ void tcgen_tiled_1(
  * outputs s[o,o]
  * private h[3,o]
  * flops   2 o^2 v
- * bytes   16 o v + 8 o^2 read, 8 o^2 written
+ * bytes   16 o v + 8 o^2 read, 16 o^2 written
  */
 void tcgen_tiled_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,

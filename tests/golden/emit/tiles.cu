@@ -211,7 +211,7 @@ tcgen_tiled_2(
  * inputs  x[o,v]
  * outputs h[3,o]
  * flops   0
- * bytes   24 o read, 24 o written
+ * bytes   8 o v read, 8 o v written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_tiled_2_2(
@@ -235,7 +235,7 @@ tcgen_tiled_2_2(
  * inputs  s[o,o], h[3,o], y[v,o]
  * outputs s[o,o]
  * flops   2 o^2 v
- * bytes   8 o^2 + 48 o read, 8 o^2 written
+ * bytes   8/3 o^2 v + 16 o v read, 8/3 o^2 v written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_tiled_2_3(

@@ -4,7 +4,7 @@
  * outputs e
  * private r[1]
  * flops   1/3 o^3 + o^2 + 2/3 o
- * bytes   8 o + 8 read, 8 written
+ * bytes   24 o + 8 read, 16 written
  */
 void tcgen_triangles_0(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
@@ -33,7 +33,7 @@ void tcgen_triangles_0(
  * inputs  u[o]
  * outputs f
  * flops   o^2 + o
- * bytes   8 o read, 8 written
+ * bytes   16 o read, 8 written
  */
 void tcgen_triangles_1(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
@@ -71,7 +71,7 @@ void tcgen_triangles_1(
  * inputs  u[o]
  * outputs h
  * flops   2/3 o^3 + 2 o^2 + 4/3 o
- * bytes   8 o read, 8 written
+ * bytes   24 o read, 8 written
  */
 void tcgen_triangles_2(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,
@@ -111,7 +111,7 @@ void tcgen_triangles_2(
  * inputs  half[o,o], m[o,v]
  * outputs half[o,o]
  * flops   o^2 v + o v
- * bytes   8 o v + 8 o^2 read, 8 o^2 written
+ * bytes   16 o v + 4 o^2 + 4 o read, 12 o^2 + 4 o written
  */
 void tcgen_triangles_3(
     void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,

@@ -18,8 +18,8 @@ tcgen_triangles_0(
  *   by hand
  * inputs  u[o]
  * outputs r[1]
- * flops   2
- * bytes   8 read, 8 written
+ * flops   1/3 o^3 + o^2 + 2/3 o
+ * bytes   4 o^3 + 12 o^2 + 8 o read, 4/3 o^3 + 4 o^2 + 8/3 o written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_triangles_0_2(
@@ -40,7 +40,7 @@ tcgen_triangles_0_2(
  * inputs  e, r[1]
  * outputs e
  * flops   0
- * bytes   16 read, 8 written
+ * bytes   8/3 o^3 + 8 o^2 + 16/3 o read, 4/3 o^3 + 4 o^2 + 8/3 o written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_triangles_0_3(
@@ -61,7 +61,7 @@ tcgen_triangles_0_3(
  * inputs  u[o]
  * outputs f
  * flops   o^2 + o
- * bytes   8 o read, 8 written
+ * bytes   16 o read, 8 written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_triangles_1(
@@ -87,7 +87,7 @@ tcgen_triangles_1(
  * inputs  u[o]
  * outputs h
  * flops   2/3 o^3 + 2 o^2 + 4/3 o
- * bytes   8 o read, 8 written
+ * bytes   24 o read, 8 written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_triangles_2(
@@ -132,7 +132,7 @@ tcgen_triangles_3(
  * inputs  half[o,o], m[o,v]
  * outputs half[o,o]
  * flops   o^2 v + o v
- * bytes   8 o v + 8 o^2 read, 8 o^2 written
+ * bytes   16 o v + 4 o^2 + 4 o read, 4 o^2 + 4 o written
  */
 extern "C" __global__ void __launch_bounds__(256)
 tcgen_triangles_3_2(

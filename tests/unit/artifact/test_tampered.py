@@ -21,6 +21,7 @@ from support.command_line import invoke
 from support.messages import mentions
 from tcgen.artifact.folder import Artifact, _canonical, _digest
 from tcgen.artifact.sizes import stored_shape
+from tcgen.compiler.documents import read_executed
 from tcgen.compiler.driver import read_artifact_system, read_asked, read_plan
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArtifactError, TcgenError
@@ -247,7 +248,8 @@ def test_documents_that_do_not_fit_are_named(tmp_path: Path) -> None:
                             target="numpy")  # fmt: skip
     folder = program.save(tmp_path / "a_tcgen")
     read: dict[str, Callable[[Artifact], object]] = {
-        "plan.json": read_plan, "system.json": read_artifact_system, "report.json": read_asked
+        "plan.json": read_plan, "system.json": read_artifact_system, "report.json": read_asked,
+        "executed.json": lambda artifact: read_executed(artifact, read_plan(artifact)),
     }  # fmt: skip
     for name, reader in read.items():
         text = (folder / name).read_text()
@@ -284,7 +286,7 @@ def test_documents_of_another_program_are_named(tmp_path: Path) -> None:
             reader(Artifact.load(folder))
 
 
-@pytest.mark.parametrize("name", ["plan.json", "system.json"])
+@pytest.mark.parametrize("name", ["plan.json", "system.json", "executed.json"])
 def test_random_changes_of_documents_end_in_an_error_of_tcgen(name: str, tmp_path: Path) -> None:
     spec = (
         "space o = 2\nspace v = 3\nindex i j : o\nindex a : v\n"

@@ -182,6 +182,15 @@ def test_report_at_other_extents_and_on_a_folder(tmp_path: Path) -> None:
     assert invoke("report", folder).exit_code == 0
 
 
+def test_explain_and_report_have_the_same_operations() -> None:
+    given = (LADDER, "-e", "o=2", "-e", "v=3", "-e", "x=4", "--target", "numpy")
+    explained, reported = (
+        json.loads(invoke(c, *given, "--json").stdout) for c in ("explain", "report")
+    )
+    assert explained["operations"] == reported["operations"]
+    assert explained["steps"] == reported["steps"]
+
+
 def test_explain_lists_every_step_and_writes_the_sequence(tmp_path: Path) -> None:
     sequence = tmp_path / "seq.json"
     result = invoke(

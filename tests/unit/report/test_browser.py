@@ -18,8 +18,11 @@ import pytest
 
 import tcgen
 from tcgen.compiler.driver import Compilation, compile_system, read_system
+from tcgen.ir.executed import executed_by
+from tcgen.ir.iteration_domain import Range, points
 from tcgen.options import Options
 from tcgen.report import report_html, report_json
+from tcgen.report.counts import domain_rows
 from tcgen.report.peak import peak_bound
 from tcgen.report.timeline import after_fusion, before_fusion
 from tcgen.runtime.memory.usage import memory_use
@@ -189,14 +192,17 @@ def test_numbers_at_chosen_extents_are_those_of_python(
         changed = [n for n in numbers(page) if n.split()[0] not in peak]
         drawn = page.run("[...document.querySelectorAll('[data-band]')].map("
                          "e => e.getAttribute('d'))")  # fmt: skip
-        report = report_json(case.plan, case.artifact.manifest, extents)
+        executed = executed_by(case.module)
+        report = report_json(case.plan, case.artifact.manifest, executed, extents)
         for section, place, rows in (
             ("sequence", 3, [s["flops"] for s in report["steps"]]),
+            ("sequence", 4, [s["executed"] for s in report["steps"]]),
             ("arrays", 6, [a["bytes"] for a in report["arrays"]]),
         ):
             assert column(page, section, place) == [f"{n:,}" for n in rows]
         python = tmp_path / "python.html"
-        python.write_text(report_html(case.system, case.plan, case.artifact.manifest, extents))
+        made = report_html(case.system, case.plan, case.artifact.manifest, executed, report)
+        python.write_text(made)
         browser.open(python)
         assert [n for n in numbers(browser) if n.split()[0] not in peak] == changed
         assert len(drawn) == browser.run("document.querySelectorAll('[data-band]').length")
@@ -212,6 +218,18 @@ def test_numbers_at_chosen_extents_are_those_of_python(
             )
         ]
         browser.open(tmp_path / "report.html")
+
+
+@pytest.mark.parametrize("extent", [0, 4, 11, 10**9])
+def test_points_of_tiles_and_triangles_are_those_of_python(page: Browser, extent: int) -> None:
+    o = ("o",)
+    triangle = (Range(o), Range(o, bound=0, past=1), Range(o, bound=1, past=1))
+    tiles = (Range(o, step=3), Range(o, step=3, bound=0, past=1), Range(o, base=1, tile=3))
+    page.run(f"extents.o = {extent}n")
+    for domain in (triangle, tiles, (*tiles, Range(o, bound=2)), (Range(("o", "o"), fixed=-1),)):
+        rows = domain_rows(domain)
+        shown = page.run(f"domainPoints({json.dumps(rows)}).toString()")
+        assert int(shown) == points(domain, {"o": extent})
 
 
 def test_peak_is_exact_at_the_extents_of_the_page_and_a_labelled_bound_elsewhere(
@@ -254,7 +272,7 @@ def test_slider_moves_with_the_arrow_keys(case: Compilation, page: Browser) -> N
     flops = case.plan.program.flops().value({**case.plan.extent_of, space: extent + 1})
     shown = (
         "[...document.querySelectorAll('[aria-labelledby=h-operations] tbody tr')].find("
-        "r => r.cells[0].textContent === 'formula sequence').querySelector('[data-value]')"
+        "r => r.cells[0].textContent === 'chosen').querySelector('[data-value]')"
     )
     assert page.run(f"{shown}.dataset.value") == str(flops)
     page.click("#reset")

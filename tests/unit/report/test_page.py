@@ -29,6 +29,8 @@ from tcgen.artifact.sizes import array_bytes
 from tcgen.cli.commands import main
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.ir.cost import Poly
+from tcgen.ir.executed import executed_by
+from tcgen.ir.iteration_domain import Range, points
 from tcgen.ir.plan import FusionPlan, Place
 from tcgen.ir.tensor import Space
 from tcgen.options import Options
@@ -61,8 +63,10 @@ def case(request: pytest.FixtureRequest) -> Compilation:
 
 
 def page_of(case: Compilation, extents: dict[str, int] | None = None) -> str:
+    executed = executed_by(case.module)
     chosen = extents or dict(case.plan.extent_of)
-    return report_html(case.system, case.plan, case.artifact.manifest, chosen)
+    report = report_json(case.plan, case.artifact.manifest, executed, chosen)
+    return report_html(case.system, case.plan, case.artifact.manifest, executed, report)
 
 
 def page_data(page: str) -> dict[str, Any]:
@@ -79,8 +83,20 @@ def polynomial_value(data: list[Any], extents: dict[str, int]) -> int:
     return int(Fraction(total, int(denominator)))
 
 
-def value(source: dict[str, Any], extents: dict[str, int]) -> int | None:
+def work_value(work: list[list[int]], domains: list[Any], extents: dict[str, int]) -> int:
+    """What the page computes from work: the parts of a domain are domains of their own."""
+    return sum(
+        each
+        * prod(points(tuple(Range(tuple(r[0]), *r[1:]) for r in part), extents) for part in parts)
+        for each, parts in ((each, domains[place]) for each, place in work)
+    )
+
+
+def value(data: dict[str, Any], number: int, extents: dict[str, int]) -> int | None:
     """A number of the page from its source; None for a peak, which needs the whole program."""
+    source = data["numbers"][number]
+    if "work" in source:
+        return work_value(source["work"], data["domains"], extents)
     if "poly" in source:
         return polynomial_value(source["poly"], extents)
     if "sum" in source:
@@ -91,22 +107,23 @@ def value(source: dict[str, Any], extents: dict[str, int]) -> int | None:
 def test_sources_give_the_numbers_of_another_page(case: Compilation) -> None:
     """What the script computes at other extents is what Python would have written there."""
     other = {name: n + 3 + k for k, (name, n) in enumerate(case.plan.extents)}
-    sources = page_data(page_of(case))["numbers"]
+    data = page_data(page_of(case))
     shown = re.findall(r'data-number="(\d+)"[^>]* data-value="(\d+)"', page_of(case, other))
-    assert len(shown) == len(sources) > 20
+    assert len(shown) == len(data["numbers"]) > 20
     for number, text in shown:
-        computed = value(sources[int(number)], other)
+        computed = value(data, int(number), other)
         assert computed is None or computed == int(text)
 
 
 def test_numbers_of_the_page_are_those_of_the_json(case: Compilation) -> None:
-    report = report_json(case.plan, case.artifact.manifest, case.plan.extent_of)
+    report = json.loads(case.artifact.text("report.json"))
     page = page_of(case)
     for count in (*report["memory"].values(), *report["operations"].values()):
         if isinstance(count, int):
             assert f'data-value="{count}"' in page
     for step in report["steps"]:
         assert f">{step['flops']:,}</span>" in page
+        assert f">{step['executed']:,}</span>" in page
 
 
 def test_the_page_needs_nothing_from_outside(case: Compilation) -> None:
