@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tcgen
 from support.campaigns import cases
 from support.marks import slow, slow_where
-from support.parts import check_parts
+from support.parts import check_system
 from tcgen.compiler.driver import Compilation, compile_system, read_system
 from tcgen.interp import run_module
 from tcgen.ir.system import System
@@ -57,7 +57,7 @@ def test_specs_planned_for_time_have_parts_that_add_up(case: tuple[str, str]) ->
     name, target = case
     program, system = compiled(name, target)
     assert program.parts() > 1
-    assert check_parts(program, system, DIVIDED[name][2]) > 1
+    assert check_system(program, system, DIVIDED[name][2]) > 1
 
 
 @pytest.mark.parametrize("case", [*QUICK, *slow(("t_closed_shell", "cpu"))], ids="-".join)
@@ -65,9 +65,9 @@ def test_parts_at_other_extents(case: tuple[str, str]) -> None:
     name, target = case
     program, system = compiled(name, target)
     bases = program.manifest.bases
-    check_parts(program, system, dict.fromkeys(bases, 0))
-    check_parts(program, system, dict.fromkeys(bases, 1))
-    check_parts(program, system, {base: (5, 0, 3, 2)[n] for n, base in enumerate(bases)})
+    check_system(program, system, dict.fromkeys(bases, 0))
+    check_system(program, system, dict.fromkeys(bases, 1))
+    check_system(program, system, {base: (5, 0, 3, 2)[n] for n, base in enumerate(bases)})
 
 
 @pytest.mark.slow
@@ -78,7 +78,7 @@ def test_parts_of_other_specs_add_up(name: str) -> None:
     planned = tuple(sorted(dict.fromkeys(bases, 6).items()))
     chosen = Options(extents=planned, objective="time", target="numpy")
     program = Program(compile_system(system, chosen, documents=False).artifact)
-    check_parts(program, system, {base: 2 + n % 2 for n, base in enumerate(bases)})
+    check_system(program, system, {base: 2 + n % 2 for n, base in enumerate(bases)})
 
 
 SLICED = {"mp2_df": "b_ov", "df_ladder": "b_vv"}
@@ -97,7 +97,7 @@ def test_parts_of_host_loops_that_read_slices(name: str) -> None:
         sliced=(SLICED[name],),
     )
     program = Program(compile_system(system, chosen, documents=False).artifact)
-    assert check_parts(program, system, {"o": 3, "v": 61, "x": 4}) > 1
+    assert check_system(program, system, {"o": 3, "v": 61, "x": 4}) > 1
 
 
 def drawn(draw: st.DrawFn) -> tuple[System, dict[str, int]]:
@@ -119,7 +119,7 @@ def test_parts_of_random_systems_add_up(case, objective: str) -> None:
     system, extents = case
     compilation = fused(system, extents, target="numpy", objective=objective)
     program = Program(compilation.artifact)
-    count = check_parts(program, system, extents, rtol=1e-11)
+    count = check_system(program, system, extents, rtol=1e-11)
     inputs, starts = split_starts(system, random_arrays(system, extents, seed=1))
     for part in ((0, count // 2), (count // 2, count)):
         meant = run_module(compilation.module, inputs, extents, out=starts, part=part)
@@ -131,4 +131,4 @@ def test_parts_of_random_systems_add_up(case, objective: str) -> None:
 @given(case=CASES)
 def test_parts_of_generated_c_add_up(case) -> None:
     program = Program(fused(*case, target="cpu", objective="linear").artifact)
-    check_parts(program, *case, rtol=1e-11)
+    check_system(program, *case, rtol=1e-11)
