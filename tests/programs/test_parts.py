@@ -113,7 +113,7 @@ def fused(system: System, extents: dict[str, int], **options: object) -> Compila
     return compile_system(system, chosen, documents=False)
 
 
-@cases(12, 1000)
+@cases(8, 1000)
 @given(case=CASES, objective=st.sampled_from(["linear", "memory", "none"]))
 def test_parts_of_random_systems_add_up(case, objective: str) -> None:
     system, extents = case
