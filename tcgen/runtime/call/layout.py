@@ -13,9 +13,10 @@ import numpy as np
 from ...artifact.arena import Layout
 from ...artifact.manifest import HostEntry, Manifest, TensorEntry
 from ...artifact.sizes import array_bytes
-from ..host_program import has_fetch
+from ..host_program import on_host
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
+from ..parts import Part
 
 _UNKNOWN = -1  # stands in the table for an extent that the constant phase does not read
 
@@ -44,22 +45,24 @@ class Phase:
     Attributes:
         name: ``constant`` or ``volatile``.
         host: its part of the host program.
-        fetches: it asks the caller for tiles of generated inputs.
+        on_host: the runtime walks its loops, not a function of the source.
         arena: layout of its arena.
         table: type of the table; entries that none of the following fills stay null.
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
         lasting: entries in the arena that outlives the phases: place in the table, offset in bytes.
         own: entries in the phase's arena: place in the table, offset in bytes.
+        whole: all parts of the phase; None where it is not divided.
     """
 
     name: str
     host: tuple[HostEntry, ...]
-    fetches: bool
+    on_host: bool
     arena: Layout
     table: type[ctypes.Array[ctypes.c_void_p]]
     callers: tuple[tuple[int, str], ...]
     lasting: tuple[tuple[int, int], ...]
     own: tuple[tuple[int, int], ...]
+    whole: Part | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,10 +141,11 @@ def _phase(
     return Phase(
         name,
         host,
-        has_fetch(host),
+        on_host(manifest, host),
         arena,
         ctypes.c_void_p * len(names),
         tuple(callers),
         tuple((n, before[b]) for n, b in enumerate(names) if b in before and b not in own),
         tuple((n, own[b]) for n, b in enumerate(names) if b in own),
+        Part(manifest.parts) if manifest.parts is not None and name == "volatile" else None,
     )

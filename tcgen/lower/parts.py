@@ -1,0 +1,84 @@
+"""The parts of a program: along which loops the volatile phase is divided.
+
+Reads level 4, bound to its target, and makes it with its parts. Of the outermost loops whose
+iterations can run apart, those with the most work are chosen, if they have more work than what
+stands outside of them, which every part repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from ..ir.loops import Fetch, Host, HostLoop, Launch, Loop, LoopVar, Module, Parts, Stmt
+from ..ir.parts import chains, parts_of
+from .layout import iterations, points
+
+# More loops join the chain until it has this many iterations, and an iteration at most this many
+# points: a finer division makes no better balance, and its numbers would take time.
+_MANY_ITERATIONS = 64
+_FEW_POINTS = 2**20
+
+
+def with_parts(module: Module, extents: Mapping[str, int]) -> Module:
+    """The module with its parts, where its volatile phase can be divided.
+
+    Args:
+        module: bound to its target.
+        extents: planning extents.
+    """
+    total = _points(module.host_volatile, module, extents)
+    best, most = None, 0
+    for loop, longest in chains(module):
+        inside = _points((loop,), module, extents)
+        found = _longest_parts(module, longest, inside, extents)
+        if found is None:
+            continue
+        alone = (k.body for k in module.kernels if k.name in found.once)
+        repeated = total - inside - sum(_points(body, module, extents) for body in alone)
+        if inside > max(most, repeated):
+            best, most = found, inside
+    return module if best is None else replace(module, parts=best)
+
+
+def _longest_parts(
+    module: Module, longest: tuple[LoopVar, ...], work: int, extents: Mapping[str, int]
+) -> Parts | None:
+    """The parts along as many loops of a chain as are worth a number and can be divided.
+
+    Args:
+        module: without parts.
+        longest: variables of the chain.
+        work: points of all iterations.
+        extents: planning extents.
+    """
+    count, depth = 1, 0
+    while depth < len(longest) and (count < _MANY_ITERATIONS or work > count * _FEW_POINTS):
+        count *= _iterations(longest[depth], extents)
+        depth += 1
+    for end in range(depth, 0, -1):
+        parts = parts_of(module, longest[:end])
+        if isinstance(parts, Parts):
+            return parts
+    return None
+
+
+def _points(items: Iterable[Stmt | Host], module: Module, extents: Mapping[str, int]) -> int:
+    buffers = {b.name: b for b in module.buffers}
+    bodies = {k.name: k.body for k in module.kernels}
+    count = 0
+    for item in items:
+        match item:
+            case HostLoop(var, body):
+                count += _iterations(var, extents) * _points(body, module, extents)
+            case Launch(kernel):
+                count += points(bodies[kernel], buffers, extents)
+            case Fetch():
+                continue
+            case _:
+                count += points((item,), buffers, extents)
+    return count
+
+
+def _iterations(var: LoopVar, extents: Mapping[str, int]) -> int:
+    return iterations(Loop(var, ()), extents)
