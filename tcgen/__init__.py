@@ -22,6 +22,7 @@ _HOME = {  # the module of each public name
     "CheckError": "errors",
     "ContractionPathError": "errors",
     "ConvergenceError": "errors",
+    "DistributedProgram": "distributed.run",
     "DtypeError": "errors",
     "EinsumError": "errors",
     "EinsumReport": "contraction.report",
@@ -35,8 +36,10 @@ _HOME = {  # the module of each public name
     "Program": "runtime.program",
     "ReadOnlyError": "errors",
     "Report": "runtime.report",
+    "RunReport": "distributed.report",
     "ShapeError": "errors",
     "SpecError": "errors",
+    "Stored": "distributed.stored",
     "System": "ir.system",
     "TcgenError": "errors",
     "UnavailableError": "errors",
@@ -61,6 +64,7 @@ _HOME = {  # the module of each public name
     "set_threads": "runtime.cpu.threads",
     "spec_path": "resources",
     "spec_text": "frontend.spec.writer",
+    "stored": "distributed.stored",
     "tensordot": "contraction.functions",
 }
 _PACKAGES = ("chem",)  # reached as tcgen.chem
@@ -76,6 +80,7 @@ __all__ = [
     "CheckError",
     "ContractionPathError",
     "ConvergenceError",
+    "DistributedProgram",
     "DtypeError",
     "EinsumError",
     "EinsumReport",
@@ -89,8 +94,10 @@ __all__ = [
     "Program",
     "ReadOnlyError",
     "Report",
+    "RunReport",
     "ShapeError",
     "SpecError",
+    "Stored",
     "System",
     "TcgenError",
     "UnavailableError",
@@ -115,6 +122,7 @@ __all__ = [
     "set_threads",
     "spec_path",
     "spec_text",
+    "stored",
     "tensordot",
 ]
 
@@ -125,6 +133,9 @@ if TYPE_CHECKING:
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
     from .contraction.report import EinsumReport, einsum_report
+    from .distributed.report import RunReport
+    from .distributed.run import DistributedProgram
+    from .distributed.stored import Stored, stored
     from .errors import (
         ArgumentError,
         ArtifactError,

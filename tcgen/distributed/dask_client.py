@@ -1,0 +1,205 @@
+"""A ``dask.distributed.Client``: survives the loss of workers.
+
+Arrays of a call and stages travel from the client to the workers, past the scheduler. What is lost
+with its workers is sent again. Constants are references that tasks load where they run, or arrays
+that the client holds and sends again: a worker that dies takes nothing along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from .._version import __version__
+from ..errors import UnavailableError
+from .handles import Handle, InMessage
+from .stage import Task
+from .stored import Stored
+from .worker import Done, Job, prepare, probe, run_task
+
+_TRIES = 4  # times that values lost with their workers are sent again
+
+T = TypeVar("T")
+
+
+class Sent:
+    """A value on the workers, and on the client in case they lose it."""
+
+    moves = True
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        self.token = uuid4().hex
+        self.future: Any = None
+
+    def open(self) -> Any:
+        """The value of the client."""
+        return self.value
+
+
+class DaskEngine:
+    """Runs tasks on the workers of a dask client.
+
+    Args:
+        client: the user's.
+
+    Raises:
+        UnavailableError: there is no worker, or workers lack tcgen or have another version.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        workers = self._workers()
+        self.slots = sum(int(w["nthreads"]) for w in workers.values())
+        self.slots_per_worker = max(int(w["nthreads"]) for w in workers.values())
+        limits = [int(w["memory_limit"]) for w in workers.values() if w.get("memory_limit")]
+        self.worker_memory = min(limits) if limits else None
+        self._check_versions(list(workers))
+
+    def _workers(self) -> dict[str, Any]:
+        info = self._client.scheduler_info(n_workers=-1)
+        workers: dict[str, Any] = info["workers"]
+        if not workers:
+            raise UnavailableError(
+                "the dask cluster has no workers yet: wait with client.wait_for_workers(1)"
+            )
+        return workers
+
+    def _check_versions(self, workers: Sequence[str]) -> None:
+        submit = self._client.submit
+        asked = {w: submit(probe, workers=[w], pure=False) for w in workers}
+        for worker, future in asked.items():
+            try:
+                version, host, _ = future.result()
+            except ImportError as error:
+                raise UnavailableError(
+                    f"the worker {worker} cannot import tcgen ({error}): install tcgen-chem "
+                    f"{__version__} on it"
+                ) from None
+            if version != __version__:
+                raise UnavailableError(
+                    f"the worker {worker} on {host} has tcgen {version}, here is {__version__}: "
+                    f"install the same version on all workers"
+                )
+
+    def once(self, make: Callable[[], T]) -> T:
+        """What ``make`` gives: one process calls the program."""
+        return make()
+
+    def share(self, value: Any) -> Handle:
+        """Send a value to all workers, straight from the client."""
+        sent = Sent(value)
+        self._send(sent)
+        return sent
+
+    def _send(self, sent: Sent) -> None:
+        message = InMessage(sent.value, sent.token)
+        [sent.future] = self._client.scatter([message], broadcast=True, direct=True, hash=False)
+
+    def forget(self, handles: Sequence[Handle]) -> None:
+        """Let the workers drop values."""
+        for handle in handles:
+            if isinstance(handle, Sent):
+                handle.future = None
+
+    def prepare(self, stage: Handle) -> None:
+        """Compile on one worker of each host; the others find the result in its cache."""
+        hosts: dict[str, str] = {}
+        for worker, info in self._workers().items():
+            hosts.setdefault(str(info.get("host")), worker)
+        submit = self._client.submit
+        assert isinstance(stage, Sent)
+        for future in [
+            submit(prepare, stage.future, workers=[w], allow_other_workers=True, pure=False)
+            for w in hosts.values()
+        ]:
+            future.result()
+
+    def run(
+        self,
+        stage: Handle,
+        held: Mapping[str, Stored | Handle],
+        given: Mapping[str, Handle],
+        memory: int,
+        tasks: Sequence[Task],
+    ) -> Iterator[tuple[Task, Done]]:
+        """Each task as it ends; tasks of lost workers run on others.
+
+        Raises:
+            UnavailableError: workers die again and again.
+        """
+        left = {task.number: task for task in tasks}
+        for _ in range(_TRIES):
+            lost = False
+            for task, done in self._attempt(stage, held, given, memory, list(left.values())):
+                if done is None:
+                    lost = True
+                else:
+                    del left[task.number]
+                    yield task, done
+            if not left:
+                return
+            if lost:
+                self._workers()
+                for handle in (stage, *held.values(), *given.values()):
+                    if isinstance(handle, Sent):
+                        self._send(handle)
+        raise UnavailableError(
+            f"workers died {_TRIES} times during {len(left)} tasks: look at the workers' logs; "
+            f"often they are killed since they exceed their memory, so give distribute less memory "
+            f"than a worker has"
+        )
+
+    def _attempt(
+        self,
+        stage: Handle,
+        held: Mapping[str, Stored | Handle],
+        given: Mapping[str, Handle],
+        memory: int,
+        tasks: Sequence[Task],
+    ) -> Iterator[tuple[Task, Done | None]]:
+        """Each task with what it gave; None where values were lost with their workers."""
+        from distributed import KilledWorker, as_completed  # noqa: PLC0415  (needs the extra)
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+        workers = sorted(self._workers())
+        job = (_sent(stage), {n: _sent(h) for n, h in held.items()}, _all_sent(given), memory)
+        futures = {}
+        for n, task in enumerate(tasks):
+            # The same range goes to the same worker in the next call: it has the constants.
+            future = self._client.submit(
+                _run,
+                *job,
+                task,
+                workers=[workers[n * len(workers) // len(tasks)]],
+                allow_other_workers=True,
+                retries=2,
+                pure=False,
+            )
+            futures[future] = task
+        try:
+            finished: Any = as_completed
+            for future in finished(list(futures)):
+                try:
+                    [done] = self._client.gather([future], direct=True)
+                except (FutureCancelledError, KilledWorker):
+                    done = None
+                yield futures[future], done
+        finally:
+            self._client.cancel(list(futures))
+
+    def close(self) -> None:
+        """Nothing is left: the client is the user's."""
+
+
+def _sent(handle: Stored | Handle) -> Any:
+    return handle.future if isinstance(handle, Sent) else handle
+
+
+def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:
+    return {name: _sent(handle) for name, handle in handles.items()}
+
+
+def _run(stage: Any, held: Any, given: Any, memory: int, task: Task) -> Done:
+    return run_task(Job(stage, held, given, memory), task)
