@@ -7,6 +7,7 @@ that the client holds and sends again: a worker that dies takes nothing along.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -19,6 +20,7 @@ from .stored import Stored
 from .worker import Done, Job, prepare, probe, run_task
 
 _TRIES = 4  # times that values lost with their workers are sent again
+_WAIT = 60  # seconds until a worker must be there: those that died are started again meanwhile
 
 T = TypeVar("T")
 
@@ -50,6 +52,7 @@ class DaskEngine:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._turn = 0
         workers = self._workers()
         self.slots = sum(int(w["nthreads"]) for w in workers.values())
         self.slots_per_worker = max(int(w["nthreads"]) for w in workers.values())
@@ -60,11 +63,16 @@ class DaskEngine:
     def _workers(self) -> dict[str, Any]:
         info = self._client.scheduler_info(n_workers=-1)
         workers: dict[str, Any] = info["workers"]
-        if not workers:
+        if workers:
+            return workers
+        try:
+            self._client.wait_for_workers(1, timeout=_WAIT)
+        except TimeoutError:
             raise UnavailableError(
-                "the dask cluster has no workers yet: wait with client.wait_for_workers(1)"
-            )
-        return workers
+                f"the dask cluster has had no workers for {_WAIT} s: start some, and wait for them "
+                f"with client.wait_for_workers(1)"
+            ) from None
+        return self._workers()
 
     def _check_versions(self, workers: Sequence[str]) -> None:
         submit = self._client.submit
@@ -88,14 +96,30 @@ class DaskEngine:
         return make()
 
     def share(self, value: Any) -> Handle:
-        """Send a value to all workers, straight from the client."""
+        """Send a value straight from the client to a worker."""
         sent = Sent(value)
         self._send(sent)
         return sent
 
     def _send(self, sent: Sent) -> None:
+        """Send to one worker, from which the others fetch it when a task needs it.
+
+        To send to all at once would wait for a worker that dies meanwhile.
+        """
         message = InMessage(sent.value, sent.token)
-        [sent.future] = self._client.scatter([message], broadcast=True, direct=True, hash=False)
+        for attempt in range(_TRIES):
+            workers = sorted(self._workers())
+            self._turn += 1
+            chosen = workers[self._turn % len(workers)]
+            try:
+                [sent.future] = self._client.scatter(
+                    [message], workers=[chosen], direct=True, hash=False
+                )
+            except (OSError, TimeoutError):  # a connection to a worker that is gone
+                time.sleep(0.2 * 2**attempt)
+            else:
+                return
+        raise _gone(1)
 
     def forget(self, handles: Sequence[Handle]) -> None:
         """Let the workers drop values."""
@@ -141,15 +165,10 @@ class DaskEngine:
             if not left:
                 return
             if lost:
-                self._workers()
                 for handle in (stage, *held.values(), *given.values()):
                     if isinstance(handle, Sent):
                         self._send(handle)
-        raise UnavailableError(
-            f"workers died {_TRIES} times during {len(left)} tasks: look at the workers' logs; "
-            f"often they are killed since they exceed their memory, so give distribute less memory "
-            f"than a worker has"
-        )
+        raise _gone(len(left))
 
     def _attempt(
         self,
@@ -191,6 +210,14 @@ class DaskEngine:
 
     def close(self) -> None:
         """Nothing is left: the client is the user's."""
+
+
+def _gone(tasks: int) -> UnavailableError:
+    return UnavailableError(
+        f"workers died {_TRIES} times while {tasks} tasks were left: read the workers' logs; often "
+        f"workers are killed because they exceed their memory, so give distribute less memory than "
+        f"a worker has"
+    )
 
 
 def _sent(handle: Stored | Handle) -> Any:
