@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from fractions import Fraction
 from typing import assert_never
 
 from ..dtypes import BY_NAME
-from ..options import MOST, TARGETS
+from ..options import MOST, TARGETS, Machine
 from .grid import LARGEST_GRID, GridEntry
 from .manifest import (
     BufferEntry,
@@ -27,10 +28,12 @@ from .manifest import (
     SpaceEntry,
     TensorEntry,
 )
+from .parts import PartsEntry, SpanEntry, StatementEntry
 
 ROLES = ("input", "generated", "output")
 PLACES = ("caller", "arena", "private", "register", "tile")
 MOST_PARTS = 64  # base spaces of a joined space
+MOST_LOOPS = 64  # around a statement
 MOST_THREADS = 1024  # of a block, on every GPU
 _NUMBER = re.compile(r"-?[0-9]{1,400}(/[0-9]{1,400})?")
 
@@ -101,6 +104,81 @@ class _Checker:
             self.kernel(kernel, f"kernels[{number}]")
         self.host(manifest.host_constant, "host_constant", {}, constant=True)
         self.host(manifest.host_volatile, "host_volatile", {}, constant=False)
+        if manifest.parts is not None:
+            self.parts(manifest.parts)
+        chain = () if manifest.parts is None else manifest.parts.chain
+        variables = frozenset(loop.variable for loop in chain)
+        for number, statement in enumerate(manifest.statements):
+            self.statement(statement, f"statements[{number}]", variables)
+        names = {constant.name for constant in fields(Machine)}
+        _need({n for n, _ in manifest.machine} == names, "machine", f"{', '.join(sorted(names))}")
+        for name, value in manifest.machine:
+            least = int(name in ("flops", "bandwidth"))
+            _need(least <= value <= MOST, f"machine.{name}", f"a number of at least {least}")
+
+    def parts(self, parts: PartsEntry) -> None:
+        """Check that the numbered loops are there, and what their iterations use."""
+        _need(bool(parts.chain), "parts.chain", "a loop")
+        for number, loop in enumerate(parts.chain):
+            place = f"parts.chain[{number}]"
+            self.range(loop.space, loop.tile, place)
+            before = parts.chain[number - 1] if number else None
+            alike = before is not None and (before.space, before.tile) == (loop.space, loop.tile)
+            _need(alike or not loop.below, place, "a loop like the one before it")
+        _check_names((loop.variable for loop in parts.chain), "parts.chain")
+        if parts.kernel is not None:
+            _one_of(parts.kernel, self.kernels, "parts.kernel", "kernel")
+        else:
+            _need(self._on_host(parts), "parts.chain", "loops of the host inside each other")
+        for name in parts.cleared:
+            _one_of(name, self.buffers, "parts.cleared", "buffer")
+            _need(self.buffers[name].place == "arena", "parts.cleared", "a buffer of the arena")
+        for name in parts.once:
+            _one_of(name, self.kernels, "parts.once", "kernel")
+        variables = frozenset(loop.variable for loop in parts.chain)
+        for number, touch in enumerate(parts.touches):
+            place = f"parts.touches[{number}]"
+            _one_of(touch.tensor, self.tensors, place, "tensor")
+            rank = len(self.tensors[touch.tensor].spaces)
+            _need(len(touch.axes) == rank, place, f"a span for each of {rank} axes")
+            inside = touch.share == "iteration"
+            self.spans(touch.axes, place, variables if inside else frozenset())
+
+    def _on_host(self, parts: PartsEntry) -> bool:
+        """True if the volatile phase has the numbered loops."""
+        for item in self.manifest.host_volatile:
+            found: list[tuple[str, str, int | None, bool]] = []
+            inner: HostEntry = item
+            while isinstance(inner, LoopEntry) and len(found) < len(parts.chain):
+                found.append((inner.variable, inner.space, inner.tile, inner.below is not None))
+                if len(inner.body) != 1:
+                    break
+                inner = inner.body[0]
+            if found == [(c.variable, c.space, c.tile, c.below) for c in parts.chain]:
+                return True
+        return False
+
+    def spans(self, spans: Iterable[SpanEntry], place: str, variables: frozenset[str]) -> None:
+        for span in spans:
+            self.range(span.space, span.length, place)
+            for base in span.offset:
+                _one_of(base, self.base_names, place, "base space")
+            if span.variable is not None:
+                _one_of(span.variable, variables, place, "variable of the chain")
+
+    def statement(self, statement: StatementEntry, place: str, variables: frozenset[str]) -> None:
+        inside = variables if statement.share == "iteration" else frozenset()
+        self.spans(statement.loops, place, frozenset())
+        for group in statement.groups:
+            self.spans(group, place, inside)
+        count = sum(map(len, statement.groups))
+        _need(0 <= statement.halves <= MOST_LOOPS, f"{place}.halves", "a number of triangles")
+        flops = statement.flops
+        _need(flops is None or 0 <= flops <= MOST, f"{place}.flops", "a number of flops")
+        for operand in statement.operands:
+            _one_of(operand.buffer, self.buffers, place, "buffer")
+            _need(0 <= operand.passes <= 2, place, "one or two passes")
+            _need(all(0 <= n < count for n in operand.spans), place, "numbers of its spans")
 
     @staticmethod
     def _names(entries: Iterable[TensorEntry | BufferEntry | KernelEntry]) -> list[str]:

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .grid import GridEntry
+from .parts import PartsEntry, StatementEntry
 
 SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
 
@@ -211,6 +212,9 @@ class Manifest:
         host_volatile: host program of the volatile phase, which runs at each call.
         constant_positions: positions, in live ranges of buffers, of the constant phase.
         tight: arrays in an arena start at any element; else on cache lines.
+        parts: how the volatile phase is divided; None where it is whole.
+        statements: of the volatile phase, for predictions of time.
+        machine: constants of these predictions by name.
     """
 
     name: str
@@ -227,6 +231,9 @@ class Manifest:
     host_volatile: tuple[HostEntry, ...]
     constant_positions: int
     tight: bool
+    parts: PartsEntry | None
+    statements: tuple[StatementEntry, ...]
+    machine: tuple[tuple[str, int], ...]
 
     @property
     def reuses_memory(self) -> bool:

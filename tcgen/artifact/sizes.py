@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..dtypes import BY_NAME
-from .manifest import BufferEntry, Manifest, TensorEntry
+from .manifest import BufferEntry, Manifest, PackingEntry, TensorEntry
 
 
 def stored_shape(
@@ -31,3 +31,18 @@ def array_bytes(
     for n in stored_shape(entry, manifest, extents):
         count *= n
     return count
+
+
+def packed_run(pair: PackingEntry, one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
+    """The smallest run of a packed axis with all elements of two logical ranges.
+
+    Example:
+        >>> packed_run(PackingEntry(0, False), (2, 4), (0, 1))
+        (3, 10)
+    """
+    if one[0] >= one[1] or two[0] >= two[1]:
+        return 0, 0
+    low, high = max(one[0], two[0]), max(one[1], two[1])
+    if pair.antisymmetric:
+        return low * (low - 1) // 2, (high - 1) * high // 2
+    return low * (low + 1) // 2, high * (high + 1) // 2

@@ -205,6 +205,7 @@ def compile_system(
         target=options.target,
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
+        machine=options.machine,
         round_each=options.round_each,
         thresholds=options.thresholds.cpu,
         with_runtime=documents,

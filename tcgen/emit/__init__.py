@@ -1,7 +1,7 @@
 """From a module (level 4) to an artifact: sources, manifest, and the runtime that they need.
 
 In the order in which they work: ``names`` (legal identifiers) and ``scope`` (the buffers and
-variables of a kernel), ``manifest`` (plain data for the runtime), ``printing`` and
+variables of a kernel), ``manifest`` and ``parts`` (plain data for the runtime), ``printing`` and
 ``kernel_comment`` (text for all targets), the printers ``c``, ``cuda`` and ``python``, and
 ``package`` (the Python side of an artifact).
 """
@@ -17,6 +17,7 @@ from ..errors import ArgumentError, VerifyError
 from ..ir.expr import Const, nodes
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Assign, Module, Zero
+from ..options import Machine
 from ..thresholds.cpu import CpuThresholds
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source
@@ -33,6 +34,7 @@ def emit_artifact(
     target: str,
     planning_extents: tuple[tuple[str, int], ...] = (),
     memory_limit: int | None = None,
+    machine: Machine = Machine(),
     round_each: bool = False,
     thresholds: CpuThresholds = CpuThresholds(),
     extra_files: tuple[tuple[str, str], ...] = (),
@@ -47,6 +49,7 @@ def emit_artifact(
         target: ``cpu`` (C with OpenMP), ``cuda`` (of a module that is bound to a GPU) or ``numpy``.
         planning_extents: by base space; used for spaces that no array shows.
         memory_limit: bytes the program may allocate beyond its inputs, or None.
+        machine: constants of predicted times.
         round_each: loops round each product before it is added, as NumPy does.
         thresholds: of the loops that the target ``cpu`` prints.
         extra_files: more (path, text) for the folder, such as the plan and reports.
@@ -64,6 +67,7 @@ def emit_artifact(
         target=target,
         planning_extents=planning_extents,
         memory_limit=memory_limit,
+        machine=machine,
     )
     _check_accumulation(module)
     _check_numbers(module)

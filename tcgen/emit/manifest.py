@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import assert_never
 
 from .._version import __version__
@@ -23,7 +24,9 @@ from ..artifact.manifest import (
 from ..ir.loop_analysis import Positions, positions
 from ..ir.loops import Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Module
 from ..ir.tensor import Packing, Space, Tensor, element_type
+from ..options import Machine
 from .names import C_RESERVED
+from .parts import parts_entry, statement_entries
 from .printing import symbol
 from .scope import Scope, contractions, make_scope, private_buffers
 
@@ -34,8 +37,9 @@ def make_manifest(
     target: str,
     planning_extents: tuple[tuple[str, int], ...],
     memory_limit: int | None,
+    machine: Machine = Machine(),
 ) -> Manifest:
-    """The manifest of a verified module."""
+    """The manifest of a verified module; ``machine`` predicts the time of its parts."""
     where = positions(module)
     return Manifest(
         name=module.name,
@@ -52,6 +56,11 @@ def make_manifest(
         host_volatile=_host(module.host_volatile),
         constant_positions=where.constant,
         tight=module.tight,
+        parts=parts_entry(module),
+        statements=statement_entries(module),
+        machine=tuple(
+            (constant.name, getattr(machine, constant.name)) for constant in fields(machine)
+        ),
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ArgumentError
+from ..options import KEYWORDS
 from ..resources import fill
 from .names import PYTHON_RESERVED, unique
 
@@ -29,20 +30,25 @@ def package_text(manifest: Manifest) -> str:
     """``__init__.py``: a function of the program's name with a keyword for each input.
 
     Raises:
-        ArgumentError: an input has the name of the keyword ``out``.
+        ArgumentError: an input has the name of the keyword ``out`` or ``part``.
     """
     inputs = [t for t in manifest.tensors if t.role != "output"]
-    if any(t.name == "out" for t in inputs):
+    for name in (t.name for t in inputs if t.name in KEYWORDS):
         raise ArgumentError(
-            "an input named out cannot be passed, since out= names the arrays for the results: "
-            "rename the input"
+            f"an input named {name} cannot be passed, since {name}= {KEYWORDS[name]}: "
+            f"rename the input"
         )
     # Builtins may be parameters; keywords of the language may not.
-    words = unique((t.name for t in inputs), PYTHON_RESERVED, taken=("out", "program"))
+    words = unique((t.name for t in inputs), PYTHON_RESERVED, taken=(*KEYWORDS, "program"))
     name = unique((manifest.name,), PYTHON_RESERVED, taken=("program", "Program", "Any", "npt"))[0]
     pairs = list(zip(inputs, words, strict=True))
     pairs.sort(key=lambda p: p[0].default is not None)
-    parameters = ["*", *(_parameter(t, w) for t, w in pairs), "out: dict[str, Any] | None = None"]
+    parameters = [
+        "*",
+        *(_parameter(t, w) for t, w in pairs),
+        "out: dict[str, Any] | None = None",
+        "part: tuple[int, int] | None = None",
+    ]
     passed = [f'**{{"{t.name}": {w}}}' if t.name != w else f"{t.name}={w}" for t, w in pairs]
     needs = _NEEDS[manifest.target]
     return fill(

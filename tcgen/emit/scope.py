@@ -29,6 +29,7 @@ from ..ir.loops import (
     Loop,
     LoopVar,
     Module,
+    Parts,
     Stmt,
     Zero,
 )
@@ -55,6 +56,7 @@ class Scope:
             precision in double.
         lengths: in the source, of variables that walk several axes at once.
         thresholds: of blocks and pieces of loops in C.
+        parts: of the module, if the kernel has the loops of their chain.
     """
 
     kernel: Kernel
@@ -69,6 +71,7 @@ class Scope:
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
     thresholds: CpuThresholds = CpuThresholds()
+    parts: Parts | None = None
 
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: rows of triangles are at least columns."""
@@ -143,7 +146,14 @@ def make_scope(kernel: Kernel, module: Module, reserved: frozenset[str]) -> Scop
         private,
         module.position(kernel),
         module.dtype,
+        parts=module.parts if _has_chain(kernel, module.parts) else None,
     )
+
+
+def _has_chain(kernel: Kernel, parts: Parts | None) -> bool:
+    """True if a kernel has the numbered loops."""
+    loops = (stmt.var for stmt in kernel.body if isinstance(stmt, Loop))
+    return parts is not None and parts.chain[0] in loops
 
 
 def module_bases(module: Module) -> tuple[Space, ...]:

@@ -8,7 +8,7 @@ too short therefore shows in the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import assert_never
 
 import numpy as np
@@ -52,8 +52,9 @@ def run_module(
     arrays: Mapping[str, Source],
     extents: Mapping[str, int],
     out: Mapping[str, Array] | None = None,
+    part: tuple[int, int] | None = None,
 ) -> dict[str, Array]:
-    """Outputs of a module: runs the constant phase, then the volatile one.
+    """Outputs of a module: runs the constant phase, then the volatile one, or a part of that.
 
     Args:
         module: verified loops.
@@ -61,6 +62,8 @@ def run_module(
             or arrays that slice.
         extents: of the base spaces; 0 is legal.
         out: starting arrays of outputs that accumulate; they are not written to.
+        part: first and end of the numbers of a part, half open; None for the whole phase. A module
+            without parts is one part.
 
     Returns:
         Output arrays by name, in stored order, packed where the tensor is.
@@ -73,11 +76,18 @@ def run_module(
     check_extents(module.spaces, extents)
     machine = _Machine(module, check_inputs(module.tensors, arrays, extents), extents)
     outputs = [t for t in module.tensors if t.role is Role.OUTPUT]
-    for name, start in starting_values(outputs, out, extents, module.dtype).items():
+    starts = starting_values(outputs, out, extents, module.dtype)
+    for name, start in starts.items():
         machine.memory[name][...] = start
+    fresh = [] if part is None else [t.name for t in outputs if t.name not in starts]
+    machine.clear(fresh)
     with np.errstate(all="ignore"):
         machine.host(module.host_constant, {})
-        machine.host(module.host_volatile, {})
+        machine.part = part
+        if part is not None and not part[0] == 0 < part[1]:
+            machine.clear(fresh)  # results of the constant phase belong to the part with number 0
+        if part is None or part[0] < part[1]:
+            machine.host(module.host_volatile, {})
     return {t.name: to_caller(t, machine.memory[t.name]) for t in outputs}
 
 
@@ -96,6 +106,8 @@ class _Machine:
         self.lengths: dict[int, int] = {}
         self.written: dict[str, None] = {}
         self.memory: dict[str, Array] = {}
+        self.part: tuple[int, int] | None = None
+        self.number = 0  # iterations of the chain so far
         for buffer in module.buffers:
             tensor = buffer.tensor
             if buffer.place == "caller" and tensor is not None and tensor.is_input:
@@ -106,12 +118,35 @@ class _Machine:
                 shape = [a.length or extent_of(a.space, extents) for a in buffer.axes]
                 self.memory[buffer.name] = np.full(shape, np.nan, buffer.dtype)
 
+    def clear(self, names: Iterable[str]) -> None:
+        """Set buffers to zero."""
+        for name in names:
+            self.memory[name][...] = 0
+            self.written[name] = None
+
+    def iterations(self, var: LoopVar, env: dict[str, int]) -> Iterator[int]:
+        """The values of a loop variable; of numbered loops, those of the part.
+
+        The innermost one of them counts its iterations.
+        """
+        parts = self.module.parts
+        chain = () if parts is None or self.part is None else parts.chain
+        if parts is not None and chain and var == chain[0]:
+            self.clear(parts.cleared)
+            self.number = 0
+        for value in self.values(var, env):
+            if self.part is not None and chain and var == chain[-1]:
+                self.number += 1
+                if not self.part[0] < self.number <= self.part[1]:
+                    continue
+            yield value
+
     def host(self, items: tuple[Host, ...], env: dict[str, int]) -> None:
         """Run host statements; ``env`` gives the values of the loop variables."""
         for item in items:
             match item:
                 case HostLoop(var, body):
-                    for value in self.values(var, env):
+                    for value in self.iterations(var, env):
                         self.host(body, {**env, var.name: value})
                 case Launch(kernel):
                     self.launch(kernel, env)
@@ -121,7 +156,10 @@ class _Machine:
                     assert_never(item)
 
     def launch(self, name: str, env: dict[str, int]) -> None:
-        """Run a kernel with fresh private buffers."""
+        """Run a kernel with fresh private buffers, if the part has it."""
+        parts, part = self.module.parts, self.part
+        if parts is not None and part is not None and part[0] > 0 and name in parts.once:
+            return
         kernel = self.kernels[name]
         self.forget(s for s in kernel.body)
         given = {v.name: env[v.name] for v in kernel.host_vars}
@@ -168,7 +206,7 @@ class _Machine:
         """Run a statement of a kernel; ``position`` is its place in the order of the module."""
         match stmt:
             case Loop(var, body, parallel):
-                for value in self.values(var, env):
+                for value in self.iterations(var, env):
                     if parallel:
                         self.forget(s for s in body)
                     self.run_body(body, {**env, var.name: value}, position)

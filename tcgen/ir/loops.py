@@ -266,6 +266,28 @@ Host: TypeAlias = HostLoop | Launch | Fetch
 
 
 @dataclass(frozen=True, slots=True)
+class Parts:
+    """How the volatile phase is divided: each part runs some iterations of its outermost loops.
+
+    The iterations are numbered from 0 in the order in which they run. A part has the numbers
+    ``first .. last - 1``, and the outputs of parts that have each number once add up to those of
+    the whole phase: every output is zero before a part unless it adds to the caller's array.
+    Statements outside of the chain belong to every part, but those of ``once``.
+
+    Attributes:
+        chain: variables of the outermost loops, each directly inside the one before: loops of the
+            host, or of one kernel. Their iterations write elements of their own, or add.
+        cleared: buffers, other than outputs, that iterations of the chain add to or write, and
+            later statements read: a part sets them to zero before the chain.
+        once: kernels whose results belong to the part with iteration 0 alone.
+    """
+
+    chain: tuple[LoopVar, ...]
+    cleared: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Module(Level):
     """A whole program ready to print.
 
@@ -280,6 +302,7 @@ class Module(Level):
         host_volatile: host program of each call.
         tight: arrays in the arena start at any element, to save the bytes between them; otherwise
             they start on cache lines.
+        parts: how the volatile phase is divided; None where it is whole.
     """
 
     name: str
@@ -291,6 +314,7 @@ class Module(Level):
     host_constant: tuple[Host, ...]
     host_volatile: tuple[Host, ...]
     tight: bool = False
+    parts: Parts | None = None
 
     def buffer(self, name: str) -> Buffer:
         """The buffer of that name."""

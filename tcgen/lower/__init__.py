@@ -3,7 +3,7 @@
 In the order in which they work: ``names`` (of loop variables), ``buffers``, ``nest`` (how each
 array begins, and the grouping of visits), ``statements`` (visits on buffers), ``axis_orders``,
 ``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads), ``host`` (host
-program, kernels, lives), ``scratch_budget``, and ``gpu`` (launches, thread mappings).
+program, kernels, lives), ``scratch_budget``, ``gpu`` (launches, thread mappings), and ``parts``.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from .cpu.symmetric_pairs import bind_half, exchange_of
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, zero_leaves
+from .parts import with_parts
 from .scratch_budget import arena_budget, crowded
 from .statements import make_fetch, make_statement
 
@@ -51,6 +52,7 @@ def lower_plan(
         places and lives: private or arena memory, first and last position.
         parallel loops: last, since legality depends on places. For a GPU, kernels are cut into
             launches, and each gets its thread mapping.
+        parts: iterations of the outermost loops are numbered where they can run apart.
 
     If the plan promises its memory, or if there is a memory limit, copies may take only the rest:
     visits whose copies do not fit are bound again without them.
@@ -77,18 +79,20 @@ def lower_plan(
         module, _ = _lower(plan, options, {}, limit)
         budget = arena_budget(plan, options, module)
         thresholds = options.thresholds.gpu
-        return bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
+        bound = bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
+        return with_parts(bound, plan.extent_of)
     if not scratch:
-        return _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)[0]
+        module, _ = _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)
+        return with_parts(module, plan.extent_of)
     rooms: dict[int, int] = {}
     while True:
         module, memory = _lower(plan, options, rooms, limit)
         budget = arena_budget(plan, options, module)
-        if budget is None:
-            return module
-        tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
+        tight = {}
+        if budget is not None:
+            tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
         if not tight:
-            return module
+            return with_parts(module, plan.extent_of)
         # A visit whose copies exceed their room again, because axis orders changed, gets none.
         rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
 

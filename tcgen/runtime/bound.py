@@ -22,6 +22,7 @@ from .call.phase import ConstantState, compute_state
 from .execution import Execution
 from .fork_safe_lock import Lock
 from .memory.usage import check_limit
+from .parts import Rectangle
 
 Array = npt.NDArray[Any]
 
@@ -79,6 +80,20 @@ class BoundProgram:
 
         return self._execution.peak_bytes(dict(parse_extents(extents)), held)
 
+    def parts(self, extents: Mapping[str, int] | None = None) -> int:
+        """Number of parts of a call, as for a program."""
+        return self._execution.parts(dict(parse_extents(extents)))
+
+    def touches(
+        self, first: int, last: int, extents: Mapping[str, int] | None = None
+    ) -> dict[str, tuple[Rectangle, ...]]:
+        """Rectangles of inputs and outputs that some parts touch, as for a program."""
+        return self._execution.touches(first, last, dict(parse_extents(extents)))
+
+    def seconds(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> float:
+        """Predicted time of some parts in seconds, as for a program."""
+        return self._execution.seconds(first, last, dict(parse_extents(extents)))
+
     @property
     def kept_bytes(self) -> int:
         """Bytes of all that was computed from the constants, and of copies of them."""
@@ -86,9 +101,14 @@ class BoundProgram:
         return 0 if state is None else state.memory.nbytes + state.bytes_beside_arena
 
     def __call__(
-        self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
+        self,
+        /,
+        *positional: object,
+        out: dict[str, Any] | None = None,
+        part: tuple[int, int] | Any = None,
+        **arrays: object,
     ) -> dict[str, Array]:
-        """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
+        """Run the volatile phase: its inputs by name; ``out`` and ``part`` as for a program.
 
         Raises:
             ExtentError: the arrays have other extents than the constants.
@@ -101,11 +121,12 @@ class BoundProgram:
         given = read_inputs(execution.device, wanted, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)
-        execution.sample(sources)
+        if part is None:
+            execution.sample(sources)
         # Without volatile inputs, results are where the constants were when they were bound.
         on_device = execution.on_device(given) if given else self._on_device
         state = self._state_at(extents)
-        return execution.run(sources, extents, out, state, on_device=on_device)
+        return execution.run(sources, extents, out, state, on_device=on_device, part=part)
 
     def __repr__(self) -> str:
         manifest = self._execution.manifest

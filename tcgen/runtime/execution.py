@@ -25,6 +25,8 @@ from .call.strided import gap_extents
 from .device_protocol import Device
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
+from .part_seconds import predicted_seconds
+from .parts import Rectangle, checked_part, count_parts, touched
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
@@ -142,6 +144,17 @@ class Execution:
         Raises:
             ExtentError: an extent is missing, is negative, or is of no base space.
         """
+        chosen = self.chosen_extents(given)
+        layout, beside = self.layout(chosen), held(chosen)
+        layout = self.layout_within_limit(layout, layout.use.outputs + beside)
+        return layout.use.peak + beside
+
+    def chosen_extents(self, given: Mapping[str, int]) -> dict[str, int]:
+        """Given extents, and for the other base spaces those that the program was compiled for.
+
+        Raises:
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
         manifest = self.manifest
         for base, extent in given.items():
             if base not in manifest.bases or extent < 0:
@@ -157,9 +170,24 @@ class Execution:
                 f"{manifest.name} was compiled without extents of {', '.join(missing)}: "
                 f"pass extents={{{keywords}}}"
             )
-        layout, beside = self.layout(chosen), held(chosen)
-        layout = self.layout_within_limit(layout, layout.use.outputs + beside)
-        return layout.use.peak + beside
+        return chosen
+
+    def parts(self, given: Mapping[str, int]) -> int:
+        """Number of parts at some extents, as :meth:`chosen_extents` completes them."""
+        return count_parts(self.manifest, self.chosen_extents(given))
+
+    def touches(
+        self, first: object, last: object, given: Mapping[str, int]
+    ) -> dict[str, tuple[Rectangle, ...]]:
+        """Rectangles of inputs and outputs that some parts read and write."""
+        extents = self.chosen_extents(given)
+        return touched(self.manifest, *checked_part(self.manifest, (first, last), extents), extents)
+
+    def seconds(self, first: object, last: object, given: Mapping[str, int]) -> float:
+        """Predicted time of some parts in one call."""
+        extents = self.chosen_extents(given)
+        numbers = checked_part(self.manifest, (first, last), extents)
+        return predicted_seconds(self.manifest, *numbers, extents)
 
     def sample(self, sources: Mapping[str, Source]) -> None:
         """Check once a few elements of each input whose symmetry the plan relies on.
@@ -205,6 +233,7 @@ class Execution:
         sources: Mapping[str, Source],
         out: dict[str, Any] | None,
         note: Callable[[int], None] | None = None,
+        part: object = None,
     ) -> dict[str, Array]:
         """Both phases on inputs that :func:`read_inputs` accepted, or that are known to be right.
 
@@ -213,6 +242,7 @@ class Execution:
             out: arrays for some or all results.
             note: called with the bytes of inputs and results that were copied, since kernels cannot
                 read or write them where they are.
+            part: as for :meth:`run`.
 
         Raises:
             ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
@@ -220,8 +250,10 @@ class Execution:
             BuildError: the first call cannot compile the source.
         """
         extents = self.extents(sources)
-        self.sample(sources)
-        return self.run(sources, extents, out, None, on_device=self.on_device(sources), note=note)
+        if part is None:
+            self.sample(sources)
+        here = self.on_device(sources)
+        return self.run(sources, extents, out, None, on_device=here, note=note, part=part)
 
     def run(
         self,
@@ -232,6 +264,7 @@ class Execution:
         *,
         on_device: bool,
         note: Callable[[int], None] | None = None,
+        part: object = None,
     ) -> dict[str, Array]:
         """The volatile phase, after the constant one where no state of it is given.
 
@@ -242,12 +275,15 @@ class Execution:
             state: left by the constant phase, or None.
             on_device: new results stay on the device.
             note: as for :meth:`call`.
+            part: first and end of the parts that run, or None for all. Inputs need to have only
+                what these parts touch: their symmetries are not checked.
 
         Raises:
             MemoryLimitError: the call needs more than the program's limit.
             ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
         """
         device, manifest = self.device, self.manifest
+        numbers = None if part is None else checked_part(manifest, part, extents)
         layout = self.layout(extents)
         arrays: dict[str, Any] = {}
         copied: list[str] = []
@@ -271,7 +307,10 @@ class Execution:
         for name in copied:
             arrays[name] = ledger.copy(arrays[name])
         arrays |= results.working
-        run_phases(self.backend, layout, sources, arrays, state, ledger)
+        if numbers is not None:
+            results.clear()
+        if numbers is None or numbers[0] < numbers[1]:
+            run_phases(self.backend, layout, sources, arrays, state, ledger, numbers)
         self.allocated_bytes = ledger.peak
         if note is not None:
             note(sum(arrays[n].nbytes for n in copied) + results.copied_bytes)

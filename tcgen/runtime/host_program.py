@@ -1,11 +1,11 @@
-"""The host program: its loops, launches, and tiles of generated inputs."""
+"""The host program: its launches, and tiles of generated inputs."""
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from ..artifact.manifest import (
     PackingEntry,
     TensorEntry,
 )
+from ..artifact.sizes import packed_run
 from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
 from .host_device import address
@@ -30,33 +31,6 @@ Values = Mapping[str, int]  # of the host loop variables
 _UNSET = 0x7FF8_7463_6765_6E21
 
 
-def walk(
-    host: tuple[HostEntry, ...],
-    manifest: Manifest,
-    extents: Mapping[str, int],
-    launch: Callable[[str, Values], None],
-    fetch: Callable[[FetchEntry, Values], None],
-    values: Values | None = None,
-) -> None:
-    """Run a host program: its loops here, its kernels and tiles by the given functions."""
-    values = values or {}
-    for item in host:
-        match item:
-            case LoopEntry():
-                stop = manifest.extent(item.space, extents)
-                if item.below is not None:
-                    stop = min(stop, values[item.below] + 1)
-                for value in range(0, stop, item.tile or 1):
-                    inside = {**values, item.variable: value}
-                    walk(item.body, manifest, extents, launch, fetch, inside)
-            case LaunchEntry():
-                launch(item.kernel, values)
-            case FetchEntry():
-                fetch(item, values)
-            case _:
-                assert_never(item)
-
-
 def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
     """Names of the kernels, in the order of the host program."""
     names: list[str] = []
@@ -66,6 +40,16 @@ def launches(host: tuple[HostEntry, ...]) -> tuple[str, ...]:
         elif isinstance(item, LaunchEntry):
             names.append(item.kernel)
     return tuple(names)
+
+
+def on_host(manifest: Manifest, host: tuple[HostEntry, ...]) -> bool:
+    """True if the runtime walks the loops of a phase, not a function of the source.
+
+    The phase asks for tiles of generated inputs, or its parts are iterations of its own loops.
+    """
+    parts = manifest.parts
+    divided = parts is not None and parts.kernel is None and host == manifest.host_volatile
+    return divided or has_fetch(host)
 
 
 def has_fetch(host: tuple[HostEntry, ...]) -> bool:
@@ -177,10 +161,7 @@ def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> sl
     if pair is None:
         return ranges[axis]
     one, two = ranges[pair.first], ranges[pair.first + 1]
-    low, high = max(one.start, two.start), max(one.stop, two.stop)
-    if pair.antisymmetric:
-        return slice(low * (low - 1) // 2, (high - 1) * high // 2)
-    return slice(low * (low + 1) // 2, high * (high + 1) // 2)
+    return slice(*packed_run(pair, (one.start, one.stop), (two.start, two.stop)))
 
 
 def _unpack(

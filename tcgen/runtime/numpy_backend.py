@@ -12,9 +12,10 @@ from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, FetchEntry, Manifest
 from ..errors import ArtifactError
 from .call.buffers import PhaseBuffers
+from .call.host_loops import walk
 from .fork_safe_lock import Once
 from .host_device import HostDevice
-from .host_program import Values, walk
+from .host_program import Values
 
 
 class NumpyBackend:
@@ -40,11 +41,11 @@ class NumpyBackend:
 
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
-            host = tuple(values[v] for v in kernel.host)
+            host = buffers.host_values(kernel, values)
             with np.errstate(all="ignore"), _fits(self.manifest):
                 functions[kernel.symbol](arrays, extents, host)
 
-        walk(buffers.phase.host, self.manifest, extents, launch, fetch)
+        walk(buffers, launch, fetch)
 
 
 def _functions(artifact: Artifact) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from .arguments import check_names, find_extents, read_inputs, refuse_positional
 from .bound import BoundProgram
 from .execution import Execution
 from .host_device import HostDevice
+from .parts import Rectangle
 from .report import Report
 
 Array = npt.NDArray[Any]
@@ -108,14 +109,75 @@ class Program:
         """
         return self._execution.peak_bytes(dict(parse_extents(extents)), held=lambda _: 0)
 
+    def parts(self, extents: Mapping[str, int] | None = None) -> int:
+        """Number of parts into which a call can be divided: ``program(..., part=(first, last))``.
+
+        They are the iterations of the outermost loops of the volatile phase, in their order; 1
+        where it has no such loops that can run apart.
+
+        Args:
+            extents: by base space; by default those that the program was compiled for.
+
+        Raises:
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
+        return self._execution.parts(dict(parse_extents(extents)))
+
+    def touches(
+        self, first: int, last: int, extents: Mapping[str, int] | None = None
+    ) -> dict[str, tuple[Rectangle, ...]]:
+        """Rectangles of each input and output that the parts ``first .. last - 1`` read and write.
+
+        A call of these parts needs no other elements of its inputs, and its results are zero
+        elsewhere.
+
+        Args:
+            first: number of the first part.
+            last: number after the last part, at most :meth:`parts`.
+            extents: by base space; by default those that the program was compiled for.
+
+        Returns:
+            By name: tuples of slices, one for each axis of the array that is passed. An array that
+            the parts do not touch has none.
+
+        Raises:
+            ArgumentError: there are no parts with these numbers.
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
+        return self._execution.touches(first, last, dict(parse_extents(extents)))
+
+    def seconds(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> float:
+        """Predicted time of a call of the parts ``first .. last - 1`` in seconds.
+
+        It is the time of the volatile phase by the model of the objective ``time``, whose constants
+        are those of the option ``machine``; it includes what every part repeats.
+
+        Args:
+            first: number of the first part.
+            last: number after the last part, at most :meth:`parts`.
+            extents: by base space; by default those that the program was compiled for.
+
+        Raises:
+            ArgumentError: there are no parts with these numbers.
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
+        return self._execution.seconds(first, last, dict(parse_extents(extents)))
+
     def __call__(
-        self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
+        self,
+        /,
+        *positional: object,
+        out: dict[str, Any] | None = None,
+        part: tuple[int, int] | Any = None,
+        **arrays: object,
     ) -> dict[str, Array]:
-        """Run the program.
+        """Run the program, or a part of it.
 
         Args:
             out: arrays for some or all results, which are overwritten (or added to, where the
                 output accumulates); the other results are put into it.
+            part: first and end of the parts that run, half open, within :meth:`parts`; all by
+                default. The results of calls that run every part once add up to those of the whole.
             arrays: each input by its name.
             positional: refused, since equations do not order their inputs.
 
@@ -128,7 +190,8 @@ class Program:
         if positional:
             refuse_positional(name, execution.inputs)
         check_names(name, execution.inputs, arrays)
-        return execution.call(read_inputs(execution.device, execution.inputs, arrays), out)
+        sources = read_inputs(execution.device, execution.inputs, arrays)
+        return execution.call(sources, out, part=part)
 
     def bind(self, /, **constants: object) -> BoundProgram:
         """Fix the constant inputs, and compute once all that depends on them alone.

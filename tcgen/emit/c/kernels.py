@@ -32,6 +32,7 @@ from ...resources import fill
 from ...thresholds.cpu import CpuThresholds
 from ..kernel_comment import kernel_comment
 from ..names import C_RESERVED, unique
+from ..parts import FIRST, LAST, chain_kernel, numbered, skip_lines, starts_chain
 from ..printing import elements, extent, indented, symbol
 from ..scope import Scope, contractions, make_scope, module_bases, statements, totals
 from .contraction import contraction, contraction_call, packing_memory
@@ -113,6 +114,9 @@ def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
         f"const int64_t {scope.variables[v.name]} = tc_host[{n}];"
         for n, v in enumerate(kernel.host_vars)
     ]
+    if scope.parts is not None:
+        given = len(kernel.host_vars)
+        lines.append(f"const int64_t {FIRST} = tc_host[{given}], {LAST} = tc_host[{given + 1}];")
     for name in scope.addressed():
         constant = "" if name in written else "const "
         lines.append(_pointer(scope, name, f"tc_buffers[{table.index(name)}]", constant))
@@ -128,12 +132,21 @@ def _kernel(kernel: Kernel, module: Module, thresholds: CpuThresholds) -> str:
         lines += [f"if ({p} > tc_pack_bytes) tc_pack_bytes = {p};" for p in packs[1:]]
     body: list[str] = []
     for stmt in kernel.body:
+        if starts_chain(stmt, scope):
+            body += _cleared(scope)
         body += _whole(stmt, scope, module.dtype, table)
     head = f"void {symbol(kernel)}(\n    {_SIGNATURE})"
     text = [*kernel_comment(scope, "/* ", " * ", " */"), head, "{", *indented(lines)]
     unused = "(void)tc_buffers, (void)tc_extents, (void)tc_host, (void)tc_strides;"
     text += indented([unused, "(void)tc_threads, (void)tc_blas;", "", *body])
     return "\n".join([*text, "}", ""])
+
+
+def _cleared(scope: Scope) -> list[str]:
+    """Buffers that a part sets to zero; a run of all parts at once writes all of them."""
+    assert scope.parts is not None, "the kernel has the chain"
+    lines = [line for name in scope.parts.cleared for line in _zero(scope, name, threads=True)]
+    return [f"if ({LAST} < INT64_MAX) {{", *indented(lines), "}"] if lines else []
 
 
 def _whole(stmt: Stmt, scope: Scope, dtype: str, table: tuple[str, ...]) -> list[str]:
@@ -217,9 +230,13 @@ def _loop(
             for inner in stmt.body
             for line in _statement(inner, scope, dtype, table, threads=threads)
         ]
+        if numbered(stmt.var, scope):
+            body = [*skip_lines(scope, "int64_t"), *body]
         return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
+    if any(numbered(loop.var, scope) for loop in chain):
+        guards += skip_lines(scope, "int64_t")
     body = [*guards, *_own_memory(chain[-1], scope, table)]
     for inner in chain[-1].body:
         body += _statement(inner, scope, dtype, table, threads=False)
@@ -273,10 +290,15 @@ def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
 
 
 def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
-    """A function for a whole phase, unless the phase fetches tiles from the user's code."""
-    if not host or has_fetch(host):
-        return ""
+    """A function for a whole phase, unless the runtime walks its loops.
+
+    It does so where the phase fetches tiles from the user's code, or is divided on the host.
+    """
     kernels = {k.name: k for k in module.kernels}
+    parts = module.parts if name == "volatile" else None
+    with_chain = None if parts is None else chain_kernel(module)
+    if not host or has_fetch(host) or (parts is not None and with_chain is None):
+        return ""
     bases = module_bases(module)
     variables = list(dict.fromkeys(v.name for v in _host_variables(host)))
     words = dict(zip(variables, unique(variables, C_RESERVED), strict=True))
@@ -294,16 +316,24 @@ def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:
                     text += [f"{head} {{", *indented(walk(body)), "}"]
                 case Launch(kernel):
                     values = [words[v.name] for v in kernels[kernel].host_vars]
+                    values += [FIRST, LAST] if kernel == with_chain else []
                     given = f"(const int64_t[]){{{', '.join(values)}}}" if values else "NULL"
-                    text.append(f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},")
-                    text.append("    tc_strides, tc_threads, tc_blas);")
+                    call = [
+                        f"{symbol(kernels[kernel])}(tc_buffers, tc_extents, {given},",
+                        "    tc_strides, tc_threads, tc_blas);",
+                    ]
+                    if parts is not None and kernel in parts.once:
+                        call = [f"if ({FIRST} == 0) {{", *indented(call), "}"]
+                    text += call
                 case Fetch():
                     continue
                 case _:
                     assert_never(item)
         return text
 
-    return fill("c/phase.c", phase=name, body="\n".join(indented([*lines, *walk(host)])))
+    text = [*lines, *walk(host)]
+    numbers = "" if parts is None else f", int64_t {FIRST}, int64_t {LAST}"
+    return fill("c/phase.c", phase=name, numbers=numbers, body="\n".join(indented(text)))
 
 
 def _host_head(var: LoopVar, words: dict[str, str]) -> str:

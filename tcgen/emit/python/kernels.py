@@ -11,10 +11,12 @@ from typing import assert_never
 
 from ...errors import VerifyError
 from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
+from ...options import MOST
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import PYTHON_RESERVED
-from ..printing import indented, is_complex, literal, product, stored_lengths, symbol
+from ..parts import FIRST, LAST, number_text, numbered, starts_chain
+from ..printing import INDENT, indented, is_complex, literal, product, stored_lengths, symbol
 from ..scope import Scope, make_scope
 from .expressions import (
     Vectors,
@@ -42,6 +44,8 @@ def _kernel(kernel: Kernel, module: Module) -> str:
     lines = kernel_comment(scope, "# ", "# ", "")
     lines += [f"N_{b.name} = tc_extents[{b.name!r}]" for b in scope.extents]
     lines += [f"{scope.variables[v.name]} = tc_host[{n}]" for n, v in enumerate(kernel.host_vars)]
+    if scope.parts is not None:
+        lines.append(f"{FIRST}, {LAST} = tc_host[{len(kernel.host_vars)}:]")
     for name, buffer in scope.buffers.items():
         word = scope.names[name]
         if buffer.place != "register":
@@ -50,15 +54,32 @@ def _kernel(kernel: Kernel, module: Module) -> str:
             shape = "".join(f"{n}, " for n in stored_lengths(buffer)).strip()
             lines.append(f"{word} = np.empty(({shape}), np.{buffer.dtype})")
     for stmt in kernel.body:
+        if starts_chain(stmt, scope):
+            lines += _cleared(scope)
         lines += _statement(stmt, scope)
     head = f"def {symbol(kernel)}(tc_arrays, tc_extents, tc_host):"
     return "\n".join([head, *indented(lines), ""])
 
 
+def _cleared(scope: Scope) -> list[str]:
+    """Buffers that a part sets to zero; a run of all parts at once writes all of them."""
+    assert scope.parts is not None, "the kernel has the chain"
+    lines = [line for name in scope.parts.cleared for line in _statement(Zero(name), scope)]
+    return [f"if {LAST} < {MOST}:", *indented(lines)] if lines else []
+
+
+def _skip(scope: Scope) -> list[str]:
+    """Lines at the beginning of an iteration that skip it where its part is another one."""
+    assert scope.parts is not None, "the kernel has the chain"
+    number = number_text(scope.parts, scope.variables, "//")
+    return [f"if not {FIRST} <= {number} < {LAST}:", f"{INDENT}continue"]
+
+
 def _statement(stmt: Stmt, scope: Scope) -> list[str]:
     match stmt:
         case Loop(var, body):
-            lines = [line for inner in body for line in _statement(inner, scope)]
+            lines = _skip(scope) if numbered(var, scope) else []
+            lines += [line for inner in body for line in _statement(inner, scope)]
             return [_head(var, scope), *indented(lines or ["pass"])]
         case Zero(name):
             return [f"{scope.names[name]}[...] = 0"]

@@ -10,6 +10,7 @@ from fractions import Fraction
 from ...errors import Span
 from ...ir.expr import FUNCTIONS
 from ...ir.tensor import Index, Role, Space, Tensor
+from ...options import KEYWORDS
 from ..blocks import Family
 from ..exact_numbers import literal
 from ..source import Problems
@@ -279,8 +280,9 @@ class Names:
         else:
             self.inputs.append(tensor)
             self._input_names.add(tensor.name)
-            if tensor.name == "out":
-                message = "an input named out cannot be passed: out= names the arrays for results"
+            if tensor.name in KEYWORDS:
+                name, use = tensor.name, KEYWORDS[tensor.name]
+                message = f"an input named {name} cannot be passed: {name}= {use}"
                 self._problems.add(line.name.span, message, "rename the input")
 
     def _define(self, equations: list[EquationLine], declared: set[str]) -> None:

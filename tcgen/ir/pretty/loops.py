@@ -19,6 +19,7 @@ from ..loops import (
     LoopVar,
     Module,
     PackingScheme,
+    Parts,
     Stmt,
     Zero,
 )
@@ -32,7 +33,17 @@ def pretty_module(module: Module) -> str:
         lines += ["", *_kernel_lines(kernel)]
     for phase, host in (("constant", module.host_constant), ("volatile", module.host_volatile)):
         lines += ["", f"host {phase}", *(f"  {line}" for line in _host_lines(host))]
+    if module.parts is not None:
+        lines += ["", _parts_text(module.parts)]
     return "\n".join(lines) + "\n"
+
+
+def _parts_text(parts: Parts) -> str:
+    """One line: ``parts i0:o by 3, j0:o by 3<=i0 clear x4 once product_1``."""
+    text = f"parts {', '.join(map(_loop_text, parts.chain))}"
+    if parts.cleared:
+        text += f" clear {', '.join(parts.cleared)}"
+    return text + (f" once {', '.join(parts.once)}" if parts.once else "")
 
 
 def format_buffer(buffer: Buffer) -> str:

@@ -36,6 +36,7 @@ from ..loops import (
     Stmt,
     Zero,
 )
+from ..parts import parts_of
 from ..pretty.loops import format_buffer, format_statement
 from ..tensor import Ref, Space
 
@@ -57,8 +58,22 @@ def check_module(module: Module) -> None:
             _check_kernel(kernel, buffers)
         _check_host(module, buffers)
         _check_lives(module)
+        _check_parts(module)
     except VerifyError as error:
         raise VerifyError(f"module {module.name}: {error}") from None
+
+
+def _check_parts(module: Module) -> None:
+    """The iterations of the chain can run apart, and their results add up."""
+    if module.parts is None:
+        return
+    proven = parts_of(module, module.parts.chain)
+    if isinstance(proven, str):
+        raise VerifyError(f"the parts of the volatile phase do not add up: {proven}")
+    if proven != module.parts:
+        raise VerifyError(
+            f"parts need cleared ({', '.join(proven.cleared)}) and once ({', '.join(proven.once)})"
+        )
 
 
 def _check_lives(module: Module) -> None:

@@ -2,5 +2,5 @@
 
 ``layout`` resolves the memory of calls at some extents; ``strided`` tells which arrays kernels take
 in place; ``results`` prepares the arrays of the results; ``buffers`` gives each buffer its memory;
-``phase`` runs the kernels.
+``host_loops`` walks the loops of the host program, and ``phase`` runs the kernels.
 """

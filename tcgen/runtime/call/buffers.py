@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ...artifact.manifest import BufferEntry
+from ...artifact.manifest import BufferEntry, KernelEntry
 from ...artifact.sizes import stored_shape
 from ..host_device import address
+from ..parts import Part
 from .layout import CallLayout, Phase
 
 
@@ -24,18 +25,40 @@ class PhaseBuffers:
         arrays: inputs and results by tensor name, which kernels read and write.
         lasting: memory of the arena that outlives the phases.
         own: memory of the phase's arena.
+        part: of the phase that runs; None for a phase that is not divided.
     """
 
-    __slots__ = ("arrays", "lasting", "layout", "own", "phase")
+    __slots__ = ("arrays", "lasting", "layout", "own", "part", "phase")
 
     def __init__(
-        self, layout: CallLayout, phase: Phase, arrays: Mapping[str, Any], lasting: Any, own: Any
+        self,
+        layout: CallLayout,
+        phase: Phase,
+        arrays: Mapping[str, Any],
+        lasting: Any,
+        own: Any,
+        part: Part | None,
     ) -> None:
         self.layout = layout
         self.phase = phase
         self.arrays = arrays
         self.lasting = lasting
         self.own = own
+        self.part = part
+
+    def clear(self, names: tuple[str, ...]) -> None:
+        """Set some buffers to zero."""
+        for buffer in self.layout.manifest.buffers:
+            if buffer.name in names:
+                self.view(buffer)[...] = 0
+
+    def host_values(self, kernel: KernelEntry, values: Mapping[str, int]) -> tuple[int, ...]:
+        """What a kernel takes from the host: variables of its loops, and the numbers of a part."""
+        given = tuple([values[variable] for variable in kernel.host])
+        part = self.part
+        if part is None or part.entry.kernel != kernel.name:
+            return given
+        return (*given, part.first, part.last)
 
     def view(self, buffer: BufferEntry) -> Any:
         """A buffer as an array in stored order; None if it has no memory in this phase."""

@@ -13,7 +13,7 @@ import numpy as np
 from ...artifact.arena import Layout
 from ...artifact.manifest import HostEntry, Manifest, TensorEntry
 from ...artifact.sizes import array_bytes
-from ..host_program import has_fetch
+from ..host_program import on_host
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
 
@@ -44,7 +44,7 @@ class Phase:
     Attributes:
         name: ``constant`` or ``volatile``.
         host: its part of the host program.
-        fetches: it asks the caller for tiles of generated inputs.
+        on_host: the runtime walks its loops, not a function of the source.
         arena: layout of its arena.
         table: type of the table; entries that none of the following fills stay null.
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
@@ -54,7 +54,7 @@ class Phase:
 
     name: str
     host: tuple[HostEntry, ...]
-    fetches: bool
+    on_host: bool
     arena: Layout
     table: type[ctypes.Array[ctypes.c_void_p]]
     callers: tuple[tuple[int, str], ...]
@@ -138,7 +138,7 @@ def _phase(
     return Phase(
         name,
         host,
-        has_fetch(host),
+        on_host(manifest, host),
         arena,
         ctypes.c_void_p * len(names),
         tuple(callers),

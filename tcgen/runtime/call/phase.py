@@ -20,6 +20,7 @@ from ..arguments import Source, check_here
 from ..device_protocol import Device
 from ..host_program import Values, fetch_tile
 from ..memory.ledger import Ledger
+from ..parts import Part
 from .buffers import PhaseBuffers
 from .layout import CallLayout
 
@@ -90,6 +91,7 @@ def run_phases(
     arrays: Mapping[str, Any],
     state: ConstantState | None,
     ledger: Ledger,
+    part: tuple[int, int] | None,
 ) -> None:
     """Run the volatile phase of a call, after the constant one unless its state is given.
 
@@ -100,20 +102,27 @@ def run_phases(
         arrays: arrays on the device that kernels read and write, by tensor name.
         state: left by the constant phase, or None.
         ledger: counts what is allocated.
+        part: numbers of the parts of the volatile phase that run, at least one; None for all. The
+            part with number 0 has the results of the constant phase.
 
     Raises:
         ArgumentError: the state is on another GPU than the current one.
     """
+    begins = part is None or part[0] == 0
     if state is None:
         lasting = ledger.arena(layout.use.lasting)
         _run(backend, layout, 0, sources, arrays, lasting, ledger)
+        for tensor in () if begins else layout.manifest.constant_outputs:
+            arrays[tensor.name][...] = 0
     else:
         lasting = state.memory
         check_here("the state of the bound constants", lasting, backend.device)
         ledger.add(layout.use.lasting.total)
-        for name, array in state.outputs.items():
+        for name, array in state.outputs.items() if begins else ():
             arrays[name][...] = array
-    _run(backend, layout, 1, sources, arrays, lasting, ledger)
+    divided = layout.manifest.parts
+    volatile = None if divided is None else Part(divided, *(part or ()))
+    _run(backend, layout, 1, sources, arrays, lasting, ledger, volatile)
 
 
 def compute_state(
@@ -158,12 +167,13 @@ def _run(
     arrays: Mapping[str, Any],
     lasting: Any,
     ledger: Ledger,
+    part: Part | None = None,
 ) -> None:
     """Run the constant phase (0) or the volatile one (1) in the arena ``lasting`` and its own."""
     phase = layout.phases[number]
     if not phase.host:
         return
-    buffers = PhaseBuffers(layout, phase, arrays, lasting, ledger.arena(phase.arena))
+    buffers = PhaseBuffers(layout, phase, arrays, lasting, ledger.arena(phase.arena), part)
 
     def fetch(entry: FetchEntry, values: Values) -> None:
         _fetch(backend.device, buffers, sources, entry, values)

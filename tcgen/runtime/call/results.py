@@ -82,6 +82,12 @@ class Results:
                 start = self._given[name]
                 made[...] = start if device.holds(start) else device.put(start)
 
+    def clear(self) -> None:
+        """Set the arrays to zero, but those of outputs that accumulate."""
+        for output in self._outputs:
+            if not output.tensor.accumulate:
+                self.working[output.tensor.name][...] = 0
+
     @property
     def copied_bytes(self) -> int:
         """Bytes of the results that are copied to arrays in ``out``."""

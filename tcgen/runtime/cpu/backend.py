@@ -21,9 +21,10 @@ from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
 from ..call.buffers import PhaseBuffers
+from ..call.host_loops import walk
 from ..fork_safe_lock import Once
 from ..host_device import HostDevice
-from ..host_program import Values, has_fetch, launches, walk
+from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
 from .lazy_link import standing_in
@@ -163,7 +164,7 @@ def _link(artifact: Artifact) -> _Linked:
     symbols = {kernel.name: kernel.symbol for kernel in manifest.kernels}
     called = ["tcgen_threads"]
     for phase, host in (("constant", manifest.host_constant), ("volatile", manifest.host_volatile)):
-        if has_fetch(host):
+        if on_host(manifest, host):
             called += [symbols[name] for name in launches(host)]
         elif host:
             called.append(f"tcgen_phase_{phase}")
@@ -210,23 +211,25 @@ class CpuBackend:
         if layout.threads > 1:
             _Process.threaded = True
         extents, strides, threads = layout.extent_table, layout.stride_table, layout.threads
-        if not phase.fetches:
-            function = linked.function(f"tcgen_phase_{phase.name}")
+        if not phase.on_host:
+            function, part = linked.function(f"tcgen_phase_{phase.name}"), buffers.part
+            numbers = () if part is None else map(ctypes.c_int64, (part.first, part.last))
             with (
                 linked.blas_on_calling_thread(),
                 standing_in(linked.table, linked.later) as functions,
             ):
-                function(table, extents, strides, threads, functions)
+                function(table, extents, strides, threads, functions, *numbers)
             return
 
         def launch(name: str, values: Values) -> None:
             kernel = self._kernels[name]
             function = linked.function(kernel.symbol)
-            host = (ctypes.c_int64 * len(kernel.host))(*(values[v] for v in kernel.host))
+            given = buffers.host_values(kernel, values)
+            host = (ctypes.c_int64 * len(given))(*given)
             with (
                 linked.blas_on_calling_thread(),
                 standing_in(linked.table, linked.later) as functions,
             ):
                 function(table, extents, host, strides, threads, functions)
 
-        walk(phase.host, self.manifest, layout.extents, launch, fetch)
+        walk(buffers, launch, fetch)

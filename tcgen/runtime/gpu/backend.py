@@ -14,9 +14,10 @@ from ...artifact.grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEnt
 from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
+from ..call.host_loops import walk
 from ..device_protocol import CompiledModule, Function, Gpu
 from ..fork_safe_lock import Once
-from ..host_program import Values, walk
+from ..host_program import Values
 from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
 
@@ -59,9 +60,10 @@ class GpuBackend:
         def launch(name: str, values: Values) -> None:
             ready = self._prepared(self._kernels[name], extents)
             start = offsets.get(ready.scratch, 0)
-            ready.launch(arrays, values, arena[start : start + ready.scratch_bytes])
+            given = buffers.host_values(ready.kernel, values)
+            ready.launch(arrays, values, given, arena[start : start + ready.scratch_bytes])
 
-        walk(buffers.phase.host, self.manifest, extents, launch, fetch)
+        walk(buffers, launch, fetch)
 
     def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch:
         """The launch of a kernel at some extents; recent ones are remembered."""
@@ -103,8 +105,10 @@ class _Launch:
     scratch_bytes: int
     takes_scratch: bool
 
-    def launch(self, arrays: Mapping[str, Any], values: Values, scratch: Any) -> None:
-        """Queue the kernel, and its second pass."""
+    def launch(
+        self, arrays: Mapping[str, Any], values: Values, given: tuple[int, ...], scratch: Any
+    ) -> None:
+        """Queue the kernel, and its second pass; it takes ``given`` behind the extents."""
         blocks = self.blocks
         if self.kernel.host:
             blocks = min(blocks, self.grid.blocks(self.extent, values))
@@ -114,7 +118,7 @@ class _Launch:
             *(arrays[name] for name in self.arguments),
             *((scratch,) if self.takes_scratch else ()),
             *self.numbers,
-            *(np.int64(values[v]) for v in self.kernel.host),
+            *map(np.int64, given),
         )
         block = (self.grid.threads,)
         if blocks:

@@ -1,0 +1,186 @@
+"""Parts of a program as plain data: numbered iterations, what each touches, and its statements.
+
+The numbers follow the order in which the loops run. Neighbouring loops of a triangle, i >= j >= k,
+have C(n+2, 3) iterations for n values of i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb, prod
+from typing import Literal, TypeAlias
+
+# Which parts run something: those with the iterations, every part, or the part with number 0.
+Share: TypeAlias = Literal["iteration", "every", "first"]
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEntry:
+    """A loop of the chain: over elements of a space, or over its tiles.
+
+    With ``below`` it ends at the value of the loop before it.
+    """
+
+    variable: str
+    space: str
+    tile: int | None
+    below: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEntry:
+    """A run of elements of an axis or of a loop.
+
+    Attributes:
+        space: over which it runs.
+        variable: of the chain, at whose value it begins; None where it begins at 0.
+        length: elements that it has at most; None for all of the space.
+        offset: base spaces of the axis before ``space``.
+    """
+
+    space: str
+    variable: str | None = None
+    length: int | None = None
+    offset: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TouchEntry:
+    """Elements of an argument or result, one span for each logical axis."""
+
+    tensor: str
+    written: bool
+    share: Share
+    axes: tuple[SpanEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandEntry:
+    """An array of a statement: the buffer, its spans by number, and how often each element passes.
+
+    The numbers count the spans of all groups of the statement.
+    """
+
+    buffer: str
+    spans: tuple[int, ...]
+    passes: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementEntry:
+    """A statement of the volatile phase, as the prediction of time sees it.
+
+    Attributes:
+        share: parts that run it.
+        loops: around it, besides those of the chain.
+        groups: of its own loops: m, n, k and the batch of a matrix product; else one.
+        halves: triangles among its loops and those around it: each leaves half of the points.
+        flops: of a point; None for a generated input.
+        operands: read and written arrays.
+    """
+
+    share: Share
+    loops: tuple[SpanEntry, ...]
+    groups: tuple[tuple[SpanEntry, ...], ...]
+    halves: int
+    flops: int | None
+    operands: tuple[OperandEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartsEntry:
+    """How the volatile phase is divided; the level of modules defines it.
+
+    Attributes:
+        chain: the numbered loops, outermost first.
+        kernel: that has them, and takes the first and the end of the numbers behind its host
+            variables; None if they are loops of the host.
+        cleared: buffers that a part sets to zero before its loops.
+        once: kernels that run in the part with number 0 alone.
+        touches: elements of arguments and results that the volatile phase reads and writes.
+    """
+
+    chain: tuple[ChainEntry, ...]
+    kernel: str | None
+    cleared: tuple[str, ...]
+    once: tuple[str, ...]
+    touches: tuple[TouchEntry, ...]
+
+
+def triangles(below: Sequence[bool]) -> tuple[int, ...]:
+    """Numbers of neighbouring loops that make a triangle, outermost first.
+
+    Example:
+        >>> triangles([False, True, True, False])
+        (3, 1)
+    """
+    sizes: list[int] = []
+    for inside in below:
+        if inside and sizes:
+            sizes[-1] += 1
+        else:
+            sizes.append(1)
+    return tuple(sizes)
+
+
+def count_iterations(chain: Sequence[ChainEntry], extent: Callable[[str], int]) -> int:
+    """Number of iterations of a chain at some extents.
+
+    Example:
+        >>> chain = (ChainEntry("i0", "o", 3, False), ChainEntry("j0", "o", 3, True))
+        >>> count_iterations(chain, {"o": 10}.__getitem__)
+        10
+    """
+    return prod(_sizes(chain, extent), start=1)
+
+
+def _sizes(chain: Sequence[ChainEntry], extent: Callable[[str], int]) -> list[int]:
+    """Iterations of each triangle of a chain."""
+    sizes, place = [], 0
+    for depth in triangles([loop.below for loop in chain]):
+        loop = chain[place]
+        steps = -(-extent(loop.space) // (loop.tile or 1))
+        sizes.append(comb(steps + depth - 1, depth))
+        place += depth
+    return sizes
+
+
+def iterations(
+    chain: Sequence[ChainEntry], extent: Callable[[str], int], first: int, last: int
+) -> Iterator[Mapping[str, int]]:
+    """Values of the loop variables in the iterations ``first .. last - 1``, in order.
+
+    Example:
+        >>> chain = (ChainEntry("i", "o", None, False), ChainEntry("j", "o", None, True))
+        >>> [tuple(v.values()) for v in iterations(chain, {"o": 9}.__getitem__, 1, 4)]
+        [(1, 0), (1, 1), (2, 0)]
+    """
+    last = min(last, count_iterations(chain, extent))
+    if first >= last:
+        return
+    steps = _steps_of(chain, extent, first)
+    ends = [-(-extent(loop.space) // (loop.tile or 1)) for loop in chain]
+    for _ in range(first, last):
+        yield {c.variable: n * (c.tile or 1) for c, n in zip(chain, steps, strict=True)}
+        for place in reversed(range(len(chain))):
+            steps[place] += 1
+            if steps[place] < (steps[place - 1] + 1 if chain[place].below else ends[place]):
+                break
+            steps[place] = 0
+
+
+def _steps_of(chain: Sequence[ChainEntry], extent: Callable[[str], int], number: int) -> list[int]:
+    """The iteration of each loop that has a number."""
+    steps: list[int] = []
+    sizes = _sizes(chain, extent)
+    for n, depth in enumerate(triangles([loop.below for loop in chain])):
+        inner = prod(sizes[n + 1 :])
+        rank, number = divmod(number, inner)
+        for left in range(depth, 0, -1):
+            step = rank if left == 1 else 0
+            while comb(step + left, left) <= rank:
+                step += 1
+            steps.append(step)
+            rank -= comb(step + left - 1, left)
+    return steps

@@ -1,0 +1,272 @@
+"""Parts of a program: the number of an iteration as text, and what the runtime must know of them.
+
+Reads level 4. It makes the entries of the manifest; the printers of all targets print one number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import factorial
+from typing import assert_never
+
+from ..artifact.parts import (
+    ChainEntry,
+    OperandEntry,
+    PartsEntry,
+    Share,
+    SpanEntry,
+    StatementEntry,
+    TouchEntry,
+    triangles,
+)
+from ..ir.expr import Access, Subscript, leaves, operation_count
+from ..ir.loop_analysis import band_of
+from ..ir.loops import (
+    Assign,
+    BandVar,
+    Buffer,
+    Fetch,
+    Gemm,
+    Host,
+    HostLoop,
+    Launch,
+    Loop,
+    LoopVar,
+    Module,
+    Parts,
+    Stmt,
+    Zero,
+)
+from ..ir.parts import find_chain
+from .printing import extent, product
+from .scope import Scope
+
+FIRST, LAST = "tc_first", "tc_last"  # the numbers of a part in the source: half open
+
+
+def chain_kernel(module: Module) -> str | None:
+    """The kernel that has the loops of the chain."""
+    if module.parts is None:
+        return None
+    chain = find_chain(module, module.parts.chain)
+    return None if chain is None else chain.kernel
+
+
+def numbered(var: LoopVar, scope: Scope) -> bool:
+    """True for the innermost loop of the chain, whose iterations have the numbers."""
+    return scope.parts is not None and var == scope.parts.chain[-1]
+
+
+def starts_chain(stmt: Stmt, scope: Scope) -> bool:
+    """True for the outermost loop of the chain, before which buffers are cleared."""
+    return isinstance(stmt, Loop) and scope.parts is not None and stmt.var == scope.parts.chain[0]
+
+
+def skip_lines(scope: Scope, integer: str) -> list[str]:
+    """Lines of C, at the beginning of an iteration, that skip it where its part is another one."""
+    assert scope.parts is not None, "the kernel has the chain"
+    number = number_text(scope.parts, scope.variables)
+    return [
+        f"const {integer} tc_number = {number};",
+        f"if (tc_number < {FIRST} || tc_number >= {LAST}) continue;",
+    ]
+
+
+def number_text(parts: Parts, words: Mapping[str, str], divide: str = "/") -> str:
+    """The number of an iteration: ``(i0/3)*((i0/3) + 1)/2 + (j0/3)``.
+
+    Args:
+        parts: of the module.
+        words: names of the loop variables in the source.
+        divide: division of integers.
+    """
+    chain = parts.chain
+    text, place = "", 0
+    for depth in triangles([v.below is not None for v in chain]):
+        steps = [_step(v, words, divide) for v in chain[place : place + depth]]
+        rank = " + ".join(_binomial(s, depth - n, divide) for n, s in enumerate(steps))
+        if text:
+            var = chain[place]
+            count = extent(var.space)
+            if var.tile is not None:
+                count = f"(({count} + {var.tile - 1}){divide}{var.tile})"
+            rank = f"({text})*{_binomial(count, depth, divide)} + {rank}"
+        text, place = rank, place + depth
+    return text
+
+
+def _step(var: LoopVar, words: Mapping[str, str], divide: str) -> str:
+    word = words[var.name]
+    return word if var.tile is None else f"({word}{divide}{var.tile})"
+
+
+def _binomial(n: str, depth: int, divide: str) -> str:
+    """C(n + depth - 1, depth)."""
+    factors = [n, *(f"({n} + {k})" for k in range(1, depth))]
+    text = product(factors)
+    return text if depth == 1 else f"{text}{divide}{factorial(depth)}"
+
+
+def parts_entry(module: Module) -> PartsEntry | None:
+    """The entry of the manifest for the parts of a module."""
+    parts = module.parts
+    if parts is None:
+        return None
+    chain = tuple(
+        ChainEntry(v.name, v.space.name, v.tile, v.below is not None) for v in parts.chain
+    )
+    touches = dict.fromkeys(_Walk(module).touches())
+    return PartsEntry(chain, chain_kernel(module), parts.cleared, parts.once, tuple(touches))
+
+
+def statement_entries(module: Module) -> tuple[StatementEntry, ...]:
+    """The statements of the volatile phase, as the prediction of time sees them."""
+    return tuple(_Walk(module).statements())
+
+
+class _Walk:
+    """The statements of the volatile phase with the loops around them."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.buffers: Mapping[str, Buffer] = {b.name: b for b in module.buffers}
+        self.kernels = {k.name: k for k in module.kernels}
+        parts = module.parts
+        self.chain = () if parts is None else tuple(v.name for v in parts.chain)
+        self.once = () if parts is None else parts.once
+
+    def all(self) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
+        """Statements and fetches, the loops around each, and the parts that run it."""
+
+        def walk(
+            items: tuple[Host | Stmt, ...], around: tuple[LoopVar, ...], share: Share
+        ) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
+            for item in items:
+                match item:
+                    case HostLoop(var, body) | Loop(var, body):
+                        inside = share if var.name not in self.chain else "iteration"
+                        yield from walk(body, (*around, var), inside)
+                    case Launch(name):
+                        own: Share = "first" if name in self.once else share
+                        yield from walk(self.kernels[name].body, around, own)
+                    case _:
+                        yield item, around, share
+
+        yield from walk(self.module.host_volatile, (), "every")
+
+    def touches(self) -> Iterator[TouchEntry]:
+        """Accesses of arguments and results."""
+        for item, around, share in self.all():
+            ranges = {v.name: self.loop_span(v) for v in around}
+            match item:
+                case Fetch(name, variables):
+                    tensor = self.buffers[name].tensor
+                    assert tensor is not None, f"{name} holds a tile of an input"
+                    spans = tuple(
+                        SpanEntry(space.name) if v is None else ranges[v.name]
+                        for space, v in zip(tensor.spaces, variables, strict=True)
+                    )
+                    yield TouchEntry(tensor.source, False, share, spans)
+                case Zero():
+                    continue
+                case Assign() | Gemm():
+                    spans_of = ranges | {v.name: self.band_span(v) for v in band_of(item)}
+                    yield from self.accesses(item, spans_of, share)
+                case Loop():
+                    raise AssertionError("loops are walked through")
+                case _:
+                    assert_never(item)
+
+    def accesses(
+        self, stmt: Assign | Gemm, spans: Mapping[str, SpanEntry], share: Share
+    ) -> Iterator[TouchEntry]:
+        """The elements of the caller's arrays that a statement uses."""
+        read = (
+            (stmt.a, stmt.b)
+            if isinstance(stmt, Gemm)
+            else tuple(leaf for leaf in leaves(stmt.expr) if isinstance(leaf, Access))
+        )
+        for access, written in ((stmt.out, True), *((r, False) for r in read)):
+            buffer = self.buffers[access.buffer]
+            if buffer.place != "caller" or buffer.tensor is None:
+                continue
+            if not written and not buffer.tensor.is_input:
+                continue  # what a part reads of its own results
+            axes = tuple(self.axis(s, spans) for s in access.subscripts)
+            yield TouchEntry(buffer.tensor.source, written, share, axes)
+
+    @staticmethod
+    def axis(subscript: Subscript, spans: Mapping[str, SpanEntry]) -> SpanEntry:
+        """The elements of an axis of a whole array that an access walks."""
+        assert subscript.variable is not None, "a caller's buffer has whole axes"
+        span = spans[subscript.variable]
+        offset = tuple(space.name for space in subscript.offset)
+        return SpanEntry(span.space, span.variable, span.length, offset)
+
+    def loop_span(self, var: LoopVar) -> SpanEntry:
+        """The elements of an iteration of a loop of the chain; of another loop all elements."""
+        if var.name in self.chain:
+            return SpanEntry(var.space.name, var.name, var.tile or 1)
+        return SpanEntry(var.space.name)
+
+    def band_span(self, var: BandVar) -> SpanEntry:
+        """The elements that a statement's own variable walks."""
+        if var.base in self.chain:
+            return SpanEntry(var.space.name, var.base, var.tile)
+        return SpanEntry(var.space.name)
+
+    def statements(self) -> Iterator[StatementEntry]:
+        """Work and traffic of each statement."""
+        for item, around, share in self.all():
+            outside = [v for v in around if v.name not in self.chain]
+            loops = tuple(SpanEntry(v.space.name, None, v.tile) for v in outside)
+            halves = sum(v.below is not None for v in outside)
+            match item:
+                case Fetch(name) | Zero(name):
+                    axes = self.buffers[name].axes
+                    own = tuple(SpanEntry(a.space.name, None, a.length) for a in axes)
+                    flops = None if isinstance(item, Fetch) else 0
+                    operand = OperandEntry(name, tuple(range(len(own))), 1)
+                    yield StatementEntry(share, loops, (own,), halves, flops, (operand,))
+                case Assign() | Gemm():
+                    yield self.statement(item, loops, halves, share)
+                case Loop():
+                    raise AssertionError("loops are walked through")
+                case _:
+                    assert_never(item)
+
+    def statement(
+        self, stmt: Assign | Gemm, loops: tuple[SpanEntry, ...], halves: int, share: Share
+    ) -> StatementEntry:
+        """Work and traffic of one statement."""
+        band = band_of(stmt)
+        place = {v.name: n for n, v in enumerate(band)}
+        if isinstance(stmt, Gemm):
+            groups: tuple[tuple[BandVar, ...], ...] = (stmt.batch, stmt.m, stmt.n, stmt.k)
+            read: tuple[Access, ...] = (stmt.a, stmt.b)
+            flops = 2
+        else:
+            groups, held = (stmt.band,), stmt.out.variables
+            read = tuple(leaf for leaf in leaves(stmt.expr) if isinstance(leaf, Access))
+            adds = stmt.accumulate or any(v.name not in held for v in stmt.band)
+            scaled = abs(stmt.coeff) != 1
+            flops = operation_count(stmt.expr) + adds + scaled + len(stmt.orbit)
+        passes = {stmt.out: 2 if stmt.accumulate else 1} | {r: 1 for r in read if r != stmt.out}
+        return StatementEntry(
+            share,
+            loops,
+            tuple(tuple(self.span(v) for v in group) for group in groups),
+            halves + sum(v.below is not None for v in band),
+            flops,
+            tuple(
+                OperandEntry(a.buffer, tuple(place[n] for n in a.variables if n in place), count)
+                for a, count in passes.items()
+                if self.buffers[a.buffer].place != "register"
+            ),
+        )
+
+    def span(self, var: BandVar) -> SpanEntry:
+        """A variable of a band; inside a tile it takes as many values as the tile has."""
+        if var.base in self.chain:
+            return SpanEntry(var.space.name, var.base, var.tile)
+        return SpanEntry(var.space.name, None, var.tile)

@@ -1,0 +1,167 @@
+"""Parts of the volatile phase: their number, and what they read and write.
+
+A part has iterations of the outermost loops, by number, half open. A program whose volatile phase
+is not divided has one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from operator import index
+from typing import TypeAlias
+
+from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.parts import (
+    PartsEntry,
+    Share,
+    SpanEntry,
+    count_iterations,
+    iterations,
+)
+from ..artifact.sizes import packed_run, stored_shape
+from ..errors import ArgumentError
+from ..options import MOST
+
+Rectangle: TypeAlias = tuple[slice, ...]
+_Range: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of the volatile phase: the iterations ``first .. last - 1`` of its chain.
+
+    Attributes:
+        entry: describes the chain.
+        first, last: numbers, half open; the whole phase ends at ``MOST``.
+    """
+
+    entry: PartsEntry
+    first: int = 0
+    last: int = MOST
+
+    @property
+    def is_whole(self) -> bool:
+        """True for a call without parts."""
+        return self.last == MOST
+
+    def runs(self, kernel: str) -> bool:
+        """False for a kernel whose results belong to the part with number 0."""
+        return self.first == 0 or kernel not in self.entry.once
+
+
+def count_parts(manifest: Manifest, extents: Mapping[str, int]) -> int:
+    """Number of parts at some extents of the base spaces, at least 1."""
+    if manifest.parts is None:
+        return 1
+    extent = partial(manifest.extent, extents=extents)
+    return max(1, count_iterations(manifest.parts.chain, extent))
+
+
+def checked_part(manifest: Manifest, part: object, extents: Mapping[str, int]) -> tuple[int, int]:
+    """The numbers of a part.
+
+    Raises:
+        ArgumentError: it is no pair of whole numbers, or is outside of the parts that there are.
+    """
+    count = count_parts(manifest, extents)
+    try:
+        if isinstance(part, str | bytes | Mapping):
+            raise TypeError
+        first, last = map(index, part)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{manifest.name}: part={part!r:.80} is not a pair of whole numbers: give "
+            f"part=(first, last), which runs the parts first to last - 1 of {count}"
+        ) from None
+    if not 0 <= first <= last <= count:
+        here = ", ".join(f"{b}={extents[b]}" for b in manifest.bases if b in extents)
+        raise ArgumentError(
+            f"{manifest.name}: part=({first}, {last}) is outside of its {count} parts at {here}: "
+            f"give 0 <= first <= last <= {count}, as program.parts(extents) says"
+        )
+    return int(first), int(last)
+
+
+def touched(
+    manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
+) -> dict[str, tuple[Rectangle, ...]]:
+    """Rectangles of the caller's arrays that the parts ``first .. last - 1`` read and write.
+
+    Args:
+        manifest: of the program.
+        first: number of the first part.
+        last: number after the last part.
+        extents: of the base spaces.
+
+    Returns:
+        For each input and output its rectangles: a slice for each axis of the array, a packed pair
+        being one axis. They do not overlap along one axis; none where nothing is touched.
+    """
+    tensors = {t.name: t for t in manifest.tensors}
+    found: dict[str, set[tuple[_Range, ...]]] = {name: set() for name in tensors}
+    if first < last and manifest.parts is None:
+        for name, tensor in tensors.items():
+            found[name].add(tuple((0, n) for n in stored_shape(tensor, manifest, extents)))
+    elif first < last and manifest.parts is not None:
+        extent = partial(manifest.extent, extents=extents)
+        values = list(iterations(manifest.parts.chain, extent, first, last))
+        for touch in manifest.parts.touches:
+            if not runs_in(touch.share, first):
+                continue
+            names = sorted({span.variable for span in touch.axes if span.variable is not None})
+            starts: Iterable[tuple[int, ...]] = ((),)
+            if touch.share == "iteration":
+                starts = dict.fromkeys(tuple(v[n] for n in names) for v in values)
+            tensor = tensors[touch.tensor]
+            for start in starts:
+                at = dict(zip(names, start, strict=True))
+                logical = [_range(span, at, extent) for span in touch.axes]
+                found[touch.tensor].add(_stored(tensor, logical))
+    return {name: _rectangles(ranges) for name, ranges in found.items()}
+
+
+def runs_in(share: Share, first: int) -> bool:
+    """True if a part that begins at a number runs what has this share."""
+    return share != "first" or first == 0
+
+
+def _range(span: SpanEntry, at: Mapping[str, int], extent: Callable[[str], int]) -> _Range:
+    """Elements of a logical axis."""
+    before = sum(extent(base) for base in span.offset)
+    end = extent(span.space)
+    if span.variable is None:
+        return before, before + end
+    low = at[span.variable]
+    return before + low, before + min(low + (span.length or end), end)
+
+
+def _stored(tensor: TensorEntry, logical: Sequence[_Range]) -> tuple[_Range, ...]:
+    """Ranges of the axes of the caller's array; of a packed pair the smallest run of elements."""
+    return tuple(
+        logical[axis]
+        if pair is None
+        else packed_run(pair, logical[pair.first], logical[pair.first + 1])
+        for axis, pair in tensor.stored()
+    )
+
+
+def _rectangles(ranges: set[tuple[_Range, ...]]) -> tuple[Rectangle, ...]:
+    """Rectangles without empty ones; neighbours along an axis are joined."""
+    left = {r for r in ranges if all(low < high for low, high in r)}
+    rank = len(next(iter(left))) if left else 0
+    for axis in reversed(range(rank)):
+        lines: dict[tuple[_Range, ...], list[_Range]] = {}
+        for rectangle in sorted(left):
+            others = (*rectangle[:axis], *rectangle[axis + 1 :])
+            runs = lines.setdefault(others, [])
+            low, high = rectangle[axis]
+            if runs and low <= runs[-1][1]:
+                runs[-1] = (runs[-1][0], max(high, runs[-1][1]))
+            else:
+                runs.append((low, high))
+        left = {
+            (*others[:axis], run, *others[axis:]) for others, runs in lines.items() for run in runs
+        }
+    return tuple(tuple(slice(*run) for run in rectangle) for rectangle in sorted(left))
