@@ -142,6 +142,7 @@ class DaskEngine:
 
     def run(
         self,
+        run: str,
         stage: Handle,
         held: Mapping[str, Stored | Handle],
         given: Mapping[str, Handle],
@@ -156,7 +157,7 @@ class DaskEngine:
         left = {task.number: task for task in tasks}
         for _ in range(_TRIES):
             lost = False
-            for task, done in self._attempt(stage, held, given, memory, list(left.values())):
+            for task, done in self._attempt(run, stage, held, given, memory, list(left.values())):
                 if done is None:
                     lost = True
                 else:
@@ -172,6 +173,7 @@ class DaskEngine:
 
     def _attempt(
         self,
+        run: str,
         stage: Handle,
         held: Mapping[str, Stored | Handle],
         given: Mapping[str, Handle],
@@ -183,7 +185,7 @@ class DaskEngine:
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 
         workers = sorted(self._workers())
-        job = (_sent(stage), {n: _sent(h) for n, h in held.items()}, _all_sent(given), memory)
+        job = (run, _sent(stage), {n: _sent(h) for n, h in held.items()}, _all_sent(given), memory)
         futures = {}
         for n, task in enumerate(tasks):
             # The same range goes to the same worker in the next call: it has the constants.
@@ -228,5 +230,5 @@ def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:
     return {name: _sent(handle) for name, handle in handles.items()}
 
 
-def _run(stage: Any, held: Any, given: Any, memory: int, task: Task) -> Done:
-    return run_task(Job(stage, held, given, memory), task)
+def _run(run: str, stage: Any, held: Any, given: Any, memory: int, task: Task) -> Done:
+    return run_task(Job(run, stage, held, given, memory), task)

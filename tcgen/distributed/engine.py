@@ -40,6 +40,7 @@ class Engine(Protocol):
 
     def run(
         self,
+        run: str,
         stage: Handle,
         held: Mapping[str, Stored | Handle],
         given: Mapping[str, Handle],

@@ -70,6 +70,7 @@ class ExecutorEngine:
 
     def run(
         self,
+        run: str,
         stage: Handle,
         held: Mapping[str, Stored | Handle],
         given: Mapping[str, Handle],
@@ -81,7 +82,7 @@ class ExecutorEngine:
         Raises:
             UnavailableError: the pool has lost a worker, which breaks it.
         """
-        job = Job(stage, held, given, memory)
+        job = Job(run, stage, held, given, memory)
         futures: dict[Future[Done], Task] = {}
         try:
             for task in tasks:

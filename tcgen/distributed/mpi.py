@@ -119,6 +119,7 @@ class MpiEngine:
 
     def run(
         self,
+        run: str,
         stage: Handle,
         held: Mapping[str, Stored | Handle],
         given: Mapping[str, Handle],
@@ -130,7 +131,7 @@ class MpiEngine:
         Raises:
             TcgenError: of a rank that failed, on all ranks.
         """
-        job = Job(stage, held, given, memory)
+        job = Job(run, stage, held, given, memory)
         own: dict[int, Done] = {}
 
         def work() -> None:

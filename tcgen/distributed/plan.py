@@ -14,12 +14,12 @@ from ..artifact.folder import Artifact
 from ..artifact.sizes import array_bytes
 from ..compiler.driver import compile_system, read_artifact_system, read_plan
 from ..errors import ArgumentError, MemoryLimitError, PlanError
-from ..options import Machine, Options
+from ..options import Options
 from ..runtime.program import Program
 from .slicing import Restricted, SlicedOutput, SlicedStage, sliceable_spaces, sliced_stages
 from .stage import Stage, Task, lean
 
-TASKS_PER_SLOT = 8  # enough that the last task of a worker is short; more only cost messages
+PARTS_PER_SLOT = 8  # enough that the last task of a worker is short; more only cost messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,8 @@ def make_plan(
             f"{program.manifest.name} has a space of extent 0, which leaves nothing to "
             f"distribute: call the program itself"
         )
-    if along is None and program.parts(extents) > 1:
+    small = _seconds(program, extents) < 2 * cluster.task_seconds
+    if along is None and (program.parts(extents) > 1 or small):
         return _parts(program, extents, held, cluster)
     return _slices(program, extents, held, cluster, along)
 
@@ -107,7 +108,7 @@ def _parts(
         tuple(SlicedOutput(t.name, None, "add") for t in manifest.outputs),
     )
     total = program.seconds(0, count, extents)
-    wanted = _tasks_wanted(total, count, cluster)
+    wanted = _tasks_wanted(total, count, cluster, PARTS_PER_SLOT)
     need = 0
     for number in _growing(wanted, count):
         ranges = _ranges(count, number)
@@ -137,7 +138,7 @@ def _slices(
     whole = read_plan(program.artifact)
     whole_flops = whole.program.flops().value(dict(extents))
     extent = extents[space]
-    wanted = _tasks_wanted(whole_flops / Machine().flops, extent, cluster)
+    wanted = _tasks_wanted(_seconds(program, extents), extent, cluster, 1)  # slices repeat work
     made = sliced_stages(system, space, extents, wanted)
     here = -(-extent // wanted)
     objective = whole.solve.objective if whole.solve is not None else "none"
@@ -168,12 +169,11 @@ def _slices(
         )
         if need <= cluster.memory:
             tasks, executed = [], 0.0
-            for stage, polynomial in zip(stages, flops, strict=True):
+            for stage, own, polynomial in zip(stages, programs, flops, strict=True):
                 for n, (first, last) in enumerate(ranges):
-                    count = float(polynomial.value(stage.extents_of(first, last)))
-                    executed += count
-                    seconds = count / Machine().flops
-                    tasks.append(Task(stage.number, n, first, last, seconds))
+                    here_now = stage.extents_of(first, last)
+                    executed += float(polynomial.value(here_now))
+                    tasks.append(Task(stage.number, n, first, last, _seconds(own, here_now)))
             repeated = executed / whole_flops if whole_flops else 1.0
             text = tuple(_described(s, number) for s in stages)
             return Plan(tuple(stages), tuple(programs), tuple(tasks), need, repeated, text)
@@ -280,12 +280,17 @@ def _task_need(
     return shared + own * cluster.slots_per_worker
 
 
-def _tasks_wanted(seconds: float, most: int, cluster: Cluster) -> int:
-    """One task a slot at least, more where each takes long enough to be worth its message."""
+def _tasks_wanted(seconds: float, most: int, cluster: Cluster, a_slot: int) -> int:
+    """As many tasks a slot as asked for, as long as each is worth its message."""
+    most = min(most, cluster.slots * a_slot)
     if cluster.task_seconds <= 0:
-        return max(1, min(most, cluster.slots))
-    worth = int(seconds / cluster.task_seconds)
-    return max(1, min(most, worth, cluster.slots * TASKS_PER_SLOT))
+        return most
+    return max(1, min(most, int(seconds / cluster.task_seconds)))
+
+
+def _seconds(program: Program, extents: Mapping[str, int]) -> float:
+    """Predicted seconds of a call of the program."""
+    return program.seconds(0, program.parts(extents), extents)
 
 
 def _growing(first: int, most: int) -> Iterator[int]:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Hashable, Iterator, Mapping
 from math import prod
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +55,7 @@ class DistributedProgram:
         self._held: dict[str, Stored | Handle] = {}
         self._plans: dict[tuple[tuple[str, int], ...], tuple[Plan, tuple[Handle, ...]]] = {}
         self._report: RunReport | None = None
+        self._name = engine.once(lambda: uuid4().hex)
         self._seen: dict[str, set[Hashable]] = {}  # what each worker has received or read
 
     def __enter__(self) -> DistributedProgram:
@@ -142,7 +144,7 @@ class DistributedProgram:
                 self._held[name] = value if isinstance(value, Stored) else self._share(value)
         held = dict(self._held)
         held |= {n: v for n in values if isinstance(v := every[n], Stored)}
-        call = _Call(self._engine, plan, stages, held, self._memory, self._seen)
+        call = _Call(self._engine, plan, stages, held, self._memory, self._seen, self._name)
         given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
         results = call.run(given)
         self._report = call.report(time.perf_counter() - start)
@@ -183,7 +185,9 @@ class _Call:
         held: Mapping[str, Stored | Handle],
         memory: int,
         seen: dict[str, set[Hashable]],
+        name: str,
     ) -> None:
+        self._name = name
         self._engine, self._plan, self._stages = engine, plan, stages
         self._held, self._memory = held, memory
         self._done: list[tuple[Task, Done]] = []
@@ -202,7 +206,7 @@ class _Call:
                         handles[name] = self._engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
                 tasks = [t for t in self._plan.tasks if t.stage == stage.number]
-                done = self._engine.run(handle, self._held, needed, self._memory, tasks)
+                done = self._engine.run(self._name, handle, self._held, needed, self._memory, tasks)
                 results |= self._assembled(stage, tasks, done)
         finally:
             self._engine.forget(list(handles.values()))

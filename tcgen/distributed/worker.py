@@ -35,12 +35,14 @@ class Job:
     """What all tasks of a call share.
 
     Attributes:
+        run: names the distributed program, whose constants the process keeps.
         stage: the stage's handle.
         held: constants by name: references, or handles of arrays.
         given: handles of the arrays of this call by name.
         memory: bytes that the worker may keep and allocate.
     """
 
+    run: str
     stage: Handle
     held: Mapping[str, Stored | Handle]
     given: Mapping[str, Handle]
@@ -184,8 +186,8 @@ def run_task(job: Job, task: Task) -> Done:
         pieces = []
         for rectangle in writing.rectangles:
             own = stage.kind == "slices"  # the array is the rectangle itself
-            piece = array if own else np.ascontiguousarray(array[rectangle])
-            pieces.append((rectangle, np.asarray(piece)))
+            piece = np.asarray(array if own else np.array(array[rectangle], order="C"))
+            pieces.append((rectangle, piece))
             result_bytes += int(piece.nbytes)
         blocks[writing.name] = tuple(pieces)
     return Done(
@@ -296,12 +298,12 @@ class _Loader:
                 self._loaded += int(piece.nbytes)
                 return piece, int(piece.nbytes)
 
-            return SHELF.get((source, _key(rectangle)), load, self.keep)
+            return SHELF.get((self.job.run, source, _key(rectangle)), load, self.keep)
         return self._sparse(source, reading)
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
         """An array of the whole shape that has the rectangles; the system maps no other pages."""
-        key = (source, "sparse")
+        key = (self.job.run, source, "sparse")
         kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
         with kept.lock:
             missing = [r for r in reading.rectangles if _key(r) not in kept.there]
