@@ -80,12 +80,12 @@ def find_chain(module: Module, variables: tuple[LoopVar, ...]) -> Chain | None:
         before: list[tuple[str, _Plain]] = []
         after: list[tuple[str, _Plain]] = []
         now, home = before, None
-        for name, stmt in _launched(module.host_volatile, kernels):
+        for name, stmt in _outer(module.host_volatile, kernels):
             if stmt is loop:
                 now, home = after, name
-            elif not isinstance(stmt, HostLoop | Fetch):
-                now += [(name, plain) for plain in _plain((stmt,))]
-        return Chain(variables, home or None, body, tuple(before), tuple(after))
+            else:
+                now += _named(stmt, name, kernels)
+        return Chain(variables, home, body, tuple(before), tuple(after))
     return None
 
 
@@ -194,21 +194,32 @@ def _unfolded(
                 yield item
 
 
-def _launched(
+def _outer(
     host: tuple[Host, ...], kernels: Mapping[str, Kernel]
-) -> Iterator[tuple[str, Stmt | HostLoop | Fetch]]:
-    """Statements with the names of their kernels; loops of the host before their bodies."""
+) -> Iterator[tuple[str | None, Stmt | Host]]:
+    """Loops of the host and fetches, and statements with the names of their kernels."""
     for item in host:
-        match item:
-            case HostLoop():
-                yield "", item
-                yield from _launched(item.body, kernels)
-            case Launch(name):
-                yield from ((name, stmt) for stmt in kernels[name].body)
-            case Fetch():
-                yield "", item
-            case _:
-                assert_never(item)
+        if isinstance(item, Launch):
+            yield from ((item.kernel, stmt) for stmt in kernels[item.kernel].body)
+        else:
+            yield None, item
+
+
+def _named(
+    item: Stmt | Host, home: str | None, kernels: Mapping[str, Kernel]
+) -> Iterator[tuple[str, _Plain]]:
+    """Statements without loops, each with its kernel."""
+    match item:
+        case HostLoop():
+            for inner in item.body:
+                yield from _named(inner, home, kernels)
+        case Launch(name):
+            yield from ((name, stmt) for stmt in _plain(kernels[name].body))
+        case Fetch():
+            return
+        case _:
+            assert home is not None, "a statement is in a kernel"
+            yield from ((home, stmt) for stmt in _plain((item,)))
 
 
 def _plain(body: tuple[Stmt, ...]) -> Iterator[_Plain]:
