@@ -12,7 +12,7 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,10 +75,10 @@ class Done:
 
 
 class Shelf:
-    """Values that a process keeps, up to a number of bytes."""
+    """Values that a process keeps, up to a number of bytes; the least recently used ones go."""
 
     def __init__(self) -> None:
-        self._values: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._values: OrderedDict[Hashable, _Kept] = OrderedDict()
         self._lock = threading.RLock()
         self._making: dict[Hashable, threading.Lock] = {}
 
@@ -86,15 +86,22 @@ class Shelf:
     def nbytes(self) -> int:
         """Bytes of all values."""
         with self._lock:
-            return sum(count for _, count in self._values.values())
+            return sum(kept.nbytes for kept in self._values.values())
 
-    def get(self, key: Hashable, make: Callable[[], tuple[Any, int]], limit: int) -> Any:
+    def get(
+        self,
+        key: Hashable,
+        make: Callable[[], tuple[Any, int]],
+        limit: int,
+        needs: Collection[Hashable] = (),
+    ) -> Any:
         """The value of a key, made where it is missing; others go to keep within the limit.
 
         Args:
             key: names the value.
             make: gives the value and its bytes.
             limit: bytes of all values.
+            needs: keys of values that this one holds: it goes with them.
         """
         with self._lock:
             making = self._making.setdefault(key, threading.Lock())
@@ -102,24 +109,54 @@ class Shelf:
             with self._lock:
                 if key in self._values:
                     self._values.move_to_end(key)
-                    return self._values[key][0]
+                    return self._values[key].value
             value, count = make()
-            self.put(key, value, count, limit)
+            self.put(key, value, count, limit, needs)
             return value
 
-    def put(self, key: Hashable, value: Any, count: int, limit: int) -> None:
+    def put(
+        self,
+        key: Hashable,
+        value: Any,
+        count: int,
+        limit: int,
+        needs: Collection[Hashable] = (),
+    ) -> None:
         """Keep a value, and drop the least recently used others beyond the limit."""
         with self._lock:
             self._values.pop(key, None)
-            while self._values and self.nbytes + count > limit:
-                self._values.popitem(last=False)
-            self._values[key] = value, count
+            self.trim(limit - count)
+            self._values[key] = _Kept(value, count, frozenset(needs))
+
+    def trim(self, limit: int) -> None:
+        """Drop the least recently used values beyond the limit."""
+        with self._lock:
+            total = self.nbytes
+            for key in [k for k, kept in self._values.items() if kept.nbytes]:
+                if total <= limit:
+                    break
+                total -= self._drop(key)
+
+    def _drop(self, key: Hashable) -> int:
+        """Drop a value and those that hold it; their bytes."""
+        kept = self._values.pop(key, None)
+        if kept is None:
+            return 0
+        holders = [k for k, other in self._values.items() if key in other.needs]
+        return kept.nbytes + sum(self._drop(k) for k in holders)
 
     def clear(self) -> None:
         """Drop all values."""
         with self._lock:
             self._values.clear()
             self._making.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    value: Any
+    nbytes: int
+    needs: frozenset[Hashable]
 
 
 SHELF = Shelf()
@@ -177,6 +214,7 @@ def run_task(job: Job, task: Task) -> Done:
     peak = program.peak_bytes(stage.extents_of(task.first, task.last))
     loader = _Loader(job, stage)
     loader.keep = max(0, job.memory - peak - loader.sent)
+    SHELF.trim(loader.keep)  # the task before this one may have left more room
     readings = stage.readings(program, task.first, task.last)
     outputs, kept = _call(program, loader, readings, task)
     blocks: dict[str, tuple[Block, ...]] = {}
@@ -221,7 +259,7 @@ def _call(
 
     tokens = tuple(getattr(v, "token", v) for v in loader.job.held.values())
     key = (loader.job.stage.token, tokens, task.first, task.last)
-    bound = SHELF.get(key, bind, loader.keep)
+    bound = SHELF.get(key, bind, loader.keep, [loader.key(r) for r in held])
     result: Mapping[str, Array] = bound(
         **{r.name: loader.array(r) for r in readings if r.name not in constant}
     )
@@ -248,6 +286,14 @@ class _Loader:
         """Bytes that were read or received for this task."""
         return self._loaded + sum(tiles.loaded for tiles in self._tiles)
 
+    def key(self, reading: Reading) -> Hashable:
+        """Under which the process keeps the array of an input that is constant."""
+        source = self.job.held[reading.source]
+        rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
+        if isinstance(source, Stored):
+            return self.job.run, source, _key(rectangle)
+        return source.token, _key(rectangle)
+
     def array(self, reading: Reading) -> Any:
         """The array that the program takes for an input."""
         source = self.job.held.get(reading.source)
@@ -261,13 +307,12 @@ class _Loader:
             return whole
         if source is None:
             return np.ascontiguousarray(whole[rectangle])
-        key = (source.token, _key(rectangle))
 
         def cut() -> tuple[Array, int]:
             piece = aligned_copy(whole[rectangle])
             return piece, piece.nbytes
 
-        return SHELF.get(key, cut, self.keep)
+        return SHELF.get(self.key(reading), cut, self.keep)
 
     def _opened(self, handle: Handle) -> Array:
         """An array that was sent; it counts where the process sees it first."""
@@ -298,7 +343,7 @@ class _Loader:
                 self._loaded += int(piece.nbytes)
                 return piece, int(piece.nbytes)
 
-            return SHELF.get((self.job.run, source, _key(rectangle)), load, self.keep)
+            return SHELF.get(self.key(reading), load, self.keep)
         return self._sparse(source, reading)
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
