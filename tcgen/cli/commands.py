@@ -40,6 +40,7 @@ from ..options import MOST, parse_bytes
 from ..resources import shipped_specs
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.program import Program
+from .arrays_in_files import write_arrays
 from .options import (
     chosen_options,
     chosen_planning,
@@ -241,7 +242,7 @@ def explain_command(
 @main.command("run")
 @click.argument("source", type=click.Path(path_type=Path))
 @planning_options
-@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
+@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz or .h5.")
 @click.option(
     "--random",
     "seed",
@@ -252,6 +253,17 @@ def explain_command(
 @click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
 @click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."
+)
+@click.option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun.")
+@click.option(
+    "--worker-memory",
+    metavar="BYTES",
+    default="4GiB",
+    show_default=True,
+    help="Most that one worker may use.",
+)
 @json_option
 @click.pass_context
 def run_command(
@@ -264,10 +276,26 @@ def run_command(
     save_inputs: Path | None,
     check: bool,
     repeat: int,
+    scheduler: str | None,
+    mpi: bool,
+    worker_memory: str,
     as_json: bool,
     **planning: Any,
 ) -> None:
     """Run a compiled DIR or a SPEC on given or random inputs."""
+    if scheduler is not None or mpi:
+        if scheduler is not None and mpi:
+            raise click.UsageError("give --scheduler or --mpi, not both")
+        if inputs is None or check or save_inputs is not None or repeat > 1:
+            raise click.UsageError(
+                "--scheduler and --mpi run once, on arrays in a file: give --inputs FILE, and "
+                "neither --random, --check, --repeat nor --save-inputs"
+            )
+        if not is_artifact(source):
+            raise click.UsageError(f"workers run a compiled DIR: first tcgen compile {source}")
+        refuse_planning(ctx, source)
+        _run_on_workers(ctx, source, inputs, scheduler, worker_memory, output, as_json)
+        return
     from . import run as trial  # noqa: PLC0415  (loads the interpreter)
 
     if inputs is not None and seed is not None:
@@ -304,10 +332,10 @@ def run_command(
         result = _compile(ctx, system, {**planning, "extents": extents})
         artifact, seconds = result.artifact, result.seconds
     if save_inputs is not None:
-        trial.write_arrays(save_inputs, {**case.inputs, **case.starts})
+        write_arrays(save_inputs, {**case.inputs, **case.starts})
     outcome = trial.run(Program(artifact), system, case, repeat=repeat, check=check)
     if output is not None:
-        trial.write_arrays(output, outcome.outputs)
+        write_arrays(output, outcome.outputs)
     if as_json:
         from ..report import report_json  # noqa: PLC0415
 
@@ -320,6 +348,37 @@ def run_command(
     if outcome.failure:
         click.echo(f"tcgen: error: {outcome.failure}", err=True)
         ctx.exit(1)
+
+
+def _run_on_workers(
+    ctx: click.Context,
+    folder: Path,
+    inputs: Path,
+    scheduler: str | None,
+    memory: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    from . import many_workers  # noqa: PLC0415  (loads the engines)
+
+    with many_workers.workers(scheduler) as (where, prints):
+        show = prints and not ctx.obj["quiet"] and Console(stderr=True).is_terminal
+
+        def progress(done: int, tasks: int) -> None:
+            if show:
+                click.echo(f"\r{done} of {tasks} tasks", err=True, nl=done == tasks)
+
+        program = Program(load_artifact(folder))
+        outcome = many_workers.run_on_workers(program, where, inputs, memory, progress)
+    if not prints:
+        return
+    if output is not None:
+        write_arrays(output, outcome.outputs)
+    if as_json:
+        print_json({"schema": 1, **outcome.numbers})
+    elif not ctx.obj["quiet"]:
+        for line in outcome.lines:
+            click.echo(line)
 
 
 @main.command("solve")

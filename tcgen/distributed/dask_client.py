@@ -201,7 +201,7 @@ class DaskEngine:
             futures[future] = task
         try:
             finished: Any = as_completed
-            for future in finished(list(futures)):
+            for future in finished(list(futures), loop=self._client.loop):
                 try:
                     [done] = self._client.gather([future], direct=True)
                 except (FutureCancelledError, KilledWorker):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,6 +24,7 @@ def distribute(
     task_seconds: float = 0.2,
     along: str | None = None,
     scratch: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> DistributedProgram:
     """A program that runs on the workers of ``where``.
 
@@ -36,6 +38,7 @@ def distribute(
             numbers them, else the largest space that can be cut.
         scratch: folder for arrays that an executor's processes map, on a file system that all of
             them see; by default one for temporary files.
+        progress: called after each task with the tasks that are done and those of the stage.
 
     Raises:
         ArgumentError: ``where`` is none of these, or ``memory`` cannot be read.
@@ -68,7 +71,9 @@ def distribute(
             f"memory={allowed:,} bytes a worker is more than a worker has, {limit:,}: give "
             f"memory={limit}, or start fewer workers on a node"
         )
-    return DistributedProgram(program, engine, allowed, task_seconds=task_seconds, along=along)
+    return DistributedProgram(
+        program, engine, allowed, task_seconds=task_seconds, along=along, progress=progress
+    )
 
 
 def _engine(where: Any, scratch: Path | None) -> Engine:
@@ -95,3 +100,38 @@ def _engine(where: Any, scratch: Path | None) -> Engine:
 def _need(module: str, extra: str) -> None:
     if find_spec(module) is None:
         raise UnavailableError(f"{module} is not installed: pip install 'tcgen-chem[{extra}]'")
+
+
+def dask_client(address: str) -> Any:
+    """A client of the dask scheduler at an address such as ``tcp://host:8786``.
+
+    Raises:
+        UnavailableError: dask is not installed, or nothing answers there.
+    """
+    _need("distributed", "dask")
+    from distributed import Client  # noqa: PLC0415  (needs the extra)
+
+    connect: Any = Client
+    try:
+        return connect(address, timeout=10, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UnavailableError(
+            f"no dask scheduler answers at {address} ({error or type(error).__name__}): start one "
+            f"with 'dask scheduler', and give the address that it prints"
+        ) from None
+
+
+def mpi_world() -> Any:
+    """The communicator of all ranks that mpirun started.
+
+    Raises:
+        UnavailableError: mpi4py or the library of MPI is not installed.
+    """
+    _need("mpi4py", "mpi")
+    try:
+        from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
+    except (ImportError, RuntimeError) as error:
+        raise UnavailableError(
+            f"mpi4py finds no MPI ({error}): install one, for example apt-get install openmpi-bin"
+        ) from None
+    return MPI.COMM_WORLD

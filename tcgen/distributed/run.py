@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from math import prod
 from typing import Any
 from uuid import uuid4
@@ -44,6 +44,7 @@ class DistributedProgram:
         *,
         task_seconds: float = 0.2,
         along: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
         held: Mapping[str, Any] | None = None,
     ) -> None:
         self.program = program
@@ -51,6 +52,7 @@ class DistributedProgram:
         self._memory = memory
         self._task_seconds = task_seconds
         self._along = along
+        self._progress = progress or (lambda _done, _tasks: None)
         self._held_values = dict(held or {})
         self._held: dict[str, Stored | Handle] = {}
         self._plans: dict[tuple[tuple[str, int], ...], tuple[Plan, tuple[Handle, ...]]] = {}
@@ -97,6 +99,7 @@ class DistributedProgram:
             self._memory,
             task_seconds=self._task_seconds,
             along=self._along,
+            progress=self._progress,
             held=checked,
         )
 
@@ -144,7 +147,9 @@ class DistributedProgram:
                 self._held[name] = value if isinstance(value, Stored) else self._share(value)
         held = dict(self._held)
         held |= {n: v for n in values if isinstance(v := every[n], Stored)}
-        call = _Call(self._engine, plan, stages, held, self._memory, self._seen, self._name)
+        call = _Call(
+            self._engine, plan, stages, held, self._memory, self._seen, self._name, self._progress
+        )
         given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
         results = call.run(given)
         self._report = call.report(time.perf_counter() - start)
@@ -186,8 +191,9 @@ class _Call:
         memory: int,
         seen: dict[str, set[Hashable]],
         name: str,
+        progress: Callable[[int, int], None],
     ) -> None:
-        self._name = name
+        self._name, self._progress = name, progress
         self._engine, self._plan, self._stages = engine, plan, stages
         self._held, self._memory = held, memory
         self._done: list[tuple[Task, Done]] = []
@@ -223,8 +229,9 @@ class _Call:
         waiting: dict[int, Done] = {}
         order = [t.number for t in tasks]
         position = 0
-        for task, part in done:
+        for count, (task, part) in enumerate(done, 1):
             self._done.append((task, part))
+            self._progress(count, len(tasks))
             waiting[task.number] = part
             while position < len(order) and order[position] in waiting:
                 for name, blocks in waiting.pop(order[position]).blocks.items():
