@@ -51,7 +51,7 @@ class DaskEngine:
     """
 
     def __init__(self, client: Any) -> None:
-        self._client = client
+        self.client = client
         self._turn = 0
         workers = self._workers()
         self.slots = sum(int(w["nthreads"]) for w in workers.values())
@@ -61,12 +61,12 @@ class DaskEngine:
         self._check_versions(list(workers))
 
     def _workers(self) -> dict[str, Any]:
-        info = self._client.scheduler_info(n_workers=-1)
+        info = self.client.scheduler_info(n_workers=-1)
         workers: dict[str, Any] = info["workers"]
         if workers:
             return workers
         try:
-            self._client.wait_for_workers(1, timeout=_WAIT)
+            self.client.wait_for_workers(1, timeout=_WAIT)
         except TimeoutError:
             raise UnavailableError(
                 f"the dask cluster has had no workers for {_WAIT} s: start some, and wait for them "
@@ -75,7 +75,7 @@ class DaskEngine:
         return self._workers()
 
     def _check_versions(self, workers: Sequence[str]) -> None:
-        submit = self._client.submit
+        submit = self.client.submit
         asked = {w: submit(probe, workers=[w], pure=False) for w in workers}
         for worker, future in asked.items():
             try:
@@ -112,7 +112,7 @@ class DaskEngine:
             self._turn += 1
             chosen = workers[self._turn % len(workers)]
             try:
-                [sent.future] = self._client.scatter(
+                [sent.future] = self.client.scatter(
                     [message], workers=[chosen], direct=True, hash=False
                 )
             except (OSError, TimeoutError):  # a connection to a worker that is gone
@@ -132,7 +132,7 @@ class DaskEngine:
         hosts: dict[str, str] = {}
         for worker, info in self._workers().items():
             hosts.setdefault(str(info.get("host")), worker)
-        submit = self._client.submit
+        submit = self.client.submit
         assert isinstance(stage, Sent)
         for future in [
             submit(prepare, stage.future, workers=[w], allow_other_workers=True, pure=False)
@@ -184,12 +184,33 @@ class DaskEngine:
         from distributed import KilledWorker, as_completed  # noqa: PLC0415  (needs the extra)
         from distributed.client import FutureCancelledError  # noqa: PLC0415
 
+        futures = dict(zip(self.submit(run, stage, held, given, memory, tasks), tasks, strict=True))
+        try:
+            finished: Any = as_completed
+            for future in finished(list(futures), loop=self.client.loop):
+                try:
+                    [done] = self.client.gather([future], direct=True)
+                except (FutureCancelledError, KilledWorker):
+                    done = None
+                yield futures[future], done
+        finally:
+            self.client.cancel(list(futures))
+
+    def submit(
+        self,
+        run: str,
+        stage: Handle,
+        held: Mapping[str, Stored | Handle],
+        given: Mapping[str, Handle],
+        memory: int,
+        tasks: Sequence[Task],
+    ) -> list[Any]:
+        """A future for what each task gives."""
         workers = sorted(self._workers())
         job = (run, _sent(stage), {n: _sent(h) for n, h in held.items()}, _all_sent(given), memory)
-        futures = {}
-        for n, task in enumerate(tasks):
-            # The same range goes to the same worker in the next call: it has the constants.
-            future = self._client.submit(
+        # The same range goes to the same worker in the next call: it has the constants.
+        return [
+            self.client.submit(
                 _run,
                 *job,
                 task,
@@ -198,17 +219,8 @@ class DaskEngine:
                 retries=2,
                 pure=False,
             )
-            futures[future] = task
-        try:
-            finished: Any = as_completed
-            for future in finished(list(futures), loop=self._client.loop):
-                try:
-                    [done] = self._client.gather([future], direct=True)
-                except (FutureCancelledError, KilledWorker):
-                    done = None
-                yield futures[future], done
-        finally:
-            self._client.cancel(list(futures))
+            for n, task in enumerate(tasks)
+        ]
 
     def close(self) -> None:
         """Nothing is left: the client is the user's."""
@@ -223,7 +235,8 @@ def _gone(tasks: int) -> UnavailableError:
 
 
 def _sent(handle: Stored | Handle) -> Any:
-    return handle.future if isinstance(handle, Sent) else handle
+    """What a task takes: a future, which dask replaces by the value, or the reference itself."""
+    return getattr(handle, "future", handle)
 
 
 def _all_sent(handles: Mapping[str, Handle]) -> dict[str, Any]:

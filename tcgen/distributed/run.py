@@ -16,6 +16,8 @@ from ..errors import ArgumentError, DtypeError
 from ..runtime.arguments import check_dtype, check_names, check_rank, find_extents, read_inputs
 from ..runtime.host_device import HostDevice
 from ..runtime.program import Program
+from .dask_arrays import check_chunks, is_dask_array, run_on_dask_arrays
+from .dask_client import DaskEngine
 from .engine import Engine
 from .handles import Handle
 from .plan import Cluster, Plan, make_plan
@@ -123,7 +125,8 @@ class DistributedProgram:
         """Run the program on the workers.
 
         Args:
-            arrays: the inputs that are not bound, by name: arrays of NumPy, or references.
+            arrays: the inputs that are not bound, by name: arrays of NumPy, or references. On a
+                dask Client also arrays of dask: the results then are arrays of dask.
 
         Returns:
             Each output by name, as the program itself gives it. Numbers are added in the order of
@@ -141,6 +144,12 @@ class DistributedProgram:
             raise ArgumentError(f"{', '.join(twice)} is bound already: leave it out of the call")
         every = _checked(self.program, {**self._held_values, **values}, complete=True)
         extents = find_extents(self.program.manifest, {n: tuple(a.shape) for n, a in every.items()})
+        lazy = any(is_dask_array(value) for value in values.values())
+        if lazy and not isinstance(self._engine, DaskEngine):
+            raise ArgumentError(
+                "arrays of dask run on the workers of a dask Client: distribute the program to "
+                "one, or pass array.compute()"
+            )
         plan, stages = self._ready(extents)
         for name, value in self._held_values.items():
             if name not in self._held:
@@ -151,7 +160,7 @@ class DistributedProgram:
             self._engine, plan, stages, held, self._memory, self._seen, self._name, self._progress
         )
         given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
-        results = call.run(given)
+        results = call.run_lazily(given) if lazy else call.run(given)
         self._report = call.report(time.perf_counter() - start)
         return {t.name: results[t.name] for t in self.program.manifest.outputs}
 
@@ -216,6 +225,14 @@ class _Call:
                 results |= self._assembled(stage, tasks, done)
         finally:
             self._engine.forget(list(handles.values()))
+        return results
+
+    def run_lazily(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The same with arrays of dask, whose results are arrays of dask."""
+        assert isinstance(self._engine, DaskEngine)
+        results, self._given, self._done = run_on_dask_arrays(
+            self._engine, self._name, self._plan, self._stages, self._held, arrays, self._memory
+        )
         return results
 
     def _assembled(
@@ -300,9 +317,15 @@ def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> 
         check_names(manifest.name, inputs, values)
     found: dict[str, Any] = {}
     for tensor in wanted:
-        value = values.get(tensor.name)
+        value: Any = values.get(tensor.name)
         if isinstance(value, Stored):
             check_dtype(tensor, np.dtype(value.dtype))
+            check_rank(tensor, value.shape)
+            found[tensor.name] = value
+            continue
+        if is_dask_array(value):
+            check_chunks(tensor.name, value)
+            check_dtype(tensor, value.dtype)
             check_rank(tensor, value.shape)
             found[tensor.name] = value
             continue
