@@ -98,7 +98,7 @@ class PartsEntry:
             variables; None if they are loops of the host.
         cleared: buffers that a part sets to zero before its loops.
         once: kernels that run in the part with number 0 alone.
-        touches: elements of arguments and results that the volatile phase reads and writes.
+        touches: elements of arguments and results that both phases read and write.
     """
 
     chain: tuple[ChainEntry, ...]

@@ -6,6 +6,7 @@ Reads level 4. It makes the entries of the manifest; the printers of all targets
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from math import factorial
 from typing import assert_never
 
@@ -135,8 +136,10 @@ class _Walk:
         self.chain = () if parts is None else tuple(v.name for v in parts.chain)
         self.once = () if parts is None else parts.once
 
-    def all(self) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
-        """Statements and fetches, the loops around each, and the parts that run it."""
+    def all(
+        self, host: tuple[Host, ...]
+    ) -> Iterator[tuple[Stmt | Fetch, tuple[LoopVar, ...], Share]]:
+        """Statements and fetches of a phase, the loops around each, and the parts that run it."""
 
         def walk(
             items: tuple[Host | Stmt, ...], around: tuple[LoopVar, ...], share: Share
@@ -152,11 +155,20 @@ class _Walk:
                     case _:
                         yield item, around, share
 
-        yield from walk(self.module.host_volatile, (), "every")
+        yield from walk(host, (), "every")
 
     def touches(self) -> Iterator[TouchEntry]:
-        """Accesses of arguments and results."""
-        for item, around, share in self.all():
+        """Accesses of arguments and results.
+
+        Every part needs what the constant phase computes, and the first one has its results.
+        """
+        for touch in self.touches_of(self.module.host_constant):
+            yield replace(touch, share="first") if touch.written else touch
+        yield from self.touches_of(self.module.host_volatile)
+
+    def touches_of(self, host: tuple[Host, ...]) -> Iterator[TouchEntry]:
+        """Accesses of a phase."""
+        for item, around, share in self.all(host):
             ranges = {v.name: self.loop_span(v) for v in around}
             match item:
                 case Fetch(name, variables):
@@ -217,7 +229,7 @@ class _Walk:
 
     def statements(self) -> Iterator[StatementEntry]:
         """Work and traffic of each statement."""
-        for item, around, share in self.all():
+        for item, around, share in self.all(self.module.host_volatile):
             outside = [v for v in around if v.name not in self.chain]
             loops = tuple(SpanEntry(v.space.name, None, v.tile) for v in outside)
             halves = sum(v.below is not None for v in outside)

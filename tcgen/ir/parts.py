@@ -63,10 +63,10 @@ class Chain:
     after: tuple[tuple[str, _Plain], ...]
 
 
-def chains(module: Module) -> Iterator[tuple[LoopVar, ...]]:
-    """The longest chain that begins with each outermost loop of the volatile phase."""
+def chains(module: Module) -> Iterator[tuple[Loop | HostLoop, tuple[LoopVar, ...]]]:
+    """Each outermost loop of the volatile phase, with the longest chain that begins with it."""
     for loop in _outermost(module):
-        yield tuple(variable for variable, _ in _nested(loop))
+        yield loop, tuple(variable for variable, _ in _nested(loop))
 
 
 def find_chain(module: Module, variables: tuple[LoopVar, ...]) -> Chain | None:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from math import prod
 
 from ..ir.loops import Fetch, Host, HostLoop, Launch, Loop, LoopVar, Module, Parts, Stmt
-from ..ir.parts import chains, find_chain, parts_of
+from ..ir.parts import chains, parts_of
 from .layout import iterations, points
 
 # More loops join the chain until it has this many iterations, and an iteration at most this many
@@ -30,11 +29,11 @@ def with_parts(module: Module, extents: Mapping[str, int]) -> Module:
     """
     total = _points(module.host_volatile, module, extents)
     best, most = None, 0
-    for longest in chains(module):
-        found = _longest_parts(module, longest, extents)
+    for loop, longest in chains(module):
+        inside = _points((loop,), module, extents)
+        found = _longest_parts(module, longest, inside, extents)
         if found is None:
             continue
-        inside = _inside(module, found.chain, extents)
         alone = (k.body for k in module.kernels if k.name in found.once)
         repeated = total - inside - sum(_points(body, module, extents) for body in alone)
         if inside > max(most, repeated):
@@ -43,10 +42,17 @@ def with_parts(module: Module, extents: Mapping[str, int]) -> Module:
 
 
 def _longest_parts(
-    module: Module, longest: tuple[LoopVar, ...], extents: Mapping[str, int]
+    module: Module, longest: tuple[LoopVar, ...], work: int, extents: Mapping[str, int]
 ) -> Parts | None:
-    """The parts along as many loops of a chain as are worth a number and can be divided."""
-    work, count, depth = _inside(module, longest[:1], extents), 1, 0
+    """The parts along as many loops of a chain as are worth a number and can be divided.
+
+    Args:
+        module: without parts.
+        longest: variables of the chain.
+        work: points of all iterations.
+        extents: planning extents.
+    """
+    count, depth = 1, 0
     while depth < len(longest) and (count < _MANY_ITERATIONS or work > count * _FEW_POINTS):
         count *= _iterations(longest[depth], extents)
         depth += 1
@@ -55,13 +61,6 @@ def _longest_parts(
         if isinstance(parts, Parts):
             return parts
     return None
-
-
-def _inside(module: Module, variables: tuple[LoopVar, ...], extents: Mapping[str, int]) -> int:
-    """Points of all iterations of a chain, as if triangles were squares."""
-    chain = find_chain(module, variables)
-    assert chain is not None, "these loops are the outermost ones"
-    return prod(_iterations(v, extents) for v in variables) * _points(chain.body, module, extents)
 
 
 def _points(items: Iterable[Stmt | Host], module: Module, extents: Mapping[str, int]) -> int:

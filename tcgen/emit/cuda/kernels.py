@@ -17,6 +17,7 @@ from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
+from ..parts import FIRST, LAST
 from ..printing import indented, symbol
 from ..scope import Scope, make_scope, private_buffers
 from .nest import nest_body
@@ -81,6 +82,8 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
         arguments += ["const tc_int tc_in_shared"] if private_buffers(scope) else []
     arguments += [f"const tc_int N_{space.name}" for space in scope.extents]
     arguments += [f"const tc_int {scope.variables[v.name]}" for v in scope.kernel.host_vars]
+    if scope.parts is not None:
+        arguments += [f"const tc_int {FIRST}", f"const tc_int {LAST}"]
     bounds = str(threads(scope.kernel))
     if isinstance(scope.kernel.mapping, Tiles):
         bounds += f", {_residence(scope.kernel.mapping, scope)}"

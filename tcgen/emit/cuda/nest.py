@@ -13,6 +13,7 @@ from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
 from ...ir.thread_mapping import Nest
+from ..parts import numbered, skip_lines
 from ..printing import elements, indented, literal
 from ..scope import Scope, private_buffers
 from .expressions import (
@@ -82,7 +83,8 @@ def _statement(stmt: Stmt, mapping: Nest, scope: Scope, dtype: str) -> list[str]
 
 def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     if not stmt.parallel:
-        body = [line for s in stmt.body for line in _statement(s, mapping, scope, dtype)]
+        body = skip_lines(scope, "tc_int") if numbered(stmt.var, scope) else []
+        body += [line for s in stmt.body for line in _statement(s, mapping, scope, dtype)]
         return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     # Parallel loops are directly inside each other; their points are counted as one.
     around = [stmt]
@@ -91,7 +93,10 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
             break
         around.append(inner)
     variables = [loop.var for loop in around]
-    body = [line for s in around[-1].body for line in _statement(s, mapping, scope, dtype)]
+    body = []
+    if any(numbered(var, scope) for var in variables):
+        body = skip_lines(scope, "tc_int")  # of a part: all threads of a block go on alike
+    body += [line for s in around[-1].body for line in _statement(s, mapping, scope, dtype)]
     head = (
         f"for (tc_int tc_point = blockIdx.x; tc_point < {points(variables, scope)}; "
         f"tc_point += gridDim.x) {{"
