@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,15 @@ def compile_command(
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the page's drawings as SVG files.",
 )
+@click.option(
+    "--nodes", type=click.IntRange(min=1), help="Say what a DIR does on so many nodes, priced."
+)
+@click.option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB.")
+@click.option(
+    "--network",
+    type=click.IntRange(min=1),
+    help="Bytes per second that a node receives or reads (default 10^9).",
+)
 @json_option
 @click.pass_context
 def report_command(
@@ -166,10 +176,24 @@ def report_command(
     source: Path,
     html: Path | None,
     figures: Path | None,
+    nodes: int | None,
+    node_memory: str | None,
+    network: int | None,
     as_json: bool,
     **planning: Any,
 ) -> None:
     """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    if nodes is not None or node_memory is not None or network is not None:
+        if nodes is None or node_memory is None or html is not None or figures is not None:
+            raise click.UsageError(
+                "a report of nodes takes --nodes N and --node-memory BYTES together, and neither "
+                "--html nor --figures"
+            )
+        if not is_artifact(source):
+            raise click.UsageError(f"nodes run a compiled DIR: first tcgen compile {source}")
+        refuse_planning(ctx, source, "extents")
+        _report_nodes(source, planning["extents"], nodes, node_memory, network, as_json)
+        return
     from ..report import figures as draw_figures  # noqa: PLC0415
     from ..report import print_report, report_html, report_json  # noqa: PLC0415
 
@@ -203,6 +227,27 @@ def report_command(
     if not ctx.obj["quiet"]:
         for path in files:
             click.echo(f"wrote {path}")
+
+
+def _report_nodes(
+    folder: Path,
+    given: tuple[tuple[str, int], ...],
+    nodes: int,
+    node_memory: str,
+    network: int | None,
+    as_json: bool,
+) -> None:
+    from ..distributed.nodes import NETWORK, price_nodes  # noqa: PLC0415  (loads the planner)
+
+    artifact = load_artifact(folder)
+    extents = _extents_for(read_plan(artifact), given)
+    memory = parse_bytes(node_memory)
+    report = price_nodes(Program(artifact), extents, nodes, memory, network or NETWORK)
+    if as_json:
+        print_json({"schema": 1, "nodes": asdict(report)})
+    else:
+        for line in report.lines:
+            click.echo(line)
 
 
 @main.command("explain")

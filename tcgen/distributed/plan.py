@@ -60,6 +60,19 @@ class Plan:
     text: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """No cut fits into the memory of a worker.
+
+    Attributes:
+        least: bytes of a worker that suffice.
+        how: the tasks for which they do.
+    """
+
+    least: int
+    how: str
+
+
 def make_plan(
     program: Program,
     extents: Mapping[str, int],
@@ -81,6 +94,29 @@ def make_plan(
         PlanError: the program has no parts, and its equations cannot be sliced.
         ArgumentError: ``along`` is no space of the program.
     """
+    found = find_plan(program, extents, held, cluster, along)
+    if isinstance(found, Plan):
+        return found
+    raise MemoryLimitError(
+        f"{program.manifest.name}: a worker needs at least {found.least:,} bytes (with "
+        f"{found.how}), and {cluster.memory:,} are allowed: give memory={found.least}, fewer "
+        f"threads a worker, or more of the inputs as references (tcgen.stored)"
+    )
+
+
+def find_plan(
+    program: Program,
+    extents: Mapping[str, int],
+    held: Mapping[str, int],
+    cluster: Cluster,
+    along: str | None = None,
+) -> Plan | Shortage:
+    """The plan of :func:`make_plan`, or what is missing.
+
+    Raises:
+        PlanError: the program has no parts, and its equations cannot be sliced.
+        ArgumentError: ``along`` is no space of the program.
+    """
     if any(extents[base] == 0 for base in extents):
         raise PlanError(
             f"{program.manifest.name} has a space of extent 0, which leaves nothing to "
@@ -97,7 +133,7 @@ def make_plan(
 
 def _parts(
     program: Program, extents: Mapping[str, int], held: Mapping[str, int], cluster: Cluster
-) -> Plan:
+) -> Plan | Shortage:
     count = program.parts(extents)
     manifest = program.manifest
     stage = Stage(
@@ -120,7 +156,7 @@ def _parts(
             )
             text = f"parts of {manifest.name}: {count} iterations in {number} tasks"
             return Plan((stage,), (program,), tasks, need, 1.0, (text,))
-    raise _too_little(program, need, cluster, f"{count} tasks of one iteration each")
+    return Shortage(need, f"{count} tasks of one iteration each")
 
 
 # ---------------------------------------------------------------- slices
@@ -132,7 +168,7 @@ def _slices(
     held: Mapping[str, int],
     cluster: Cluster,
     along: str | None,
-) -> Plan:
+) -> Plan | Shortage:
     system = read_artifact_system(program.artifact)
     space = _chosen(program, sliceable_spaces(system), extents, along)
     whole = read_plan(program.artifact)
@@ -177,7 +213,7 @@ def _slices(
             repeated = executed / whole_flops if whole_flops else 1.0
             text = tuple(_described(s, number) for s in stages)
             return Plan(tuple(stages), tuple(programs), tuple(tasks), need, repeated, text)
-    raise _too_little(program, need, cluster, f"{extent} slices of one element of {space} each")
+    return Shortage(need, f"{extent} slices of one element of {space} each")
 
 
 def _chosen(
@@ -303,11 +339,3 @@ def _growing(first: int, most: int) -> Iterator[int]:
 
 def _ranges(count: int, number: int) -> tuple[tuple[int, int], ...]:
     return tuple((k * count // number, (k + 1) * count // number) for k in range(number))
-
-
-def _too_little(program: Program, need: int, cluster: Cluster, how: str) -> MemoryLimitError:
-    return MemoryLimitError(
-        f"{program.manifest.name}: a worker needs at least {need:,} bytes (with {how}), and "
-        f"{cluster.memory:,} are allowed: give memory={need}, fewer threads a worker, or more of "
-        f"the inputs as references (tcgen.stored)"
-    )
