@@ -18,6 +18,7 @@ from support.golden import check_golden, head_and_kernels, not_of_templates
 from support.gpu_programs import compare, on_gpu
 from support.marks import slow
 from support.messages import mentions
+from support.parts import check_plan
 from tcgen.emit import emit_artifact
 from tcgen.errors import (
     VerifyError,
@@ -172,6 +173,19 @@ def test_hand_plans(hand_plans: ModuleType, name: str, tile: int | None) -> None
             np.testing.assert_allclose(
                 found[out], value, rtol=1e-12, atol=1e-12, err_msg=str(extents)
             )
+
+
+@pytest.mark.parametrize(
+    "name", ["recomputation", *slow(*(n for n in PLANS if n != "recomputation"))]
+)
+def test_parts_of_hand_plans_add_up(hand_plans: ModuleType, name: str) -> None:
+    plan = getattr(hand_plans, name)()
+    module = lower_plan(plan, Options(target="cuda"))
+    module.verify()
+    program = Program(emit_artifact(module, target="cuda", planning_extents=plan.extents))
+    spaces = [s.name for s in plan.program.spaces]
+    assert check_plan(program, plan, dict.fromkeys(spaces, 7)) > 1
+    check_plan(program, plan, {space: 2 + 3 * n for n, space in enumerate(spaces)})
 
 
 def test_private_buffers_that_do_not_fit_shared_memory(

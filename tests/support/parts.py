@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tcgen.ir.plan import FusionPlan
 from tcgen.ir.system import System
 from tcgen.testing import random_arrays, split_starts
 
@@ -20,11 +21,26 @@ def cover(count: int, pieces: int) -> list[tuple[int, int]]:
     return list(itertools.pairwise(ends))
 
 
+def check_system(program: Any, system: System, extents: Mapping[str, int], **more: Any) -> int:
+    """Check the parts of the program of a system on random arrays; their number."""
+    inputs, starts = split_starts(system, random_arrays(system, extents, seed=1))
+    return check_parts(program, extents, inputs, starts, **more)
+
+
+def check_plan(program: Any, plan: FusionPlan, extents: Mapping[str, int]) -> int:
+    """Check the parts of the program of a plan on random arrays; their number."""
+    random = np.random.default_rng(7)
+    inputs = {
+        t.name: random.random([extents[s.name] for s in t.spaces]) for t in plan.program.inputs
+    }
+    return check_parts(program, extents, inputs, {})
+
+
 def check_parts(
     program: Any,
-    system: System,
     extents: Mapping[str, int],
-    dtype: str = "float64",
+    inputs: Mapping[str, Any],
+    starts: Mapping[str, Any],
     pieces: Iterable[int] = (1, 2, 7),
     rtol: float = 1e-13,
 ) -> int:
@@ -32,7 +48,6 @@ def check_parts(
 
     Each piece runs on inputs that are NaN wherever it says it does not read.
     """
-    inputs, starts = split_starts(system, random_arrays(system, extents, dtype=dtype, seed=1))
 
     def run(arrays: Mapping[str, Any], **more: Any) -> dict[str, Any]:
         return program(**arrays, out={n: a.copy() for n, a in starts.items()}, **more)

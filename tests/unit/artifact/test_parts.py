@@ -1,0 +1,43 @@
+"""Numbers of iterations: those of the loops in the order in which they run."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcgen.artifact.parts import ChainEntry, count_iterations, iterations
+
+PAIR = (ChainEntry("i", "o", 3, below=False), ChainEntry("j", "o", 3, below=True))
+TRIPLE = (*PAIR, ChainEntry("k", "o", 3, below=True))
+MIXED = (
+    ChainEntry("q", "q", None, below=False),
+    *TRIPLE,
+    ChainEntry("a", "v", 2, below=False),
+    ChainEntry("b", "v", 2, below=True),
+)
+
+
+def as_they_run(chain: tuple[ChainEntry, ...], extents: dict[str, int]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = [()]
+    for loop in chain:
+        found = [
+            (*outer, value)
+            for outer in found
+            for value in range(0, extents[loop.space], loop.tile or 1)
+            if not loop.below or value <= outer[-1]
+        ]
+    return found
+
+
+@pytest.mark.parametrize("chain", [PAIR[:1], PAIR, TRIPLE, MIXED])
+@pytest.mark.parametrize("extent", [0, 1, 3, 8])
+def test_iterations_from_any_number_are_those_of_the_loops(
+    chain: tuple[ChainEntry, ...], extent: int
+) -> None:
+    extents = {"o": extent, "q": 2, "v": 5}
+    expected = as_they_run(chain, extents)
+    count = count_iterations(chain, extents.__getitem__)
+    assert count == len(expected)
+    for first in range(count + 1):
+        last = first + 4
+        found = iterations(chain, extents.__getitem__, first, last)
+        assert [tuple(values.values()) for values in found] == expected[first:last]
