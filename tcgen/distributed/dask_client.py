@@ -181,20 +181,28 @@ class DaskEngine:
         tasks: Sequence[Task],
     ) -> Iterator[tuple[Task, Done | None]]:
         """Each task with what it gave; None where values were lost with their workers."""
-        from distributed import KilledWorker, as_completed  # noqa: PLC0415  (needs the extra)
-        from distributed.client import FutureCancelledError  # noqa: PLC0415
+        from distributed import as_completed  # noqa: PLC0415  (needs the extra)
 
         futures = dict(zip(self.submit(run, stage, held, given, memory, tasks), tasks, strict=True))
         try:
             finished: Any = as_completed
-            for future in finished(list(futures), loop=self.client.loop):
-                try:
-                    [done] = self.client.gather([future], direct=True)
-                except (FutureCancelledError, KilledWorker):
-                    done = None
-                yield futures[future], done
+            for batch in finished(list(futures), loop=self.client.loop).batches():
+                for future, done in zip(batch, self._fetched(batch), strict=True):
+                    yield futures[future], done
         finally:
             self.client.cancel(list(futures))
+
+    def _fetched(self, futures: Sequence[Any]) -> list[Done | None]:
+        """What tasks gave, straight from the workers; None where it is lost with one."""
+        from distributed import KilledWorker  # noqa: PLC0415  (needs the extra)
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+        try:
+            return list(self.client.gather(futures, direct=True))
+        except (FutureCancelledError, KilledWorker):
+            if len(futures) == 1:
+                return [None]
+        return [done for future in futures for done in self._fetched([future])]
 
     def submit(
         self,
