@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -23,6 +23,7 @@ from .stored import Stored
 from .worker import Block, Done, Job, prepare, probe, run_task
 
 T = TypeVar("T")
+_SMALL = 4096  # bytes of a result that all ranks get in one message with the others
 
 
 class OnNode:
@@ -140,9 +141,10 @@ class MpiEngine:
 
         self._reset()
         self._raise_first(_caught(work))
-        owners = {n: r for r, got in enumerate(self._comm.allgather(list(own))) for n in got}
+        every = self._comm.allgather([(n, _light(done)) for n, done in own.items()])
+        heads = {n: (rank, head) for rank, found in enumerate(every) for n, head in found}
         for n, task in enumerate(tasks):
-            yield task, self._from(owners[n], own.get(n))
+            yield task, self._filled(*heads[n], own.get(n))
 
     def _reset(self) -> None:
         if self._comm.rank == 0:
@@ -159,18 +161,20 @@ class MpiEngine:
         self._counter.Unlock(0)
         return int(got[0])
 
-    def _from(self, owner: int, done: Done | None) -> Done:
-        """What a task gave, from the rank that ran it to all others; arrays without pickle."""
-        comm = self._comm
-        head: Done = comm.bcast(None if done is None else _without_arrays(done), root=owner)
+    def _filled(self, owner: int, head: Done, done: Done | None) -> Done:
+        """What a task gave, with its large arrays from the rank that ran it, without pickle."""
         blocks: dict[str, tuple[Block, ...]] = {}
+        pieces: Any
         for name, pieces in head.blocks.items():
             received = []
-            for k, (rectangle, empty) in enumerate(pieces):
-                array = done.blocks[name][k][1] if done is not None else _like(empty)
-                array = np.ascontiguousarray(array)
-                comm.Bcast(_bytes(array), root=owner)
-                received.append((rectangle, array.reshape(_shape(empty))))
+            for k, (rectangle, piece) in enumerate(pieces):
+                array: Any = piece
+                if isinstance(piece, _Large):
+                    array = np.empty(piece.shape, piece.dtype)
+                    if done is not None:
+                        array = np.ascontiguousarray(done.blocks[name][k][1])
+                    self._comm.Bcast(_bytes(array), root=owner)
+                received.append((rectangle, array))
             blocks[name] = tuple(received)
         return replace(head, blocks=blocks)
 
@@ -204,21 +208,22 @@ def _bytes(array: Any) -> Any:
     return array.reshape(-1).view(np.uint8)
 
 
-def _without_arrays(done: Done) -> Done:
+@dataclass(frozen=True, slots=True)
+class _Large:
+    """Stands for an array that is sent by itself."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def _light(done: Done) -> Done:
     blocks: Any = {
-        name: tuple((r, (a.shape, a.dtype.str)) for r, a in pieces)
+        name: tuple(
+            (r, _Large(a.shape, a.dtype.str) if a.nbytes > _SMALL else a) for r, a in pieces
+        )
         for name, pieces in done.blocks.items()
     }
     return replace(done, blocks=blocks)
-
-
-def _like(empty: Any) -> Any:
-    return np.empty(empty[0], empty[1])
-
-
-def _shape(empty: Any) -> tuple[int, ...]:
-    shape: tuple[int, ...] = empty[0]
-    return shape
 
 
 def _node_memory() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 from uuid import uuid4
@@ -57,7 +58,7 @@ class DistributedProgram:
         self._progress = progress or (lambda _done, _tasks: None)
         self._held_values = dict(held or {})
         self._held: dict[str, Stored | Handle] = {}
-        self._plans: dict[tuple[tuple[str, int], ...], tuple[Plan, tuple[Handle, ...]]] = {}
+        self._plans: dict[tuple[tuple[str, int], ...], _Ready] = {}
         self._report: RunReport | None = None
         self._name = engine.once(lambda: uuid4().hex)
         self._seen: dict[str, set[Hashable]] = {}  # what each worker has received or read
@@ -150,14 +151,14 @@ class DistributedProgram:
                 "arrays of dask run on the workers of a dask Client: distribute the program to "
                 "one, or pass array.compute()"
             )
-        plan, stages = self._ready(extents)
+        ready = self._ready(extents)
         for name, value in self._held_values.items():
             if name not in self._held:
                 self._held[name] = value if isinstance(value, Stored) else self._share(value)
         held = dict(self._held)
         held |= {n: v for n in values if isinstance(v := every[n], Stored)}
         call = _Call(
-            self._engine, plan, stages, held, self._memory, self._seen, self._name, self._progress
+            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
         )
         given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
         results = call.run_lazily(given) if lazy else call.run(given)
@@ -166,7 +167,7 @@ class DistributedProgram:
 
     def close(self) -> None:
         """Drop what was sent to workers. The client, communicator or executor stays open."""
-        handles = [h for _, stages in self._plans.values() for h in stages]
+        handles = [h for ready in self._plans.values() for h in ready.stages]
         handles += [h for h in self._held.values() if not isinstance(h, Stored)]
         self._engine.forget(handles)
         self._plans.clear()
@@ -176,7 +177,7 @@ class DistributedProgram:
     def _share(self, value: Array) -> Handle:
         return self._engine.share(np.ascontiguousarray(value))
 
-    def _ready(self, extents: Mapping[str, int]) -> tuple[Plan, tuple[Handle, ...]]:
+    def _ready(self, extents: Mapping[str, int]) -> _Ready:
         """The plan at extents, its stages sent and compiled."""
         key = tuple(sorted(extents.items()))
         if key not in self._plans:
@@ -184,8 +185,23 @@ class DistributedProgram:
             handles = tuple(self._engine.share(stage) for stage in plan.stages)
             for handle in handles:
                 self._engine.prepare(handle)
-            self._plans[key] = plan, handles
+            self._plans[key] = _Ready(plan, handles, {})
         return self._plans[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A plan whose stages are on the workers.
+
+    Attributes:
+        plan: of calls at some extents.
+        stages: handles of its stages.
+        rectangles: what tasks read, and the bytes that they give, of those that ran.
+    """
+
+    plan: Plan
+    stages: tuple[Handle, ...]
+    rectangles: dict[Task, tuple[tuple[Reading, ...], int]]
 
 
 class _Call:
@@ -194,8 +210,7 @@ class _Call:
     def __init__(
         self,
         engine: Engine,
-        plan: Plan,
-        stages: tuple[Handle, ...],
+        ready: _Ready,
         held: Mapping[str, Stored | Handle],
         memory: int,
         seen: dict[str, set[Hashable]],
@@ -203,7 +218,8 @@ class _Call:
         progress: Callable[[int, int], None],
     ) -> None:
         self._name, self._progress = name, progress
-        self._engine, self._plan, self._stages = engine, plan, stages
+        self._engine, self._rectangles = engine, ready.rectangles
+        self._plan, self._stages = ready.plan, ready.stages
         self._held, self._memory = held, memory
         self._done: list[tuple[Task, Done]] = []
         self._given: dict[str, Handle] = {}
@@ -279,11 +295,15 @@ class _Call:
         for task, done in self._done:
             stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
             seen = self._seen.setdefault(done.worker, set())
-            for reading in stage.readings(program, task.first, task.last):
-                total += self._moved(stage, reading, seen)
-            for writing in stage.writings(program, task.first, task.last):
-                itemsize = np.dtype(stage.entry(writing.name).dtype).itemsize
-                total += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+            if task not in self._rectangles:
+                results = 0
+                for writing in stage.writings(program, task.first, task.last):
+                    itemsize = np.dtype(stage.entry(writing.name).dtype).itemsize
+                    results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+                readings = stage.readings(program, task.first, task.last)
+                self._rectangles[task] = readings, results
+            readings, results = self._rectangles[task]
+            total += results + sum(self._moved(stage, r, seen) for r in readings)
         return total
 
     def _moved(self, stage: Stage, reading: Reading, seen: set[Hashable]) -> int:

@@ -23,11 +23,14 @@ from .._version import __version__
 from ..errors import UnavailableError
 from ..runtime.program import Program
 from .handles import Handle, aligned_copy, aligned_empty
-from .stage import Reading, Stage, Task, rectangle_bytes, source_names
+from .stage import Reading, Stage, Task, Writing, rectangle_bytes, source_names
 from .stored import Rectangle, Stored
 
 Array = npt.NDArray[Any]
 Block = tuple[Rectangle, Array]
+
+
+_MOST_VALUES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +113,12 @@ class Shelf:
                 if key in self._values:
                     self._values.move_to_end(key)
                     return self._values[key].value
-            value, count = make()
-            self.put(key, value, count, limit, needs)
+            try:
+                value, count = make()
+                self.put(key, value, count, limit, needs)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
             return value
 
     def put(
@@ -127,6 +134,8 @@ class Shelf:
             self._values.pop(key, None)
             self.trim(limit - count)
             self._values[key] = _Kept(value, count, frozenset(needs))
+            while len(self._values) > _MOST_VALUES:  # those of earlier calls, without bytes
+                self._drop(next(iter(self._values)))
 
     def trim(self, limit: int) -> None:
         """Drop the least recently used values beyond the limit."""
@@ -211,15 +220,14 @@ def run_task(job: Job, task: Task) -> Done:
     began, start = time.time(), time.perf_counter()
     stage: Stage = job.stage.open()
     program = _program(job.stage)
-    peak = program.peak_bytes(stage.extents_of(task.first, task.last))
+    peak, readings, writings = _rectangles(job.stage.token, stage, program, task)
     loader = _Loader(job, stage)
     loader.keep = max(0, job.memory - peak - loader.sent)
     SHELF.trim(loader.keep)  # the task before this one may have left more room
-    readings = stage.readings(program, task.first, task.last)
     outputs, kept = _call(program, loader, readings, task)
     blocks: dict[str, tuple[Block, ...]] = {}
     result_bytes = 0
-    for writing in stage.writings(program, task.first, task.last):
+    for writing in writings:
         array = outputs[writing.name]
         pieces = []
         for rectangle in writing.rectangles:
@@ -238,6 +246,21 @@ def run_task(job: Job, task: Task) -> Done:
         result_bytes,
         program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
     )
+
+
+def _rectangles(
+    token: str, stage: Stage, program: Program, task: Task
+) -> tuple[int, tuple[Reading, ...], tuple[Writing, ...]]:
+    """Bytes that the program allocates, and what it reads and writes: found once for a range."""
+    first, last = task.first, task.last
+
+    def make() -> tuple[tuple[int, tuple[Reading, ...], tuple[Writing, ...]], int]:
+        peak = program.peak_bytes(stage.extents_of(first, last))
+        return (peak, stage.readings(program, first, last), stage.writings(program, first, last)), 0
+
+    found: tuple[int, tuple[Reading, ...], tuple[Writing, ...]]
+    found = SHELF.get((token, "rectangles", first, last), make, limit=2**62)
+    return found
 
 
 def _call(

@@ -189,3 +189,43 @@ def test_a_worker_of_another_version_is_named(
     monkeypatch.setattr(worker, "__version__", "0.0.1")
     with pytest.raises(UnavailableError, match=r"0\.0\.1.*same version"):
         program.distribute(pool, along="v")(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
+
+
+def test_a_missing_engine_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcgen.distributed import distribute
+
+    monkeypatch.setattr(distribute, "find_spec", lambda name: None)
+    with pytest.raises(UnavailableError, match=r"tcgen-chem\[dask\]"):
+        distribute.dask_client("tcp://127.0.0.1:1")
+    with pytest.raises(UnavailableError, match=r"tcgen-chem\[mpi\]"):
+        distribute.mpi_world()
+
+
+def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcgen.distributed.dask_client import DaskEngine
+    from tcgen.distributed.handles import Here
+    from tcgen.distributed.stage import Task
+
+    engine = object.__new__(DaskEngine)
+    tasks = [Task(0, n, n, n + 1) for n in range(3)]
+    tried = []
+
+    def lost(*given: object) -> list:
+        tried.append(len(given[-1]))
+        return [(task, None) for task in given[-1]]
+
+    monkeypatch.setattr(engine, "_attempt", lost)
+    with pytest.raises(UnavailableError, match=r"4 times while 3 tasks.*memory"):
+        list(engine.run("run", Here(None), {}, {}, 0, tasks))
+    assert tried == [3, 3, 3, 3]
+
+
+def test_a_process_drops_what_holds_what_it_drops() -> None:
+    shelf = worker.Shelf()
+    shelf.put("array", "x", 10, limit=30)
+    shelf.put("bound", "y", 10, limit=30, needs=["array"])
+    shelf.put("other", "z", 10, limit=30)
+    shelf.put("more", "w", 10, limit=30)  # "array" goes first, and "bound" with it
+    assert shelf.nbytes == 20
+    assert shelf.get("other", lambda: ("new", 10), 30) == "z"
+    assert shelf.get("bound", lambda: ("new", 10), 30) == "new"
