@@ -4,8 +4,8 @@ Parts of all levels: ``tensor`` (spaces, indices, tensors), ``expr`` (element-wi
 ``cost`` (polynomials in extents), ``orbits`` (points equal by symmetry), ``level`` (their base).
 The levels in the order of compilation: 1 ``system``, 2 ``program``, 3 ``plan``, and 4 ``loops``
 with ``thread_mapping`` for GPUs. What they share: ``term_rewriting`` (level 1),
-``exchange_symmetry`` (level 2), ``loop_analysis`` (level 4), ``pretty`` (text of all levels)
-and ``verify`` (rules of all levels).
+``exchange_symmetry`` (level 2), ``loop_analysis`` and ``parts`` (level 4), ``pretty`` (text of all
+levels) and ``verify`` (rules of all levels).
 
 ``verify`` and ``pretty`` are imported here because the methods of the levels call them.
 """

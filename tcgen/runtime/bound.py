@@ -94,6 +94,10 @@ class BoundProgram:
         """Predicted time of some parts in seconds, as for a program."""
         return self._execution.seconds(first, last, dict(parse_extents(extents)))
 
+    def flops(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> int:
+        """Flops of some parts, as for a program."""
+        return self._execution.flops(first, last, dict(parse_extents(extents)))
+
     @property
     def kept_bytes(self) -> int:
         """Bytes of all that was computed from the constants, and of copies of them."""

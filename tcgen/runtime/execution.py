@@ -25,7 +25,7 @@ from .call.strided import gap_extents
 from .device_protocol import Device
 from .memory.ledger import Ledger
 from .memory.usage import check_limit
-from .part_seconds import predicted_seconds
+from .part_work import executed_flops, predicted_seconds
 from .parts import Rectangle, checked_part, count_parts, touched
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
@@ -188,6 +188,12 @@ class Execution:
         extents = self.chosen_extents(given)
         numbers = checked_part(self.manifest, (first, last), extents)
         return predicted_seconds(self.manifest, *numbers, extents)
+
+    def flops(self, first: object, last: object, given: Mapping[str, int]) -> int:
+        """Flops of some parts in one call."""
+        extents = self.chosen_extents(given)
+        numbers = checked_part(self.manifest, (first, last), extents)
+        return executed_flops(self.manifest, *numbers, extents)
 
     def sample(self, sources: Mapping[str, Source]) -> None:
         """Check once a few elements of each input whose symmetry the plan relies on.

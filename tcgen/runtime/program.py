@@ -163,6 +163,23 @@ class Program:
         """
         return self._execution.seconds(first, last, dict(parse_extents(extents)))
 
+    def flops(self, first: int, last: int, extents: Mapping[str, int] | None = None) -> int:
+        """Flops that a call of the parts ``first .. last - 1`` executes in its volatile phase.
+
+        Several calls repeat what stands outside of the outermost loops: the sum of their flops
+        less those of all parts at once.
+
+        Args:
+            first: number of the first part.
+            last: number after the last part, at most :meth:`parts`.
+            extents: by base space; by default those that the program was compiled for.
+
+        Raises:
+            ArgumentError: there are no parts with these numbers.
+            ExtentError: an extent is missing, is negative, or is of no base space.
+        """
+        return self._execution.flops(first, last, dict(parse_extents(extents)))
+
     def __call__(
         self,
         /,

@@ -122,6 +122,19 @@ def test_seconds_follow_the_machine_and_add_up(hand_plans: ModuleType) -> None:
     assert slow.seconds(1, 1, extents) == 0
 
 
+def test_flops_of_parts_show_what_they_repeat(hand_plans: ModuleType) -> None:
+    extents = {"i": 3, "j": 4, "k": 5}
+    divided = program_of(hand_plans.shared_producer(), "numpy")
+    each = [divided.flops(n, n + 1, extents) for n in range(3)]
+    assert sum(each) == divided.flops(0, 3, extents) == 3 * (2 * 4 * 5 + 2 * 4 + 4)
+    system = tcgen.read_spec(ENERGY)
+    planning = tcgen.Planning(objective="memory")
+    sizes = {"o": 6, "v": 5}
+    program = tcgen.compile(system, extents=sizes, target="numpy", planning=planning)
+    count = program.parts()
+    assert sum(program.flops(n, n + 1) for n in range(count)) >= program.flops(0, count) > 0
+
+
 def test_parts_do_not_check_symmetries_of_what_they_do_not_read() -> None:
     system = tcgen.read_spec_file(tcgen.spec_path("mp2_closed_shell"))
     extents = {"o": 4, "v": 3}

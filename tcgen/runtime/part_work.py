@@ -1,0 +1,138 @@
+"""Flops and predicted seconds of parts, statement by statement, from the manifest.
+
+The prediction is the model of the objective ``time``: a statement takes its flops at the rate of
+the machine, less in a product with a short m, n or k, its bytes that pass memory, and a call.
+The objective predicts the steps of a plan; here are the statements that became of them, with copies
+and triangles, and with the lengths of the last tiles.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from math import prod
+
+from ..artifact.manifest import Manifest
+from ..artifact.parts import SpanEntry, StatementEntry, iterations
+from ..artifact.sizes import array_bytes
+from ..dtypes import BY_NAME
+from .parts import runs_in
+
+_PICOSECONDS = 10**12
+# m, n and k of a matrix product at which it reaches half of the machine's flops.
+_HALF_RATES = (2, 2, 4)
+
+
+def predicted_seconds(
+    manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
+) -> float:
+    """Predicted time of the volatile phase's parts ``first .. last - 1`` in one call.
+
+    Args:
+        manifest: of the program.
+        first: number of the first part.
+        last: number after the last part.
+        extents: of the base spaces.
+    """
+    machine = dict(manifest.machine)
+    passing = {
+        b.name: BY_NAME[b.dtype].itemsize
+        for b in manifest.buffers
+        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine["cache"]
+    }
+    works = _works(manifest, first, last, extents)
+    return sum(times * work.picoseconds(machine, passing) for work, times in works) / _PICOSECONDS
+
+
+def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
+    """Flops of the volatile phase's parts ``first .. last - 1`` in one call; arguments as above."""
+    works = _works(manifest, first, last, extents)
+    return sum(times * work.points * (work.statement.flops or 0) for work, times in works)
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A statement at some lengths of the tiles of the chain, with the loops around it.
+
+    Attributes:
+        statement: its entry.
+        calls: how often it runs in one iteration of the chain, or outside of it.
+        lengths: of the spans of its groups.
+    """
+
+    statement: StatementEntry
+    calls: int
+    lengths: tuple[tuple[int, ...], ...]
+
+    @property
+    def points(self) -> int:
+        """Points of all calls."""
+        return self.calls * prod(map(prod, self.lengths)) >> self.statement.halves
+
+    def picoseconds(self, machine: Mapping[str, int], passing: Mapping[str, int]) -> int:
+        """Time of all calls.
+
+        Args:
+            machine: constants by name.
+            passing: bytes of an element of each buffer that passes between memory and caches.
+        """
+        slow, fast = 1, 1
+        if len(self.lengths) == 1 + len(_HALF_RATES):  # the batch, m, n and k
+            sizes = [prod(group) for group in self.lengths[1:]]
+            slow = prod(n + half for n, half in zip(sizes, _HALF_RATES, strict=True))
+            fast = max(1, prod(sizes))
+        given = self.statement.flops
+        flops = machine["generated"] if given is None else given
+        flat = [n for group in self.lengths for n in group]
+        held = sum(
+            passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
+            for o in self.statement.operands
+        )
+        return (
+            self.points * flops * slow * _PICOSECONDS // (fast * machine["flops"])
+            + self.calls * held * _PICOSECONDS // machine["bandwidth"]
+            + self.calls * machine["call"] * 1000
+        )
+
+
+def _works(
+    manifest: Manifest, first: int, last: int, extents: Mapping[str, int]
+) -> Iterator[tuple[_Work, int]]:
+    """Statements of some parts at lengths of tiles, and how many iterations have these lengths."""
+    if first >= last:
+        return
+    extent = partial(manifest.extent, extents=extents)
+    runs = _runs(manifest, first, last, extent)
+    for statement in manifest.statements:
+        if not runs_in(statement.share, first):
+            continue
+        calls = prod(-(-extent(s.space) // (s.length or 1)) for s in statement.loops)
+        own = runs if statement.share == "iteration" else {(): 1}
+        for tiles, times in own.items():
+            length = partial(_length, tiles=dict(tiles), extent=extent)
+            lengths = tuple(tuple(map(length, group)) for group in statement.groups)
+            yield _Work(statement, calls, lengths), times
+
+
+def _length(span: SpanEntry, tiles: Mapping[str, int], extent: Callable[[str], int]) -> int:
+    """Elements of a span."""
+    if span.variable is not None:
+        return tiles[span.variable]
+    whole = extent(span.space)
+    return whole if span.length is None else min(span.length, whole)
+
+
+def _runs(
+    manifest: Manifest, first: int, last: int, extent: Callable[[str], int]
+) -> Mapping[tuple[tuple[str, int], ...], int]:
+    """How many iterations of some parts have tiles of which lengths."""
+    if manifest.parts is None:
+        return {}
+    chain = manifest.parts.chain
+    ends = {loop.variable: (extent(loop.space), loop.tile or 1) for loop in chain}
+    runs: Counter[tuple[tuple[str, int], ...]] = Counter()
+    for values in iterations(chain, extent, first, last):
+        runs[tuple((n, min(ends[n][1], ends[n][0] - low)) for n, low in values.items())] += 1
+    return runs
