@@ -22,6 +22,7 @@ _HOME = {  # the module of each public name
     "CheckError": "errors",
     "ContractionPathError": "errors",
     "ConvergenceError": "errors",
+    "DistributedProgram": "distributed.run",
     "DtypeError": "errors",
     "EinsumError": "errors",
     "EinsumReport": "contraction.report",
@@ -35,8 +36,10 @@ _HOME = {  # the module of each public name
     "Program": "runtime.program",
     "ReadOnlyError": "errors",
     "Report": "runtime.report",
+    "RunReport": "distributed.report",
     "ShapeError": "errors",
     "SpecError": "errors",
+    "Stored": "distributed.stored",
     "System": "ir.system",
     "TcgenError": "errors",
     "UnavailableError": "errors",
@@ -62,6 +65,7 @@ _HOME = {  # the module of each public name
     "set_threads": "runtime.cpu.threads",
     "spec_path": "resources",
     "spec_text": "frontend.spec.writer",
+    "stored": "distributed.stored",
     "tensordot": "contraction.functions",
 }
 _PACKAGES = ("chem",)  # reached as tcgen.chem
@@ -77,6 +81,7 @@ __all__ = [
     "CheckError",
     "ContractionPathError",
     "ConvergenceError",
+    "DistributedProgram",
     "DtypeError",
     "EinsumError",
     "EinsumReport",
@@ -90,8 +95,10 @@ __all__ = [
     "Program",
     "ReadOnlyError",
     "Report",
+    "RunReport",
     "ShapeError",
     "SpecError",
+    "Stored",
     "System",
     "TcgenError",
     "UnavailableError",
@@ -117,6 +124,7 @@ __all__ = [
     "set_threads",
     "spec_path",
     "spec_text",
+    "stored",
     "tensordot",
 ]
 
@@ -127,6 +135,9 @@ if TYPE_CHECKING:
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
     from .contraction.report import EinsumReport, einsum_report
+    from .distributed.report import RunReport
+    from .distributed.run import DistributedProgram
+    from .distributed.stored import Stored, stored
     from .errors import (
         ArgumentError,
         ArtifactError,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,7 @@ from ..options import MOST, parse_bytes
 from ..resources import shipped_specs
 from ..runtime.cpu.object_cache import cache_clear, cache_info
 from ..runtime.program import Program
+from .arrays_in_files import write_arrays
 from .options import (
     chosen_options,
     chosen_planning,
@@ -158,6 +160,15 @@ def compile_command(
     type=click.Path(path_type=Path, file_okay=False),
     help="Write the page's drawings as SVG files.",
 )
+@click.option(
+    "--nodes", type=click.IntRange(min=1), help="Say what a DIR does on so many nodes, priced."
+)
+@click.option("--node-memory", metavar="BYTES", help="Memory of a node, for example 200GB.")
+@click.option(
+    "--network",
+    type=click.IntRange(min=1),
+    help="Bytes per second that a node receives or reads (default 10^9).",
+)
 @json_option
 @click.pass_context
 def report_command(
@@ -166,10 +177,24 @@ def report_command(
     source: Path,
     html: Path | None,
     figures: Path | None,
+    nodes: int | None,
+    node_memory: str | None,
+    network: int | None,
     as_json: bool,
     **planning: Any,
 ) -> None:
     """Operations, memory, arrays and kernels of a compiled DIR or a SPEC, at any extents."""
+    if nodes is not None or node_memory is not None or network is not None:
+        if nodes is None or node_memory is None or html is not None or figures is not None:
+            raise click.UsageError(
+                "a report of nodes takes --nodes N and --node-memory BYTES together, and neither "
+                "--html nor --figures"
+            )
+        if not is_artifact(source):
+            raise click.UsageError(f"nodes run a compiled DIR: first tcgen compile {source}")
+        refuse_planning(ctx, source, "extents")
+        _report_nodes(source, planning["extents"], nodes, node_memory, network, as_json)
+        return
     from ..report import figures as draw_figures  # noqa: PLC0415
     from ..report import print_report, report_html  # noqa: PLC0415
 
@@ -220,6 +245,27 @@ _EXPLAINED = (
 )
 
 
+def _report_nodes(
+    folder: Path,
+    given: tuple[tuple[str, int], ...],
+    nodes: int,
+    node_memory: str,
+    network: int | None,
+    as_json: bool,
+) -> None:
+    from ..distributed.nodes import NETWORK, price_nodes  # noqa: PLC0415  (loads the planner)
+
+    artifact = load_artifact(folder)
+    extents = _extents_for(read_plan(artifact), given)
+    memory = parse_bytes(node_memory)
+    report = price_nodes(Program(artifact), extents, nodes, memory, network or NETWORK)
+    if as_json:
+        print_json({"schema": 1, "nodes": asdict(report)})
+    else:
+        for line in report.lines:
+            click.echo(line)
+
+
 @main.command("explain")
 @click.argument("source", type=click.Path(path_type=Path))
 @planning_options
@@ -261,7 +307,7 @@ def explain_command(
 @main.command("run")
 @click.argument("source", type=click.Path(path_type=Path))
 @planning_options
-@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz.")
+@click.option("--inputs", type=click.Path(path_type=Path), help="Arrays by name, .npz or .h5.")
 @click.option(
     "--random",
     "seed",
@@ -272,6 +318,17 @@ def explain_command(
 @click.option("--save-inputs", type=click.Path(path_type=Path), help="Write the inputs, .npz.")
 @click.option("--check", is_flag=True, help="Compare with the interpreter; exit 1 if wrong.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option(
+    "--scheduler", metavar="ADDRESS", help="Run a DIR on the workers of a dask scheduler."
+)
+@click.option("--mpi", is_flag=True, help="Run a DIR on the ranks of mpirun.")
+@click.option(
+    "--worker-memory",
+    metavar="BYTES",
+    default="4GiB",
+    show_default=True,
+    help="Most that one worker may use.",
+)
 @json_option
 @click.pass_context
 def run_command(
@@ -284,10 +341,26 @@ def run_command(
     save_inputs: Path | None,
     check: bool,
     repeat: int,
+    scheduler: str | None,
+    mpi: bool,
+    worker_memory: str,
     as_json: bool,
     **planning: Any,
 ) -> None:
     """Run a compiled DIR or a SPEC on given or random inputs."""
+    if scheduler is not None or mpi:
+        if scheduler is not None and mpi:
+            raise click.UsageError("give --scheduler or --mpi, not both")
+        if inputs is None or check or save_inputs is not None or repeat > 1:
+            raise click.UsageError(
+                "--scheduler and --mpi run once, on arrays in a file: give --inputs FILE, and "
+                "neither --random, --check, --repeat nor --save-inputs"
+            )
+        if not is_artifact(source):
+            raise click.UsageError(f"workers run a compiled DIR: first tcgen compile {source}")
+        refuse_planning(ctx, source)
+        _run_on_workers(ctx, source, inputs, scheduler, worker_memory, output, as_json)
+        return
     from . import run as trial  # noqa: PLC0415  (loads the interpreter)
 
     if inputs is not None and seed is not None:
@@ -324,10 +397,10 @@ def run_command(
         result = _compile(ctx, system, {**planning, "extents": extents})
         artifact, seconds = result.artifact, result.seconds
     if save_inputs is not None:
-        trial.write_arrays(save_inputs, {**case.inputs, **case.starts})
+        write_arrays(save_inputs, {**case.inputs, **case.starts})
     outcome = trial.run(Program(artifact), system, case, repeat=repeat, check=check)
     if output is not None:
-        trial.write_arrays(output, outcome.outputs)
+        write_arrays(output, outcome.outputs)
     if as_json:
         report = report_of(artifact, read_plan(artifact), case.extents)
         print_json({**report, **outcome.numbers, "seconds": dict(seconds)})
@@ -337,6 +410,37 @@ def run_command(
     if outcome.failure:
         click.echo(f"tcgen: error: {outcome.failure}", err=True)
         ctx.exit(1)
+
+
+def _run_on_workers(
+    ctx: click.Context,
+    folder: Path,
+    inputs: Path,
+    scheduler: str | None,
+    memory: str,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    from . import many_workers  # noqa: PLC0415  (loads the engines)
+
+    with many_workers.workers(scheduler) as (where, prints):
+        show = prints and not ctx.obj["quiet"] and Console(stderr=True).is_terminal
+
+        def progress(done: int, tasks: int) -> None:
+            if show:
+                click.echo(f"\r{done} of {tasks} tasks", err=True, nl=done == tasks)
+
+        program = Program(load_artifact(folder))
+        outcome = many_workers.run_on_workers(program, where, inputs, memory, progress)
+    if not prints:
+        return
+    if output is not None:
+        write_arrays(output, outcome.outputs)
+    if as_json:
+        print_json({"schema": 1, **outcome.numbers})
+    elif not ctx.obj["quiet"]:
+        for line in outcome.lines:
+            click.echo(line)
 
 
 @main.command("solve")

@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
 import statistics
-import struct
 import sys
 import time
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from ..atomic_file import whole_file
 from ..compiler.driver import read_plan, report_of
-from ..errors import ArgumentError, UnavailableError
 from ..interp import evaluate_system
 from ..interp.storage import to_logical
 from ..ir.system import System, planning_extents
 from ..runtime.program import Program
 from ..runtime.symmetry_check import check_symmetry
 from ..testing import random_arrays, split_starts
-
-Arrays = dict[str, "np.ndarray[Any, Any]"]
+from .arrays_in_files import Arrays, read_arrays
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,35 +51,8 @@ def random_inputs(system: System, extents: dict[str, int], dtype: str, seed: int
     return Case(*split_starts(system, arrays), extents)
 
 
-def read_arrays(path: Path) -> Arrays:
-    """Arrays by name from an .npz file.
-
-    Raises:
-        ArgumentError: the file cannot be read.
-    """
-    try:
-        with zipfile.ZipFile(path):  # numpy.load would read other kinds of files too
-            pass
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except zipfile.BadZipFile as error:
-        raise ArgumentError(
-            f"cannot read inputs from {path}: it is not an .npz file: write it with numpy.savez"
-        ) from error
-    except OSError as error:
-        raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
-    except (ValueError, EOFError, RuntimeError, zlib.error, struct.error) as error:
-        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
-    other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
-    if other:
-        raise ArgumentError(
-            f"cannot read inputs from {path}: these are not arrays: {', '.join(other)}"
-        )
-    return arrays
-
-
 def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
-    """Arrays from an .npz file; extents from their shapes, or else from ``given``.
+    """Arrays from an .npz or HDF5 file; extents from their shapes, or else from ``given``.
 
     Raises:
         ArgumentError: the file cannot be read, or an array's shape contradicts the equations.
@@ -104,24 +70,6 @@ def read_inputs(system: System, path: Path, given: Mapping[str, int]) -> Case:
     return Case(*split_starts(system, arrays), extents)
 
 
-class _Stream:
-    """A device or a pipe, to which an archive is written from its start to its end."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.write, self.flush = file.write, file.flush
-        self.read = file.read  # NumPy tells files from paths by it
-
-
-def write_arrays(path: Path, arrays: Arrays) -> None:
-    """Write arrays to an .npz file of exactly this name; an error leaves no part of a file."""
-    try:
-        with whole_file(path) as file:
-            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-            np.savez(file if plain else _Stream(file), **dict[str, Any](arrays))
-    except OSError as error:
-        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
-
-
 def run(program: Program, system: System, case: Case, *, repeat: int, check: bool) -> Outcome:
     """Run once to warm up, then ``repeat`` times; with ``check`` compare with the interpreter."""
     program.build()
@@ -132,7 +80,7 @@ def run(program: Program, system: System, case: Case, *, repeat: int, check: boo
     failure = ""
     if check:
         failure = _check(system, case, outputs, numbers, program.manifest.dtype)
-    lines = [_describe(name, value) for name, value in outputs.items()]
+    lines = [describe(name, value) for name, value in outputs.items()]
     speed = f"{numbers['gflops']:.3g} Gflop/s"
     lines.append(f"time {numbers['time_seconds']:.6f} s (median of {repeat}), {speed}")
     lines.append(f"peak {numbers['peak_bytes_measured']:,} bytes allocated beyond the inputs")
@@ -239,7 +187,8 @@ def _cancelled(
     return float(np.max(change, initial=0, where=np.isfinite(change)))
 
 
-def _describe(name: str, value: np.ndarray[Any, Any]) -> str:
+def describe(name: str, value: np.ndarray[Any, Any]) -> str:
+    """A line for a result: a number, or shape and norm."""
     if value.ndim == 0:
         return f"{name} = {value[()]:.12f}"
     shape = " x ".join(str(n) for n in value.shape)

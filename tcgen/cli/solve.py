@@ -12,7 +12,7 @@ from ..chem.driver import read_equations
 from ..chem.mean_field import run_mean_field
 from ..errors import ArgumentError
 from ..ir.system import System
-from .run import read_arrays
+from .arrays_in_files import read_arrays
 
 _MOLECULE = ("atom", "xyz", "basis", "charge", "spin", "density_fit", "auxbasis")
 _ITERATION = ("nroots", "tolerance", "max_cycle", "diis", "level_shift", "damping", "orbitals")

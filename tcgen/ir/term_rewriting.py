@@ -187,6 +187,12 @@ def without_perms(term: Term, lhs: Ref) -> tuple[Term, ...]:
 
 def replace_refs(equation: Equation, change: Callable[[Ref], Ref]) -> Equation:
     """The equation with every reference replaced, the left side and those in Apply included."""
+    terms = tuple(replace_refs_of_term(t, change) for t in equation.terms)
+    return replace(equation, lhs=change(equation.lhs), terms=terms)
+
+
+def replace_refs_of_term(term: Term, change: Callable[[Ref], Ref]) -> Term:
+    """The term with every reference replaced, those in Apply included."""
 
     def leaf(node: Ref | Access | Delta | Equal) -> Expr:
         return change(node) if isinstance(node, Ref) else node
@@ -202,5 +208,4 @@ def replace_refs(equation: Equation, change: Callable[[Ref], Ref]) -> Equation:
             case _:
                 assert_never(old)
 
-    terms = tuple(replace(t, factors=tuple(factor(f) for f in t.factors)) for t in equation.terms)
-    return replace(equation, lhs=change(equation.lhs), terms=terms)
+    return replace(term, factors=tuple(factor(f) for f in term.factors))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
-from ..errors import ArgumentError
+from ..errors import ArgumentError, UnavailableError
 from ..options import parse_extents
 from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
 from .bound import BoundProgram
@@ -229,6 +230,27 @@ class Program:
         check_names(f"{self.manifest.name}.bind", wanted, constants)
         given = read_inputs(self._execution.device, wanted, constants)
         return BoundProgram(self._execution, given)
+
+    def distribute(self, where: object, memory: Any = "4GiB", **options: Any) -> Any:
+        """The program on many workers: see :func:`tcgen.distributed.distribute.distribute`.
+
+        Args:
+            where: a dask.distributed Client, an mpi4py communicator, or an executor.
+            memory: bytes that one worker may use.
+            options: of ``distribute``.
+
+        Raises:
+            UnavailableError: tcgen is not installed; a saved program runs without it, here alone.
+        """
+        try:
+            # By its name: this module is also copied into artifacts, where there is no planner.
+            home = import_module("tcgen.distributed.distribute")
+        except ImportError:
+            raise UnavailableError(
+                "a saved program runs on one machine by itself: to distribute it, "
+                "pip install tcgen-chem"
+            ) from None
+        return home.distribute(self, where, memory, **options)
 
 
 def load(folder: str | Path) -> Program:

@@ -1,0 +1,82 @@
+"""Arrays by name in .npz and HDF5 files: the inputs and outputs of ``tcgen run``."""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from ..atomic_file import whole_file
+from ..errors import ArgumentError, UnavailableError
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+
+def read_arrays(path: Path) -> Arrays:
+    """Arrays by name from an .npz file, or from the top of an HDF5 file.
+
+    Raises:
+        ArgumentError: the file cannot be read.
+    """
+    if is_hdf5(path):
+        return _read_hdf5(path)
+    try:
+        with zipfile.ZipFile(path):  # numpy.load would read other kinds of files too
+            pass
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+    except zipfile.BadZipFile as error:
+        raise ArgumentError(
+            f"cannot read inputs from {path}: it is not an .npz file: write it with numpy.savez"
+        ) from error
+    except OSError as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error.strerror or error}") from error
+    except (ValueError, EOFError, RuntimeError, zlib.error, struct.error) as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+    other = [name for name, value in arrays.items() if not isinstance(value, np.ndarray)]
+    if other:
+        raise ArgumentError(
+            f"cannot read inputs from {path}: these are not arrays: {', '.join(other)}"
+        )
+    return arrays
+
+
+def is_hdf5(path: Path) -> bool:
+    """True for the endings .h5 and .hdf5."""
+    return path.suffix in (".h5", ".hdf5")
+
+
+def _read_hdf5(path: Path) -> Arrays:
+    try:
+        import h5py  # noqa: PLC0415  (needed by these files alone)
+    except ImportError:
+        raise UnavailableError(f"{path} needs h5py: pip install h5py") from None
+    try:
+        with h5py.File(path, "r") as file:
+            return {n: data[...] for n, data in file.items() if isinstance(data, h5py.Dataset)}
+    except OSError as error:
+        raise ArgumentError(f"cannot read inputs from {path}: {error}") from error
+
+
+class _Stream:
+    """A device or a pipe, to which an archive is written from its start to its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write, self.flush = file.write, file.flush
+        self.read = file.read  # NumPy tells files from paths by it
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write arrays to an .npz file of exactly this name; an error leaves no part of a file."""
+    try:
+        with whole_file(path) as file:
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            np.savez(file if plain else _Stream(file), **dict[str, Any](arrays))
+    except OSError as error:
+        raise UnavailableError(f"cannot write {path}: {error.strerror}") from error

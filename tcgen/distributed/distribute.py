@@ -1,0 +1,137 @@
+"""``program.distribute(where)``: the engine of a client, a communicator or an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, SupportsIndex
+
+from ..errors import ArgumentError, MemoryLimitError, PlanError, UnavailableError
+from ..options import parse_bytes
+from ..runtime.program import Program
+from .engine import Engine
+from .executor import ExecutorEngine
+from .run import DistributedProgram
+
+
+def distribute(
+    program: Program,
+    where: object,
+    memory: str | SupportsIndex = "4GiB",
+    *,
+    task_seconds: float = 0.2,
+    along: str | None = None,
+    scratch: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> DistributedProgram:
+    """A program that runs on the workers of ``where``.
+
+    Args:
+        program: the program.
+        where: a dask.distributed Client, an mpi4py communicator (all ranks call this and the
+            result), or an executor of concurrent.futures.
+        memory: bytes that one worker may use, or text such as "4GiB".
+        task_seconds: the least predicted seconds of a task; shorter ones cost more than they do.
+        along: name of the space that is cut into slices; None cuts iterations where the program
+            numbers them, else the largest space that can be cut.
+        scratch: folder for arrays that an executor's processes map, on a file system that all of
+            them see; by default one for temporary files.
+        progress: called after each task with the tasks that are done and those of the stage.
+
+    Raises:
+        ArgumentError: ``where`` is none of these, or ``memory`` cannot be read.
+        MemoryLimitError: a worker has less memory than ``memory``.
+        UnavailableError: dask or mpi4py is not installed, there are no workers, or they have
+            another version of tcgen.
+        PlanError: an output accumulates.
+
+    Example:
+        >>> from concurrent.futures import ThreadPoolExecutor
+        >>> import numpy as np
+        >>> import tcgen
+        >>> program = tcgen.compile("ij,jk->ik", extents={"i": 4, "j": 3, "k": 2})
+        >>> with ThreadPoolExecutor(2) as pool, program.distribute(pool, along="i") as run:
+        ...     y = run(x0=np.ones((4, 3)), x1=np.ones((3, 2)))["y"]
+        >>> y.shape
+        (4, 2)
+    """
+    for tensor in program.manifest.outputs:
+        if tensor.accumulate:
+            raise PlanError(
+                f"output {tensor.name} accumulates, so that each task would add to it: write "
+                f"{tensor.name} = ... in the equations, and add the arrays afterwards"
+            )
+    engine = _engine(where, None if scratch is None else Path(scratch))
+    allowed = parse_bytes(memory)
+    limit = engine.worker_memory
+    if limit is not None and limit < allowed:
+        raise MemoryLimitError(
+            f"memory={allowed:,} bytes a worker is more than a worker has, {limit:,}: give "
+            f"memory={limit}, or start fewer workers on a node"
+        )
+    return DistributedProgram(
+        program, engine, allowed, task_seconds=task_seconds, along=along, progress=progress
+    )
+
+
+def _engine(where: Any, scratch: Path | None) -> Engine:
+    library = type(where).__module__.partition(".")[0]
+    names = {cls.__module__.partition(".")[0] for cls in type(where).__mro__}
+    if isinstance(where, Executor):
+        return ExecutorEngine(where, scratch)
+    if library == "distributed" or "distributed" in names:
+        _need("distributed", "dask")
+        from .dask_client import DaskEngine  # noqa: PLC0415
+
+        return DaskEngine(where)
+    if "mpi4py" in names:
+        _need("mpi4py", "mpi")
+        from .mpi import MpiEngine  # noqa: PLC0415
+
+        return MpiEngine(where)
+    raise ArgumentError(
+        f"cannot distribute to a {type(where).__name__}: give a dask.distributed Client, an mpi4py "
+        f"communicator, or an executor of concurrent.futures"
+    )
+
+
+def _need(module: str, extra: str) -> None:
+    if find_spec(module) is None:
+        raise UnavailableError(f"{module} is not installed: pip install 'tcgen-chem[{extra}]'")
+
+
+def dask_client(address: str) -> Any:
+    """A client of the dask scheduler at an address such as ``tcp://host:8786``.
+
+    Raises:
+        UnavailableError: dask is not installed, or nothing answers there.
+    """
+    _need("distributed", "dask")
+    from distributed import Client  # noqa: PLC0415  (needs the extra)
+
+    connect: Any = Client
+    try:
+        return connect(address, timeout=10, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise UnavailableError(
+            f"no dask scheduler answers at {address} ({error or type(error).__name__}): start one "
+            f"with 'dask scheduler', and give the address that it prints"
+        ) from None
+
+
+def mpi_world() -> Any:
+    """The communicator of all ranks that mpirun started.
+
+    Raises:
+        UnavailableError: mpi4py or the library of MPI is not installed.
+    """
+    _need("mpi4py", "mpi")
+    try:
+        from mpi4py import MPI  # noqa: PLC0415  (needs the extra)
+    except (ImportError, RuntimeError) as error:
+        raise UnavailableError(
+            f"mpi4py finds no MPI ({error}): install one, for example apt-get install openmpi-bin"
+        ) from None
+    return MPI.COMM_WORLD

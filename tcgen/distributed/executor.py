@@ -1,0 +1,115 @@
+"""Any ``concurrent.futures.Executor``: threads, processes, MPIPoolExecutor, pools of others.
+
+Threads take values as they are. Other workers take them from files, which must be on a file system
+that they share; arrays are mapped, so a node has them in memory once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ..errors import UnavailableError
+from .handles import Handle, Here, InFile
+from .stage import Task
+from .stored import Stored
+from .worker import Done, Job, prepare, run_task
+
+T = TypeVar("T")
+
+
+class ExecutorEngine:
+    """Runs tasks in an executor.
+
+    Args:
+        executor: the user's.
+        scratch: folder for values, which all workers see; None takes one for temporary files.
+    """
+
+    worker_memory: int | None = None
+
+    def __init__(self, executor: Executor, scratch: Path | None = None) -> None:
+        self._executor = executor
+        self._threads = isinstance(executor, ThreadPoolExecutor)
+        self._folder: Path | None = None
+        self._scratch = scratch
+        workers: Any = executor
+        count = getattr(workers, "_max_workers", None)  # there is no public name for it
+        self.slots = int(count or os.cpu_count() or 1)
+        self.slots_per_worker = self.slots if self._threads else 1
+
+    def once(self, make: Callable[[], T]) -> T:
+        """What ``make`` gives: one process calls the program."""
+        return make()
+
+    def share(self, value: Any) -> Handle:
+        """A value of this process for threads; else a file."""
+        if self._threads:
+            return Here(value)
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="tcgen-run-", dir=self._scratch))
+        return InFile.write(value, self._folder)
+
+    def forget(self, handles: Sequence[Handle]) -> None:
+        """Remove the files of values."""
+        for handle in handles:
+            if isinstance(handle, InFile):
+                Path(handle.path).unlink(missing_ok=True)
+
+    def prepare(self, stage: Handle) -> None:
+        """Compile in one worker; the others find the result in the cache."""
+        try:
+            self._executor.submit(prepare, stage).result()
+        except BrokenExecutor as error:
+            raise _broken(error) from None
+
+    def run(
+        self,
+        run: str,
+        stage: Handle,
+        held: Mapping[str, Stored | Handle],
+        given: Mapping[str, Handle],
+        memory: int,
+        tasks: Sequence[Task],
+    ) -> Iterator[tuple[Task, Done]]:
+        """Each task as it ends.
+
+        Raises:
+            UnavailableError: the pool has lost a worker, which breaks it.
+        """
+        job = Job(run, stage, held, given, memory)
+        futures: dict[Future[Done], Task] = {}
+        try:
+            for task in tasks:
+                futures[self._submitted(job, task)] = task
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenExecutor as error:
+            raise _broken(error) from None
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _submitted(self, job: Job, task: Task) -> Future[Done]:
+        try:
+            return self._executor.submit(run_task, job, task)
+        except RuntimeError as error:  # broken, or shut down
+            raise _broken(error) from None
+
+    def close(self) -> None:
+        """Remove the folder of values."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def _broken(error: BaseException) -> UnavailableError:
+    return UnavailableError(
+        f"the pool cannot run tasks any more ({error or type(error).__name__}): a process that is "
+        f"killed breaks a pool of processes, so make a new one; dask survives the loss of workers"
+    )

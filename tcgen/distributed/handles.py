@@ -1,0 +1,133 @@
+"""How values reach workers: as a file, in a message, or not at all within one process.
+
+A handle is what a task receives in place of a value. Its ``open`` gives the value on the worker.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+
+import numpy as np
+
+from ..runtime.host_device import HostDevice
+
+_LINE = 64  # bytes of a cache line, on which the arrays of kernels start
+
+
+class Handle(Protocol):
+    """A value that a worker can open.
+
+    Attributes:
+        token: names the value: workers keep what they made from it under this name.
+        moves: the value crosses to another process.
+    """
+
+    @property
+    def token(self) -> str:
+        """The name of the value."""
+
+    @property
+    def moves(self) -> bool:
+        """True where it is sent."""
+
+    def open(self) -> Any:
+        """The value, on the worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """A value of this process, for threads."""
+
+    value: Any
+    token: str = field(default_factory=lambda: uuid4().hex)
+    moves: bool = False
+
+    def open(self) -> Any:
+        """The value itself."""
+        return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class InFile:
+    """A value in a file that workers map into memory, so that a node has it once."""
+
+    path: str
+    token: str = field(default_factory=lambda: uuid4().hex)
+    moves: bool = True
+
+    @classmethod
+    def write(cls, value: object, folder: Path) -> InFile:
+        """Write a value to a new file in a folder."""
+        array = isinstance(value, np.ndarray)
+        path = folder / f"{uuid4().hex}{'.npy' if array else '.pickle'}"
+        if isinstance(value, np.ndarray):
+            np.save(path, value)
+        else:
+            path.write_bytes(pickle.dumps(value))
+        return cls(str(path))
+
+    def open(self) -> Any:
+        """The array, mapped and not to be written to; or the object."""
+        if self.path.endswith(".npy"):
+            mapped = np.load(self.path, mmap_mode="r")
+            return mapped.view(np.ndarray)
+        return pickle.loads(Path(self.path).read_bytes())
+
+
+class InMessage:
+    """A value that travels in a message; arrays arrive on a cache line, in C order.
+
+    Frames of a message begin anywhere. Kernels copy arrays that do not begin on an element at
+    every call, so the array is copied once where it arrives.
+    """
+
+    moves = True
+
+    def __init__(self, value: Any, token: str | None = None) -> None:
+        self.value = value
+        self.token = token or uuid4().hex
+
+    def open(self) -> Any:
+        """The value as it arrived."""
+        return self.value
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array, by which dask weighs what workers hold."""
+        return int(getattr(self.value, "nbytes", 64))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., InMessage], tuple[Any, ...]]:
+        value = self.value
+        if isinstance(value, np.ndarray) and value.ndim and int(protocol) >= 5:
+            array: Any = np.ascontiguousarray(value)
+            buffer = pickle.PickleBuffer(array)
+            return _arrived, (buffer, value.dtype.str, value.shape, self.token)
+        return InMessage, (value, self.token)
+
+
+def _arrived(buffer: Any, dtype: str, shape: tuple[int, ...], token: str) -> InMessage:
+    array = np.frombuffer(buffer, dtype).reshape(shape)
+    if array.ctypes.data % _LINE:
+        array = aligned_copy(array)
+    return InMessage(array, token)
+
+
+def aligned_copy(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """A copy in C order that begins on a cache line."""
+    made = aligned_empty(array.shape, array.dtype)
+    made[...] = array
+    return made
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    """An array with arbitrary elements that begins on a cache line."""
+    count = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    memory = HostDevice().empty((count + _LINE,), np.uint8)
+    first = -memory.ctypes.data % _LINE
+    made: np.ndarray[Any, Any] = memory[first : first + count].view(dtype)
+    return made.reshape(shape)

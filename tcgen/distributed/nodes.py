@@ -1,0 +1,188 @@
+"""What N nodes would do: the parts or slices of ``distribute``, priced before there are nodes.
+
+Each number is that of the node with the most of it; no total is divided by the number of nodes.
+Arrays that every task reads whole are counted on every node, and so is work that is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import BY_NAME
+from ..runtime.program import Program
+from .plan import Cluster, Plan, Shortage, find_plan
+from .stage import Stage, Task, rectangle_bytes
+
+NETWORK = 10**9  # bytes per second that a node receives or reads: 10 Gbit/s Ethernet
+
+
+@dataclass(frozen=True, slots=True)
+class NodesReport:
+    """A call on nodes, or why there is none.
+
+    Attributes:
+        nodes: that take part, with one worker each.
+        node_memory: bytes of a node.
+        network: bytes per second that a node receives or reads.
+        fits: False where one node's share does not fit.
+        need_bytes: of the node that needs most; the least that works where it does not fit.
+        stages: what is cut, and what each task reads whole.
+        tasks: number of tasks.
+        repeated: flops of all tasks over those of the program in one piece.
+        loaded_bytes: of constants that a node reads in the first call.
+        received_bytes: of arrays that a node receives and results that it sends, in each call,
+            with the constants where it cannot keep them.
+        compute_seconds: of the busiest node in a call, by the time model.
+        network_seconds: for ``received_bytes``.
+        load_seconds: for ``loaded_bytes``.
+        efficiency: seconds of the whole program on one node over nodes times those of a call.
+    """
+
+    nodes: int
+    node_memory: int
+    network: int
+    fits: bool
+    need_bytes: int
+    stages: tuple[str, ...] = ()
+    tasks: int = 0
+    repeated: float = 0.0
+    loaded_bytes: int = 0
+    received_bytes: int = 0
+    compute_seconds: float = 0.0
+    network_seconds: float = 0.0
+    load_seconds: float = 0.0
+    efficiency: float = 0.0
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Text for a terminal."""
+        if not self.fits:
+            return (
+                f"{self.nodes} nodes of {self.node_memory:,} bytes: does not fit",
+                f"the least memory of a node that works is {self.need_bytes:,} bytes",
+            )
+        return (
+            f"{self.nodes} nodes of {self.node_memory:,} bytes: fits",
+            *self.stages,
+            f"{self.tasks} tasks, flops {self.repeated:.3f} times those of the whole",
+            f"a node needs {self.need_bytes:,} bytes",
+            f"a node reads {self.loaded_bytes:,} bytes of constants ({self.load_seconds:.3g} s)",
+            f"a node receives and sends {self.received_bytes:,} bytes a call "
+            f"({self.network_seconds:.3g} s)",
+            f"a call computes for {self.compute_seconds:.3g} s, efficiency {self.efficiency:.1%}",
+        )
+
+
+def price_nodes(
+    program: Program,
+    extents: Mapping[str, int],
+    nodes: int,
+    node_memory: int,
+    network: int = NETWORK,
+    along: str | None = None,
+) -> NodesReport:
+    """A call of ``distribute`` on nodes with one worker each, constants in files.
+
+    Args:
+        program: the program.
+        extents: of all base spaces.
+        nodes: number of nodes.
+        node_memory: bytes of each.
+        network: bytes per second that a node receives or reads.
+        along: space to slice, as for ``distribute``.
+
+    Raises:
+        PlanError: the program cannot be cut.
+    """
+    held = {t.name: 0 for t in program.manifest.tensors if t.role != "output" and not t.volatile}
+    plan = find_plan(program, extents, held, Cluster(nodes, 1, node_memory), along)
+    if isinstance(plan, Shortage):
+        return NodesReport(nodes, node_memory, network, False, plan.least)
+    shares = _shares(plan, held, nodes)
+    compute = _compute_seconds(plan, nodes)
+    loaded = max(sum(share.constants.values()) for share in shares)
+    received = max(sum(share.arrays.values()) + share.results for share in shares)
+    # What a node cannot keep beside its largest task is read again in each call.
+    spare = node_memory - plan.need
+    again = max(
+        (sum(share.constants.values()) for share in shares if share.beside > spare), default=0
+    )
+    seconds = compute + (received + again) / network
+    whole = program.seconds(0, program.parts(extents), extents)
+    return NodesReport(
+        nodes,
+        node_memory,
+        network,
+        True,
+        plan.need,
+        plan.text,
+        len(plan.tasks),
+        plan.repeated,
+        loaded,
+        received + again,
+        compute,
+        (received + again) / network,
+        loaded / network,
+        whole / (nodes * seconds) if seconds else 1.0,
+    )
+
+
+@dataclass(slots=True)
+class _Share:
+    """What one node does in a call.
+
+    Attributes:
+        constants: bytes by rectangle.
+        arrays: bytes by name of arrays that it receives.
+        results: bytes that it sends.
+        beside: bytes of its constants beside those of the task that reads most.
+    """
+
+    constants: dict[Any, int]
+    arrays: dict[str, int]
+    results: int = 0
+    beside: int = 0
+
+
+def _nodes_of(plan: Plan, stage: Stage, nodes: int) -> list[tuple[int, Task]]:
+    """The tasks of a stage and the node of each: neighbours on one node, as dask places them."""
+    tasks = [t for t in plan.tasks if t.stage == stage.number]
+    used = min(nodes, len(tasks))
+    return [(n * used // len(tasks), task) for n, task in enumerate(tasks)]
+
+
+def _compute_seconds(plan: Plan, nodes: int) -> float:
+    total = 0.0
+    for stage in plan.stages:
+        seconds: dict[int, float] = {}
+        for node, task in _nodes_of(plan, stage, nodes):
+            seconds[node] = seconds.get(node, 0.0) + task.seconds
+        total += max(seconds.values())
+    return total
+
+
+def _shares(plan: Plan, held: Mapping[str, int], nodes: int) -> list[_Share]:
+    shares: dict[int, _Share] = {}
+    largest: dict[int, int] = {}
+    for stage, program in zip(plan.stages, plan.programs, strict=True):
+        for node, task in _nodes_of(plan, stage, nodes):
+            share = shares.setdefault(node, _Share({}, {}))
+            own: dict[Any, int] = {}
+            for reading in stage.readings(program, task.first, task.last):
+                if reading.source in held:
+                    for r in reading.rectangles:
+                        key = reading.source, tuple((s.start, s.stop) for s in r)
+                        own[key] = rectangle_bytes(r, reading.itemsize)
+                else:
+                    every = tuple(slice(0, n) for n in reading.shape)
+                    share.arrays[reading.source] = rectangle_bytes(every, reading.itemsize)
+            share.constants |= own
+            largest[node] = max(largest.get(node, 0), sum(own.values()))
+            for writing in stage.writings(program, task.first, task.last):
+                itemsize = BY_NAME[stage.entry(writing.name).dtype].itemsize
+                share.results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+    for node, share in shares.items():
+        share.beside = sum(share.constants.values()) - largest[node]
+    return list(shares.values())

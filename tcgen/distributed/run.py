@@ -1,0 +1,358 @@
+"""``program.distribute(...)``: a program that runs on many workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+
+from ..artifact.manifest import Manifest
+from ..errors import ArgumentError, DtypeError
+from ..runtime.arguments import check_dtype, check_names, check_rank, find_extents, read_inputs
+from ..runtime.host_device import HostDevice
+from ..runtime.program import Program
+from .dask_arrays import check_chunks, is_dask_array, run_on_dask_arrays
+from .dask_client import DaskEngine
+from .engine import Engine
+from .handles import Handle
+from .plan import Cluster, Plan, make_plan
+from .report import RunReport, predicted_seconds, worker_times
+from .stage import Reading, Stage, Task, rectangle_bytes, source_names
+from .stored import Stored, by_reference
+from .worker import Done
+
+Array = npt.NDArray[Any]
+
+
+class DistributedProgram:
+    """A program that runs on the workers of an engine: what ``program.distribute`` returns.
+
+    Use it in a ``with`` statement, or call ``close()``: it then drops what it sent to workers.
+
+    Attributes:
+        program: the user's.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        engine: Engine,
+        memory: int,
+        *,
+        task_seconds: float = 0.2,
+        along: str | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        held: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.program = program
+        self._engine = engine
+        self._memory = memory
+        self._task_seconds = task_seconds
+        self._along = along
+        self._progress = progress or (lambda _done, _tasks: None)
+        self._held_values = dict(held or {})
+        self._held: dict[str, Stored | Handle] = {}
+        self._plans: dict[tuple[tuple[str, int], ...], _Ready] = {}
+        self._report: RunReport | None = None
+        self._name = engine.once(lambda: uuid4().hex)
+        self._seen: dict[str, set[Hashable]] = {}  # what each worker has received or read
+
+    def __enter__(self) -> DistributedProgram:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        held = ", ".join(self._held_values)
+        return f"<{self.program.manifest.name} on {self._engine.slots} workers, bound({held})>"
+
+    @property
+    def report(self) -> RunReport:
+        """What the latest call did.
+
+        Raises:
+            ArgumentError: there was no call yet.
+        """
+        if self._report is None:
+            raise ArgumentError(f"{self.program.manifest.name}: call it first, then ask for report")
+        return self._report
+
+    def bind(self, /, **constants: object) -> DistributedProgram:
+        """Fix some of the inputs: workers load each once and keep it between calls.
+
+        Args:
+            constants: arrays of NumPy; references (``tcgen.stored``), data sets of h5py and arrays
+                of zarr, which workers read from their files themselves.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError: an array does not fit.
+        """
+        values = {name: by_reference(value) for name, value in constants.items()}
+        checked = _checked(self.program, {**self._held_values, **values}, complete=False)
+        return DistributedProgram(
+            self.program,
+            self._engine,
+            self._memory,
+            task_seconds=self._task_seconds,
+            along=self._along,
+            progress=self._progress,
+            held=checked,
+        )
+
+    def plan(self, extents: Mapping[str, int]) -> Plan:
+        """Stages and tasks of a call at these extents.
+
+        Raises:
+            MemoryLimitError: a worker's memory is too small; the message has the least that works.
+            PlanError: the program cannot be cut.
+        """
+        held = {
+            name: 0 if isinstance(value, Stored) else int(value.nbytes)
+            for name, value in self._held_values.items()
+        }
+        cluster = Cluster(
+            self._engine.slots, self._engine.slots_per_worker, self._memory, self._task_seconds
+        )
+        return make_plan(self.program, extents, held, cluster, self._along)
+
+    def __call__(self, /, **arrays: object) -> dict[str, Any]:
+        """Run the program on the workers.
+
+        Args:
+            arrays: the inputs that are not bound, by name: arrays of NumPy, or references. On a
+                dask Client also arrays of dask: the results then are arrays of dask.
+
+        Returns:
+            Each output by name, as the program itself gives it. Numbers are added in the order of
+            the tasks, so that equal tasks give equal bits on any number of workers.
+
+        Raises:
+            ArgumentError, DtypeError, ShapeError, ExtentError: an array does not fit.
+            MemoryLimitError: a worker's memory is too small, before anything is sent.
+            UnavailableError: workers cannot be reached, or die again and again.
+        """
+        start = time.perf_counter()
+        values = {name: by_reference(value) for name, value in arrays.items()}
+        twice = [name for name in values if name in self._held_values]
+        if twice:
+            raise ArgumentError(f"{', '.join(twice)} is bound already: leave it out of the call")
+        every = _checked(self.program, {**self._held_values, **values}, complete=True)
+        extents = find_extents(self.program.manifest, {n: tuple(a.shape) for n, a in every.items()})
+        lazy = any(is_dask_array(value) for value in values.values())
+        if lazy and not isinstance(self._engine, DaskEngine):
+            raise ArgumentError(
+                "arrays of dask run on the workers of a dask Client: distribute the program to "
+                "one, or pass array.compute()"
+            )
+        ready = self._ready(extents)
+        for name, value in self._held_values.items():
+            if name not in self._held:
+                self._held[name] = value if isinstance(value, Stored) else self._share(value)
+        held = dict(self._held)
+        held |= {n: v for n in values if isinstance(v := every[n], Stored)}
+        call = _Call(
+            self._engine, ready, held, self._memory, self._seen, self._name, self._progress
+        )
+        given = {n: every[n] for n in values if not isinstance(every[n], Stored)}
+        results = call.run_lazily(given) if lazy else call.run(given)
+        self._report = call.report(time.perf_counter() - start)
+        return {t.name: results[t.name] for t in self.program.manifest.outputs}
+
+    def close(self) -> None:
+        """Drop what was sent to workers. The client, communicator or executor stays open."""
+        handles = [h for ready in self._plans.values() for h in ready.stages]
+        handles += [h for h in self._held.values() if not isinstance(h, Stored)]
+        self._engine.forget(handles)
+        self._plans.clear()
+        self._held.clear()
+        self._engine.close()
+
+    def _share(self, value: Array) -> Handle:
+        return self._engine.share(np.ascontiguousarray(value))
+
+    def _ready(self, extents: Mapping[str, int]) -> _Ready:
+        """The plan at extents, its stages sent and compiled."""
+        key = tuple(sorted(extents.items()))
+        if key not in self._plans:
+            plan = self._engine.once(lambda: self.plan(extents))
+            handles = tuple(self._engine.share(stage) for stage in plan.stages)
+            for handle in handles:
+                self._engine.prepare(handle)
+            self._plans[key] = _Ready(plan, handles, {})
+        return self._plans[key]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A plan whose stages are on the workers.
+
+    Attributes:
+        plan: of calls at some extents.
+        stages: handles of its stages.
+        rectangles: what tasks read, and the bytes that they give, of those that ran.
+    """
+
+    plan: Plan
+    stages: tuple[Handle, ...]
+    rectangles: dict[Task, tuple[tuple[Reading, ...], int]]
+
+
+class _Call:
+    """One call: runs the stages in order and assembles the results."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        ready: _Ready,
+        held: Mapping[str, Stored | Handle],
+        memory: int,
+        seen: dict[str, set[Hashable]],
+        name: str,
+        progress: Callable[[int, int], None],
+    ) -> None:
+        self._name, self._progress = name, progress
+        self._engine, self._rectangles = engine, ready.rectangles
+        self._plan, self._stages = ready.plan, ready.stages
+        self._held, self._memory = held, memory
+        self._done: list[tuple[Task, Done]] = []
+        self._given: dict[str, Handle] = {}
+        self._seen = seen
+
+    def run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """The whole results of all stages by name."""
+        handles = self._given
+        results: dict[str, Array] = {}
+        try:
+            for stage, handle in zip(self._plan.stages, self._stages, strict=True):
+                for name in source_names((stage,)):
+                    if name not in handles and name not in self._held:
+                        array = np.ascontiguousarray({**arrays, **results}[name])
+                        handles[name] = self._engine.share(array)
+                needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
+                tasks = [t for t in self._plan.tasks if t.stage == stage.number]
+                done = self._engine.run(self._name, handle, self._held, needed, self._memory, tasks)
+                results |= self._assembled(stage, tasks, done)
+        finally:
+            self._engine.forget(list(handles.values()))
+        return results
+
+    def run_lazily(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The same with arrays of dask, whose results are arrays of dask."""
+        assert isinstance(self._engine, DaskEngine)
+        results, self._given, self._done = run_on_dask_arrays(
+            self._engine, self._name, self._plan, self._stages, self._held, arrays, self._memory
+        )
+        return results
+
+    def _assembled(
+        self, stage: Stage, tasks: list[Task], done: Iterator[tuple[Task, Done]]
+    ) -> dict[str, Array]:
+        """Blocks at their places; sums in the order of the tasks, in whatever order they end."""
+        results = {
+            o.name: np.zeros(stage.output_shape(o.name), stage.entry(o.name).dtype)
+            for o in stage.outputs
+        }
+        waiting: dict[int, Done] = {}
+        order = [t.number for t in tasks]
+        position = 0
+        for count, (task, part) in enumerate(done, 1):
+            self._done.append((task, part))
+            self._progress(count, len(tasks))
+            waiting[task.number] = part
+            while position < len(order) and order[position] in waiting:
+                for name, blocks in waiting.pop(order[position]).blocks.items():
+                    for rectangle, block in blocks:
+                        results[name][rectangle] += block
+                position += 1
+        return results
+
+    def report(self, seconds: float) -> RunReport:
+        """What the call did."""
+        done = [d for _, d in self._done]
+        return RunReport(
+            self._plan.text,
+            len(done),
+            self._plan.repeated,
+            sum(d.loaded_bytes + d.result_bytes for d in done),
+            self._predicted_bytes(),
+            max((d.peak_bytes for d in done), default=0),
+            self._plan.need,
+            worker_times(done, seconds),
+            seconds,
+            predicted_seconds([t for t, _ in self._done], self._engine.slots),
+        )
+
+    def _predicted_bytes(self) -> int:
+        """Bytes by the rectangles of the tasks: what a worker has seen does not move again."""
+        total = 0
+        for task, done in self._done:
+            stage, program = self._plan.stages[task.stage], self._plan.programs[task.stage]
+            seen = self._seen.setdefault(done.worker, set())
+            if task not in self._rectangles:
+                results = 0
+                for writing in stage.writings(program, task.first, task.last):
+                    itemsize = np.dtype(stage.entry(writing.name).dtype).itemsize
+                    results += sum(rectangle_bytes(r, itemsize) for r in writing.rectangles)
+                readings = stage.readings(program, task.first, task.last)
+                self._rectangles[task] = readings, results
+            readings, results = self._rectangles[task]
+            total += results + sum(self._moved(stage, r, seen) for r in readings)
+        return total
+
+    def _moved(self, stage: Stage, reading: Reading, seen: set[Hashable]) -> int:
+        source = self._held.get(reading.source)
+        if isinstance(source, Stored):
+            total = 0
+            for rectangle in reading.rectangles:
+                key = (source, tuple((axis.start, axis.stop) for axis in rectangle))
+                if stage.entry(reading.name).role == "generated" or key not in seen:
+                    total += rectangle_bytes(rectangle, reading.itemsize)
+                seen.add(key)
+            return total
+        handle = source or self._given[reading.source]
+        if handle.token in seen or not handle.moves:
+            return 0
+        seen.add(handle.token)
+        return reading.itemsize * prod(reading.shape)
+
+
+def _checked(program: Program, values: Mapping[str, Any], *, complete: bool) -> dict[str, Any]:
+    """References and arrays that fit the inputs of the program.
+
+    Raises:
+        ArgumentError, DtypeError, ShapeError: naming the input and what to pass.
+    """
+    manifest: Manifest = program.manifest
+    inputs = tuple(t for t in manifest.tensors if t.role != "output")
+    wanted = inputs if complete else tuple(t for t in inputs if t.name in values)
+    unknown = [n for n in values if all(t.name != n for t in inputs)]
+    if complete or unknown:
+        check_names(manifest.name, inputs, values)
+    found: dict[str, Any] = {}
+    for tensor in wanted:
+        value: Any = values.get(tensor.name)
+        if isinstance(value, Stored):
+            check_dtype(tensor, np.dtype(value.dtype))
+            check_rank(tensor, value.shape)
+            found[tensor.name] = value
+            continue
+        if is_dask_array(value):
+            check_chunks(tensor.name, value)
+            check_dtype(tensor, value.dtype)
+            check_rank(tensor, value.shape)
+            found[tensor.name] = value
+            continue
+        if callable(value) and not isinstance(value, np.ndarray):
+            raise DtypeError(
+                f"{tensor.name} is a callable, which workers on other machines may lack: pass an "
+                f"array, or a reference to one in a file (tcgen.stored)"
+            )
+        found |= read_inputs(HostDevice(), (tensor,), values)
+    return found

@@ -1,0 +1,212 @@
+"""One program of a distributed run, its tasks, and what each of them reads and writes.
+
+A stage runs one program for ranges of iterations (``parts``) or for ranges of a space
+(``slices``). Driver and workers both ask it for the rectangles of a range: the driver to price a
+run before it begins, the workers to load them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from .._version import __version__
+from ..artifact.folder import Artifact
+from ..artifact.manifest import SOURCES, TensorEntry
+from ..artifact.sizes import array_bytes, stored_shape
+from ..dtypes import BY_NAME
+from ..runtime.program import Program
+from .slicing import Restricted, SlicedOutput
+from .stored import Rectangle
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A half-open range of a stage's iterations or elements; ``number`` orders sums."""
+
+    stage: int
+    number: int
+    first: int
+    last: int
+    seconds: float = 0.0  # predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a task reads of one array.
+
+    Attributes:
+        name: of the input of the program.
+        source: name of the whole array.
+        rectangles: of the whole array.
+        shrunk: the program takes the one rectangle as its array; else an array of the whole
+            shape, of which it reads the rectangles alone.
+        shape: of the whole array.
+        itemsize: bytes of an element.
+    """
+
+    name: str
+    source: str
+    rectangles: tuple[Rectangle, ...]
+    shrunk: bool
+    shape: tuple[int, ...]
+    itemsize: int
+
+    @property
+    def whole(self) -> bool:
+        """True where the task reads every element."""
+        return any(
+            all((s.start, s.stop) == (0, n) for s, n in zip(r, self.shape, strict=True))
+            for r in self.rectangles
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rectangles."""
+        return sum(rectangle_bytes(r, self.itemsize) for r in self.rectangles)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """What a task gives of one result: blocks that are placed or added at rectangles."""
+
+    name: str
+    rectangles: tuple[Rectangle, ...]
+    how: Literal["place", "add"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A program and how it is cut; small, so that workers receive it as it is.
+
+    Attributes:
+        artifact: sources and manifest of the program.
+        kind: ``parts`` cuts iterations of its outermost loops, ``slices`` cuts a space.
+        extents: of the base spaces of the whole.
+        along: name of the space that slices cut, or "".
+        here: name of the space of one slice in the program, or "".
+        inputs: of the program.
+        outputs: of the program.
+        number: the first stage is 0.
+        version: of tcgen that made it.
+    """
+
+    artifact: Artifact
+    kind: Literal["parts", "slices"]
+    extents: tuple[tuple[str, int], ...]
+    inputs: tuple[Restricted, ...]
+    outputs: tuple[SlicedOutput, ...]
+    along: str = ""
+    here: str = ""
+    number: int = 0
+    version: str = __version__
+
+    def extents_of(self, first: int, last: int) -> dict[str, int]:
+        """Extents of a call of the program on this range."""
+        extents = dict(self.extents)
+        return {**extents, self.here: last - first} if self.kind == "slices" else extents
+
+    def entry(self, name: str) -> TensorEntry:
+        """The tensor of the program that has this name."""
+        return next(t for t in self.artifact.manifest.tensors if t.name == name)
+
+    def readings(self, program: Program, first: int, last: int) -> tuple[Reading, ...]:
+        """What the task of this range reads of each input."""
+        extents = self.extents_of(first, last)
+        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        found = []
+        for given in self.inputs:
+            entry = self.entry(given.name)
+            shape = list(stored_shape(entry, self.artifact.manifest, extents))
+            rectangle = [slice(0, n) for n in shape]
+            if given.axis is not None:
+                axis = stored_axis(entry, given.axis)
+                before = sum(extents[base] for base in given.before)
+                rectangle[axis] = slice(before + first, before + last)
+                shape[axis] = self._whole_length(given)
+            rectangles = touched.get(given.name, (tuple(rectangle),))
+            itemsize = BY_NAME[entry.dtype].itemsize
+            found.append(
+                Reading(
+                    given.name,
+                    given.source,
+                    tuple(rectangles),
+                    given.axis is not None,
+                    tuple(shape),
+                    itemsize,
+                )
+            )
+        return tuple(found)
+
+    def _whole_length(self, given: Restricted) -> int:
+        """Length of the sliced axis of the whole array, at least as far as slices reach."""
+        extents = dict(self.extents)
+        return sum(extents[base] for base in given.before) + extents[self.along]
+
+    def writings(self, program: Program, first: int, last: int) -> tuple[Writing, ...]:
+        """What the task of this range gives of each output."""
+        extents = self.extents_of(first, last)
+        touched = program.touches(first, last, extents) if self.kind == "parts" else {}
+        found = []
+        for output in self.outputs:
+            entry = self.entry(output.name)
+            rectangle = [slice(0, n) for n in stored_shape(entry, self.artifact.manifest, extents)]
+            if output.how == "place" and output.axis is not None:
+                rectangle[stored_axis(entry, output.axis)] = slice(first, last)
+                found.append(Writing(output.name, (tuple(rectangle),), "place"))
+            elif output.how == "same":
+                rectangles = (tuple(rectangle),) if first == 0 else ()
+                found.append(Writing(output.name, rectangles, "place"))
+            else:
+                rectangles = touched.get(output.name, (tuple(rectangle),))
+                found.append(Writing(output.name, tuple(rectangles), "add"))
+        return tuple(found)
+
+    def output_shape(self, name: str) -> tuple[int, ...]:
+        """Shape of a whole result."""
+        extents = dict(self.extents)
+        if self.kind == "slices":
+            extents[self.here] = extents[self.along]
+        return stored_shape(self.entry(name), self.artifact.manifest, extents)
+
+    def result_bytes(self) -> int:
+        """Bytes of all whole results."""
+        extents = dict(self.extents)
+        if self.kind == "slices":
+            extents[self.here] = extents[self.along]
+        manifest = self.artifact.manifest
+        return sum(array_bytes(self.entry(o.name), manifest, extents) for o in self.outputs)
+
+
+def stored_axis(entry: TensorEntry, axis: int) -> int:
+    """The axis of the array that a logical axis, which is in no packed pair, is."""
+    return next(k for k, (a, _) in enumerate(entry.stored()) if a == axis)
+
+
+def rectangle_bytes(rectangle: Rectangle, itemsize: int) -> int:
+    """Bytes of the elements of a rectangle."""
+    count = itemsize
+    for axis in rectangle:
+        count *= max(0, axis.stop - axis.start)
+    return count
+
+
+def lean(artifact: Artifact) -> Artifact:
+    """The artifact without what only readers and other machines need.
+
+    Workers have tcgen, so they need neither the copy of the runtime nor the reports.
+    """
+    main = SOURCES[artifact.manifest.target]
+    kept = tuple(
+        (path, text)
+        for path, text in artifact.files
+        if "/" not in path and (path == main or path.startswith("contract_"))
+    )
+    return Artifact(artifact.manifest, kept)
+
+
+def source_names(stages: Mapping[int, Stage] | tuple[Stage, ...]) -> tuple[str, ...]:
+    """Names of the whole arrays that stages read, each once."""
+    each = stages.values() if isinstance(stages, Mapping) else stages
+    return tuple(dict.fromkeys(i.source for stage in each for i in stage.inputs))

@@ -1,0 +1,406 @@
+"""What runs in a worker: load what a task reads, run the program, give back what it writes.
+
+A process keeps programs, constants and bound programs between tasks, the least recently used ones
+only as long as the memory of the worker allows it. Whatever a dead worker kept, another one loads
+again: nothing here is known to the scheduler.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._version import __version__
+from ..errors import UnavailableError
+from ..runtime.program import Program
+from .handles import Handle, aligned_copy, aligned_empty
+from .stage import Reading, Stage, Task, Writing, rectangle_bytes, source_names
+from .stored import Rectangle, Stored
+
+Array = npt.NDArray[Any]
+Block = tuple[Rectangle, Array]
+
+
+_MOST_VALUES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What all tasks of a call share.
+
+    Attributes:
+        run: names the distributed program, whose constants the process keeps.
+        stage: the stage's handle.
+        held: constants by name: references, or handles of arrays.
+        given: handles of the arrays of this call by name.
+        memory: bytes that the worker may keep and allocate.
+    """
+
+    run: str
+    stage: Handle
+    held: Mapping[str, Stored | Handle]
+    given: Mapping[str, Handle]
+    memory: int
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a task gives back.
+
+    Attributes:
+        blocks: by output the pieces of the result and where they belong.
+        worker: host and process.
+        thread: identifies the thread of the worker.
+        began: seconds since the epoch.
+        seconds: from begin to end.
+        loaded_bytes: what was read from files and received, and was not there before.
+        result_bytes: of all blocks.
+        peak_bytes: allocated by the program and kept by the worker.
+    """
+
+    blocks: dict[str, tuple[Block, ...]]
+    worker: str
+    thread: int
+    began: float
+    seconds: float
+    loaded_bytes: int
+    result_bytes: int
+    peak_bytes: int
+
+
+class Shelf:
+    """Values that a process keeps, up to a number of bytes; the least recently used ones go."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[Hashable, _Kept] = OrderedDict()
+        self._lock = threading.RLock()
+        self._making: dict[Hashable, threading.Lock] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        with self._lock:
+            return sum(kept.nbytes for kept in self._values.values())
+
+    def get(
+        self,
+        key: Hashable,
+        make: Callable[[], tuple[Any, int]],
+        limit: int,
+        needs: Collection[Hashable] = (),
+    ) -> Any:
+        """The value of a key, made where it is missing; others go to keep within the limit.
+
+        Args:
+            key: names the value.
+            make: gives the value and its bytes.
+            limit: bytes of all values.
+            needs: keys of values that this one holds: it goes with them.
+        """
+        with self._lock:
+            making = self._making.setdefault(key, threading.Lock())
+        with making:  # two threads that need the same array load it once
+            with self._lock:
+                if key in self._values:
+                    self._values.move_to_end(key)
+                    return self._values[key].value
+            try:
+                value, count = make()
+                self.put(key, value, count, limit, needs)
+            finally:
+                with self._lock:
+                    self._making.pop(key, None)
+            return value
+
+    def put(
+        self,
+        key: Hashable,
+        value: Any,
+        count: int,
+        limit: int,
+        needs: Collection[Hashable] = (),
+    ) -> None:
+        """Keep a value, and drop the least recently used others beyond the limit."""
+        with self._lock:
+            self._values.pop(key, None)
+            self.trim(limit - count)
+            self._values[key] = _Kept(value, count, frozenset(needs))
+            while len(self._values) > _MOST_VALUES:  # those of earlier calls, without bytes
+                self._drop(next(iter(self._values)))
+
+    def trim(self, limit: int) -> None:
+        """Drop the least recently used values beyond the limit."""
+        with self._lock:
+            total = self.nbytes
+            for key in [k for k, kept in self._values.items() if kept.nbytes]:
+                if total <= limit:
+                    break
+                total -= self._drop(key)
+
+    def _drop(self, key: Hashable) -> int:
+        """Drop a value and those that hold it; their bytes."""
+        kept = self._values.pop(key, None)
+        if kept is None:
+            return 0
+        holders = [k for k, other in self._values.items() if key in other.needs]
+        return kept.nbytes + sum(self._drop(k) for k in holders)
+
+    def clear(self) -> None:
+        """Drop all values."""
+        with self._lock:
+            self._values.clear()
+            self._making.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    value: Any
+    nbytes: int
+    needs: frozenset[Hashable]
+
+
+SHELF = Shelf()
+
+
+class Tiles:
+    """A range of a stored array that a program reads in tiles, which are counted."""
+
+    def __init__(self, source: Stored, corner: tuple[int, ...], shape: tuple[int, ...]) -> None:
+        self._source, self._corner = source, corner
+        self.shape, self.dtype, self.loaded = shape, np.dtype(source.dtype), 0
+
+    def __getitem__(self, rectangle: Any) -> Array:
+        given = rectangle if isinstance(rectangle, tuple) else (rectangle,)
+        moved = []
+        for k, n in enumerate(self.shape):
+            axis = given[k] if k < len(given) else slice(None)
+            start, stop, _ = axis.indices(n)
+            moved.append(slice(self._corner[k] + start, self._corner[k] + stop))
+        block = self._source.read(tuple(moved))
+        self.loaded += block.nbytes
+        return block
+
+
+def probe() -> tuple[str, str, int]:
+    """Version of tcgen, name of the host and number of the process of a worker."""
+    return __version__, socket.gethostname(), os.getpid()
+
+
+def prepare(stage: Handle) -> None:
+    """Compile a stage's program on this node, so that its other workers find it compiled."""
+    _program(stage).build()
+
+
+def _program(handle: Handle) -> Program:
+    stage: Stage = handle.open()
+    if stage.version != __version__:
+        raise UnavailableError(
+            f"the worker on {socket.gethostname()} has tcgen {__version__}, and the program was "
+            f"made by {stage.version}: install the same version on all workers"
+        )
+
+    def make() -> tuple[Program, int]:
+        return Program(stage.artifact), 0  # bytes of arrays count
+
+    program: Program = SHELF.get((handle.token, "program"), make, limit=2**62)
+    return program
+
+
+def run_task(job: Job, task: Task) -> Done:
+    """Run one task in a worker."""
+    began, start = time.time(), time.perf_counter()
+    stage: Stage = job.stage.open()
+    program = _program(job.stage)
+    peak, readings, writings = _rectangles(job.stage.token, stage, program, task)
+    loader = _Loader(job, stage)
+    loader.keep = max(0, job.memory - peak - loader.sent)
+    SHELF.trim(loader.keep)  # the task before this one may have left more room
+    outputs, kept = _call(program, loader, readings, task)
+    blocks: dict[str, tuple[Block, ...]] = {}
+    result_bytes = 0
+    for writing in writings:
+        array = outputs[writing.name]
+        pieces = []
+        for rectangle in writing.rectangles:
+            own = stage.kind == "slices"  # the array is the rectangle itself
+            piece = np.asarray(array if own else np.array(array[rectangle], order="C"))
+            pieces.append((rectangle, piece))
+            result_bytes += int(piece.nbytes)
+        blocks[writing.name] = tuple(pieces)
+    return Done(
+        blocks,
+        f"{socket.gethostname()}:{os.getpid()}",
+        threading.get_ident(),
+        began,
+        time.perf_counter() - start,
+        loader.loaded,
+        result_bytes,
+        program.allocated_bytes - kept + SHELF.nbytes + loader.sent,
+    )
+
+
+def _rectangles(
+    token: str, stage: Stage, program: Program, task: Task
+) -> tuple[int, tuple[Reading, ...], tuple[Writing, ...]]:
+    """Bytes that the program allocates, and what it reads and writes: found once for a range."""
+    first, last = task.first, task.last
+
+    def make() -> tuple[tuple[int, tuple[Reading, ...], tuple[Writing, ...]], int]:
+        peak = program.peak_bytes(stage.extents_of(first, last))
+        return (peak, stage.readings(program, first, last), stage.writings(program, first, last)), 0
+
+    found: tuple[int, tuple[Reading, ...], tuple[Writing, ...]]
+    found = SHELF.get((token, "rectangles", first, last), make, limit=2**62)
+    return found
+
+
+def _call(
+    program: Program, loader: _Loader, readings: tuple[Reading, ...], task: Task
+) -> tuple[Mapping[str, Array], int]:
+    """The outputs, and the bytes of a bound program's state, which the shelf counts too."""
+    stage = loader.stage
+    if stage.kind == "parts":
+        arrays = {r.name: loader.array(r) for r in readings}
+        return program(**arrays, part=(task.first, task.last)), 0
+    constant = [t.name for t in stage.artifact.manifest.tensors if not t.volatile]
+    held = [r for r in readings if r.name in constant]
+    if not held or any(r.source not in loader.job.held for r in held):
+        return program(**{r.name: loader.array(r) for r in readings}), 0
+
+    def bind() -> tuple[Any, int]:
+        bound = program.bind(**{r.name: loader.array(r) for r in held})
+        return bound, bound.kept_bytes
+
+    tokens = tuple(getattr(v, "token", v) for v in loader.job.held.values())
+    key = (loader.job.stage.token, tokens, task.first, task.last)
+    bound = SHELF.get(key, bind, loader.keep, [loader.key(r) for r in held])
+    result: Mapping[str, Array] = bound(
+        **{r.name: loader.array(r) for r in readings if r.name not in constant}
+    )
+    return result, bound.kept_bytes
+
+
+class _Loader:
+    """Finds the arrays of a task, and counts the bytes that were not in the process before."""
+
+    def __init__(self, job: Job, stage: Stage) -> None:
+        self.job, self.stage = job, stage
+        self.keep = 0  # bytes that the process may keep beside the task's own memory
+        self.sent = 0  # bytes of arrays that were sent to the process, and that the stage uses
+        self._loaded = 0
+        self._tiles: list[Tiles] = []
+        self._arrays: dict[str, Array] = {}
+        for name in source_names((stage,)):
+            source = job.held.get(name) or job.given[name]
+            if not isinstance(source, Stored):
+                self._arrays[name] = self._opened(source)
+
+    @property
+    def loaded(self) -> int:
+        """Bytes that were read or received for this task."""
+        return self._loaded + sum(tiles.loaded for tiles in self._tiles)
+
+    def key(self, reading: Reading) -> Hashable:
+        """Under which the process keeps the array of an input that is constant."""
+        source = self.job.held[reading.source]
+        rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
+        if isinstance(source, Stored):
+            return self.job.run, source, _key(rectangle)
+        return source.token, _key(rectangle)
+
+    def array(self, reading: Reading) -> Any:
+        """The array that the program takes for an input."""
+        source = self.job.held.get(reading.source)
+        if isinstance(source, Stored):
+            return self._stored(source, reading)
+        whole = self._arrays[reading.source]
+        if not reading.shrunk:
+            return whole
+        (rectangle,) = reading.rectangles
+        if reading.whole:
+            return whole
+        if source is None:
+            return np.ascontiguousarray(whole[rectangle])
+
+        def cut() -> tuple[Array, int]:
+            piece = aligned_copy(whole[rectangle])
+            return piece, piece.nbytes
+
+        return SHELF.get(self.key(reading), cut, self.keep)
+
+    def _opened(self, handle: Handle) -> Array:
+        """An array that was sent; it counts where the process sees it first."""
+
+        def first() -> tuple[None, int]:
+            if handle.moves:
+                self._loaded += int(array.nbytes)
+            return None, 0
+
+        array: Array = handle.open()
+        if handle.moves:
+            self.sent += int(array.nbytes)
+        SHELF.get((handle.token, "seen"), first, limit=2**62)
+        return array
+
+    def _stored(self, source: Stored, reading: Reading) -> Any:
+        if self.stage.entry(reading.name).role == "generated":
+            (rectangle,) = reading.rectangles if reading.shrunk else (_full(reading.shape),)
+            corner = tuple(axis.start for axis in rectangle)
+            tiles = Tiles(source, corner, tuple(axis.stop - axis.start for axis in rectangle))
+            self._tiles.append(tiles)
+            return tiles
+        if reading.shrunk or reading.whole:
+            rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
+
+            def load() -> tuple[Array, int]:
+                piece = source.read(rectangle)
+                self._loaded += int(piece.nbytes)
+                return piece, int(piece.nbytes)
+
+            return SHELF.get(self.key(reading), load, self.keep)
+        return self._sparse(source, reading)
+
+    def _sparse(self, source: Stored, reading: Reading) -> Array:
+        """An array of the whole shape that has the rectangles; the system maps no other pages."""
+        key = (self.job.run, source, "sparse")
+        kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
+        with kept.lock:
+            missing = [r for r in reading.rectangles if _key(r) not in kept.there]
+            more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
+            if kept.there and kept.nbytes + more > self.keep:
+                kept = _Sparse(reading.shape, source.dtype)  # the other one has too much by now
+                missing = list(reading.rectangles)
+            for rectangle in missing:
+                kept.array[rectangle] = block = source.read(rectangle)
+                self._loaded += int(block.nbytes)
+                kept.nbytes += int(block.nbytes)
+                kept.there.add(_key(rectangle))
+        SHELF.put(key, kept, kept.nbytes, self.keep)
+        return kept.array
+
+
+class _Sparse:
+    """An array of which some rectangles are filled."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: str) -> None:
+        self.array = aligned_empty(shape, dtype)
+        self.there: set[tuple[tuple[int, int], ...]] = set()
+        self.nbytes = 0
+        self.lock = threading.Lock()
+
+
+def _full(shape: tuple[int, ...]) -> Rectangle:
+    return tuple(slice(0, n) for n in shape)
+
+
+def _key(rectangle: Rectangle) -> tuple[tuple[int, int], ...]:
+    return tuple((axis.start, axis.stop) for axis in rectangle)

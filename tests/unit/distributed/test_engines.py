@@ -1,0 +1,203 @@
+"""Dask workers and MPI ranks: values, lost workers, failures, messages, the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen import ArgumentError, MemoryLimitError
+from tcgen.testing import random_arrays
+
+pytestmark = pytest.mark.slow
+
+h5py = pytest.importorskip("h5py")
+EXTENTS = {"o": 4, "v": 20, "x": 40}
+PATH = tcgen.spec_path("df_ladder")
+LADDER = {"objective": "time", "memory_limit": "256KiB", "target": "numpy"}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "3s"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50
+        ) as made,
+    ):
+        yield made
+
+
+@pytest.fixture
+def client(cluster: Any) -> Iterator[Any]:
+    import distributed
+
+    with distributed.Client(cluster, set_as_default=False) as made:
+        made.wait_for_workers(2)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def program() -> tcgen.Program:
+    return tcgen.compile(PATH, extents=EXTENTS, **LADDER)
+
+
+@pytest.fixture(scope="module")
+def arrays() -> dict[str, np.ndarray]:
+    made = random_arrays(tcgen.read_spec_file(PATH), EXTENTS, dtype="float64", seed=0)
+    return {n: made[n] for n in ("b_vv", "tau")}
+
+
+@pytest.fixture
+def stored(arrays: dict[str, np.ndarray], tmp_path: Path) -> tcgen.Stored:
+    with h5py.File(tmp_path / "ints.h5", "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+    return tcgen.stored(tmp_path / "ints.h5", "b_vv")
+
+
+@pytest.mark.parametrize("along", [None, "v"])
+def test_a_dask_worker_that_dies_changes_nothing(
+    cluster: Any,
+    client: Any,
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    stored: tcgen.Stored,
+    along: str | None,
+) -> None:
+    expected = program(**arrays)["r2"]
+    victim = next(iter(cluster.workers.values())).pid
+
+    def kill(done: int, tasks: int) -> None:
+        if done == 1:
+            os.kill(victim, signal.SIGKILL)
+
+    run = program.distribute(client, "1GiB", task_seconds=0, along=along, progress=kill)
+    with run.bind(b_vv=stored) as held:
+        for _ in range(2):
+            np.testing.assert_allclose(held(tau=arrays["tau"])["r2"], expected, rtol=1e-12)
+            held._progress = lambda done, tasks: None
+        assert held.report.bytes_moved == held.report.bytes_predicted
+
+
+def test_no_large_message_goes_through_the_scheduler(
+    client: Any,
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = []
+    submit = type(client).submit
+
+    def measured(self: Any, function: Any, *given: Any, **options: Any) -> Any:
+        plain = [g for g in given if "Future" not in type(g).__name__ and not isinstance(g, dict)]
+        sizes.append(len(pickle.dumps((function, plain))))
+        return submit(self, function, *given, **options)
+
+    monkeypatch.setattr(type(client), "submit", measured)
+    with program.distribute(client, "1GiB", task_seconds=0) as run:
+        run(**arrays)
+        assert run.report.bytes_moved > 64 * 1024
+    assert len(sizes) > run.report.tasks
+    assert max(sizes) < 64 * 1024
+
+
+def test_dask_arrays_in_give_dask_arrays_out(
+    client: Any, program: tcgen.Program, arrays: dict[str, np.ndarray]
+) -> None:
+    da = pytest.importorskip("dask.array")
+    tau = da.from_array(arrays["tau"], chunks=(2, 2, 10, 20))
+    expected = program(**arrays)["r2"]
+    for along in ("v", None):
+        with program.distribute(client, "1GiB", task_seconds=0, along=along) as run:
+            out = run(b_vv=arrays["b_vv"], tau=tau)["r2"]
+            assert isinstance(out, da.Array)
+            assert out.shape == expected.shape
+            np.testing.assert_allclose(client.compute(out).result(), expected, rtol=1e-12)
+            unknown = tau[tau.sum(axis=(1, 2, 3)) > -1e9]
+            with pytest.raises(ArgumentError, match=r"tau.*compute_chunk_sizes"):
+                run(b_vv=arrays["b_vv"], tau=unknown)
+
+
+def test_more_memory_than_a_dask_worker_has_is_refused(client: Any, program: tcgen.Program) -> None:
+    with pytest.raises(MemoryLimitError, match=r"memory=\d+"):
+        program.distribute(client, 2**60)
+
+
+def test_the_command_line_runs_on_a_dask_scheduler(
+    cluster: Any, program: tcgen.Program, stored: tcgen.Stored, tmp_path: Path
+) -> None:
+    program.save(tmp_path / "ladder")
+    command = [sys.executable, "-m", "tcgen", "run", str(tmp_path / "ladder")]
+    command += ["--inputs", stored.path, "--scheduler", cluster.scheduler_address, "--json"]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stderr
+    report = json.loads(found.stdout)["distributed"]
+    assert report["bytes_moved"] == report["bytes_predicted"] > 0
+
+
+RANKS = """
+import sys
+import numpy as np
+import tcgen
+from mpi4py import MPI
+
+folder, path = sys.argv[1:3]
+comm = MPI.COMM_WORLD
+program = tcgen.load(folder)
+tau = tcgen.stored(path, "tau").read((slice(None),) * 4)
+right = np.load(folder + "/r2.npy")
+for along in (None, "v"):
+    run = program.distribute(comm, "1GiB", task_seconds=0, along=along)
+    with run.bind(b_vv=tcgen.stored(path, "b_vv")) as held:
+        for _ in range(2):
+            assert abs(held(tau=tau)["r2"] - right).max() < 1e-10
+            assert held.report.bytes_moved == held.report.bytes_predicted
+        assert held.report.tasks >= 2
+if sys.argv[3] == "fail":
+    from tcgen.distributed import mpi
+
+    if comm.rank == 1:
+        mpi.run_task = lambda job, task: np.zeros(2)[5]
+    program.distribute(comm, "1GiB", task_seconds=0)(
+        b_vv=tcgen.stored(path, "b_vv"), tau=tau)
+print("rank", comm.rank, "done")
+"""
+
+
+@pytest.mark.parametrize("ending", ["well", "fail"])
+def test_mpi_ranks_agree_and_a_failure_ends_all(
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    stored: tcgen.Stored,
+    tmp_path: Path,
+    ending: str,
+) -> None:
+    pytest.importorskip("mpi4py")
+    if shutil.which("mpirun") is None:
+        pytest.skip("mpirun is missing")
+    folder = program.save(tmp_path / "ladder")
+    np.save(folder / "r2.npy", program(**arrays)["r2"])
+    (tmp_path / "ranks.py").write_text(RANKS)
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
+    command += [str(tmp_path / "ranks.py"), str(folder), stored.path, ending]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    if ending == "well":
+        assert found.returncode == 0, found.stderr
+        assert found.stdout.count("done") == 2
+    else:
+        assert found.returncode != 0
+        assert "IndexError" in found.stderr

@@ -1,0 +1,231 @@
+"""Programs on the threads and processes of an executor: values, memory, bytes, refusals."""
+
+from __future__ import annotations
+
+import multiprocessing
+import re
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen import ArgumentError, DtypeError, MemoryLimitError, PlanError, UnavailableError
+from tcgen.distributed import worker
+from tcgen.testing import random_arrays
+
+EXTENTS = {"o": 3, "v": 7}
+LADDER = """
+space o = 3
+space v = 7
+index i j : o
+index a b c d : v
+input v_vvvv[v,v,v,v] constant, t[o,o,v,v], f[v,v] constant
+output r, e
+r[i,j,a,b] = v_vvvv[a,c,b,d]*t[i,j,c,d] + f[a,c]*t[i,j,c,b]
+e = f[a,b]*t[i,i,a,b]
+"""
+
+
+@pytest.fixture(scope="module")
+def program() -> tcgen.Program:
+    return tcgen.compile(LADDER, target="numpy")
+
+
+@pytest.fixture(scope="module")
+def arrays(program: tcgen.Program) -> dict[str, np.ndarray]:
+    return random_arrays(tcgen.read_spec(LADDER), EXTENTS, dtype="float64", seed=0)
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    worker.SHELF.clear()
+    with ThreadPoolExecutor(2) as made:
+        yield made
+
+
+def bound(run: tcgen.DistributedProgram, arrays: dict[str, np.ndarray]) -> tcgen.DistributedProgram:
+    return run.bind(v_vvvv=arrays["v_vvvv"], f=arrays["f"])
+
+
+def test_slices_give_the_results_of_the_whole(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], pool: ThreadPoolExecutor
+) -> None:
+    inputs = {n: arrays[n] for n in ("v_vvvv", "t", "f")}
+    expected = program(**inputs)
+    with program.distribute(pool, task_seconds=0, along="v") as run:
+        one = run(**inputs)
+        for name, value in expected.items():
+            np.testing.assert_allclose(one[name], value, rtol=1e-12, atol=1e-12)
+        assert run.report.tasks == 2
+        assert {w.tasks for w in run.report.workers} == {2}
+        with bound(run, arrays) as held:
+            for _ in range(2):  # constants are there the second time
+                again = held(t=arrays["t"])
+                assert all((again[n] == one[n]).all() for n in one)
+
+
+def test_equal_tasks_give_equal_bits_on_any_number_of_workers(
+    program: tcgen.Program, arrays: dict[str, np.ndarray]
+) -> None:
+    found = []
+    for workers in (1, 2, 3):
+        with ThreadPoolExecutor(workers) as pool:
+            run = program.distribute(pool, task_seconds=0, along="v")
+            run._engine.slots = 3
+            found.append(run(**{n: arrays[n] for n in ("v_vvvv", "t", "f")}))
+    for other in found[1:]:
+        assert all((other[n] == found[0][n]).all() for n in other)
+
+
+def test_constants_in_a_file_are_read_once_as_rectangles(
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    pool: ThreadPoolExecutor,
+    tmp_path: Path,
+) -> None:
+    for name in ("v_vvvv", "f"):
+        np.save(tmp_path / f"{name}.npy", arrays[name])
+    stored = {n: tcgen.stored(tmp_path / f"{n}.npy") for n in ("v_vvvv", "f")}
+    with program.distribute(pool, task_seconds=0, along="v").bind(**stored) as run:
+        expected = program(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
+        out = run(t=arrays["t"])
+        np.testing.assert_allclose(out["r"], expected["r"], rtol=1e-12, atol=1e-12)
+        assert run.report.bytes_moved == run.report.bytes_predicted
+        read = 8 * (7**4 + 7**2)
+        results = 8 * (3 * 3 * 7 * 7 + 2)
+        assert run.report.bytes_moved == read + results
+        run(t=arrays["t"])
+        assert run.report.bytes_moved == run.report.bytes_predicted == results
+
+
+@pytest.mark.parametrize("share", [1.0, 1.2, 2.0, 8.0])
+def test_a_worker_stays_within_its_memory(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path, share: float
+) -> None:
+    worker.SHELF.clear()
+    np.save(tmp_path / "v.npy", arrays["v_vvvv"])
+    held = {"v_vvvv": tcgen.stored(tmp_path / "v.npy"), "f": arrays["f"]}
+    with ThreadPoolExecutor(1) as pool:
+        run = program.distribute(pool, 1, along="v", task_seconds=0).bind(**held)
+        with pytest.raises(MemoryLimitError) as caught:
+            run(t=arrays["t"])
+        least = int(re.search(r"memory=(\d+)", str(caught.value))[1])
+        limit = int(least * share)
+        run = program.distribute(pool, limit, along="v", task_seconds=0).bind(**held)
+        expected = program(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
+        for _ in range(2):
+            np.testing.assert_allclose(run(t=arrays["t"])["r"], expected["r"], rtol=1e-12)
+            assert run.report.peak_bytes <= limit
+            assert run.report.need_bytes <= limit
+
+
+def test_parts_add_up_and_only_touched_elements_are_read(tmp_path: Path) -> None:
+    worker.SHELF.clear()
+    extents = {"o": 3, "v": 12, "x": 20}
+    path = tcgen.spec_path("df_ladder")
+    program = tcgen.compile(
+        path, extents=extents, objective="time", target="numpy", memory_limit="24KiB"
+    )
+    arrays = random_arrays(tcgen.read_spec_file(path), extents, dtype="float64", seed=0)
+    inputs = {n: arrays[n] for n in ("b_vv", "tau")}
+    assert program.parts(extents) > 2
+    np.save(tmp_path / "b.npy", inputs["b_vv"])
+    with ThreadPoolExecutor(2) as pool, program.distribute(pool, task_seconds=0) as run:
+        held = run.bind(b_vv=tcgen.stored(tmp_path / "b.npy"))
+        out = held(tau=inputs["tau"])
+        assert held.report.tasks == 16  # eight for each worker
+        assert held.report.bytes_moved == held.report.bytes_predicted
+    np.testing.assert_allclose(out["r2"], program(**inputs)["r2"], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_processes_map_arrays_from_files(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], tmp_path: Path
+) -> None:
+    inputs = {n: arrays[n] for n in ("v_vvvv", "t", "f")}
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        with program.distribute(pool, task_seconds=0, along="v", scratch=tmp_path) as run:
+            np.testing.assert_allclose(run(**inputs)["r"], program(**inputs)["r"], rtol=1e-12)
+            assert run.report.bytes_moved == run.report.bytes_predicted
+        assert list(tmp_path.iterdir()) == []
+        for process in pool._processes.values():
+            process.kill()
+        with pytest.raises(UnavailableError, match="make a new one"):
+            program.distribute(pool, along="v")(**inputs)
+
+
+def test_refusals_say_what_to_do(
+    program: tcgen.Program, arrays: dict[str, np.ndarray], pool: ThreadPoolExecutor
+) -> None:
+    with pytest.raises(ArgumentError, match=r"Client.*communicator.*executor"):
+        program.distribute("tcp://here")
+    with pytest.raises(ArgumentError, match=r"q.*o, v"):
+        program.distribute(pool, along="q")(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
+    run = program.distribute(pool)
+    with pytest.raises(ArgumentError, match="unknown input x"):
+        run.bind(x=arrays["f"])
+    with pytest.raises(DtypeError, match="float32"):
+        run.bind(f=arrays["f"].astype("float32"))
+    with pytest.raises(ArgumentError, match="missing input"):
+        run(t=arrays["t"])
+    with pytest.raises(ArgumentError, match="f is bound already"):
+        bound(run, arrays)(t=arrays["t"], f=arrays["f"])
+    with pytest.raises(ArgumentError, match="call it first"):
+        _ = run.report
+    accumulating = LADDER.replace("output r, e", "output r accumulate, e")
+    with pytest.raises(PlanError, match="r accumulates"):
+        tcgen.compile(accumulating, target="numpy").distribute(pool)
+
+
+def test_a_worker_of_another_version_is_named(
+    program: tcgen.Program,
+    arrays: dict[str, np.ndarray],
+    pool: ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker, "__version__", "0.0.1")
+    with pytest.raises(UnavailableError, match=r"0\.0\.1.*same version"):
+        program.distribute(pool, along="v")(**{n: arrays[n] for n in ("v_vvvv", "t", "f")})
+
+
+def test_a_missing_engine_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcgen.distributed import distribute
+
+    monkeypatch.setattr(distribute, "find_spec", lambda name: None)
+    with pytest.raises(UnavailableError, match=r"tcgen-chem\[dask\]"):
+        distribute.dask_client("tcp://127.0.0.1:1")
+    with pytest.raises(UnavailableError, match=r"tcgen-chem\[mpi\]"):
+        distribute.mpi_world()
+
+
+def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tcgen.distributed.dask_client import DaskEngine
+    from tcgen.distributed.handles import Here
+    from tcgen.distributed.stage import Task
+
+    engine = object.__new__(DaskEngine)
+    tasks = [Task(0, n, n, n + 1) for n in range(3)]
+    tried = []
+
+    def lost(*given: object) -> list:
+        tried.append(len(given[-1]))
+        return [(task, None) for task in given[-1]]
+
+    monkeypatch.setattr(engine, "_attempt", lost)
+    with pytest.raises(UnavailableError, match=r"4 times while 3 tasks.*memory"):
+        list(engine.run("run", Here(None), {}, {}, 0, tasks))
+    assert tried == [3, 3, 3, 3]
+
+
+def test_a_process_drops_what_holds_what_it_drops() -> None:
+    shelf = worker.Shelf()
+    shelf.put("array", "x", 10, limit=30)
+    shelf.put("bound", "y", 10, limit=30, needs=["array"])
+    shelf.put("other", "z", 10, limit=30)
+    shelf.put("more", "w", 10, limit=30)  # "array" goes first, and "bound" with it
+    assert shelf.nbytes == 20
+    assert shelf.get("other", lambda: ("new", 10), 30) == "z"
+    assert shelf.get("bound", lambda: ("new", 10), 30) == "new"
