@@ -139,6 +139,8 @@ class Tensor:
         family: the tensor of which this is a block (``v`` for ``v_oovv``), or None.
         alias: the generated input whose elements this one has too, or None: a step that reads two
             tiles of an input at the same time reads them under two names.
+        conserves: axes through which the spin, or another conserved number, enters, and those
+            through which it leaves; None for the two halves of the axes over orbitals.
     """
 
     name: str
@@ -152,6 +154,7 @@ class Tensor:
     accumulate: bool = False
     family: str | None = None
     alias: str | None = None
+    conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     @property
     def source(self) -> str:

@@ -20,6 +20,8 @@ from ...ir.tensor import (
 from ..source import Problems
 from .syntax import Attribute, Declaration, Word
 
+_WITHOUT_SPIN = ("auxiliary", "quadrature", "atomic")  # kinds of spaces
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:
@@ -70,6 +72,7 @@ class _Reader:
         self._symmetry: list[Symmetry] = []
         self._packed: list[tuple[tuple[int, ...], Attribute]] = []
         self._order: tuple[int, ...] = ()
+        self._conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self._flags: dict[str, Attribute] = {}
         self._blocks: tuple[Word, ...] = ()
         self._default: Fraction | None = None
@@ -99,6 +102,8 @@ class _Reader:
                         self._packed.append((axes, attribute))
             case "stored":
                 self._stored(attribute)
+            case "conserves":
+                self._conserved(attribute)
             case "blocks":
                 self._blocks = attribute.names
             case "=":
@@ -138,6 +143,7 @@ class _Reader:
             real="real" in self._flags,
             default=self._default,
             accumulate="accumulate" in self._flags,
+            conserves=self._conserves,
         )
         try:
             symmetry_group(tensor)
@@ -197,6 +203,23 @@ class _Reader:
             self._wrong(attribute, "stored must name every axis once", advice)
         elif axes != tuple(range(len(axes))):
             self._order = axes
+
+    def _conserved(self, attribute: Attribute) -> None:
+        left, right = attribute.groups
+        axes = self._axes(left + right)
+        if axes is None:
+            return
+        for word, axis in zip(left + right, axes, strict=True):
+            space = self._spaces[axis]
+            if any(base.kind in _WITHOUT_SPIN for base in space.bases):
+                self._wrong(
+                    word,
+                    f"axis {axis} of {self._name.text} has no spin: space {space.name} is not over "
+                    f"orbitals",
+                    "leave the axis out",
+                )
+                return
+        self._conserves = axes[: len(left)], axes[len(left) :]
 
     def _packing(self, packed: tuple[tuple[int, ...], Attribute]) -> Packing | None:
         axes, attribute = packed

@@ -1,0 +1,144 @@
+"""Equations integrated over spins as a .spec whose comments say what each input is.
+
+Integrals are told in physicists' and chemists' notation, with the expression by which PySCF gives
+them; amplitudes by the spins of their indices.
+"""
+
+from __future__ import annotations
+
+from ..algebra.spin.blocks import Block
+from ..algebra.spin.integrate import FORMS, SpinIntegration, integrate
+from ..algebra.spin.labels import UNLABELLED, has_labels
+from ..frontend.spec.writer import spec_text
+from ..ir.system import System
+from ..ir.tensor import Index, Space, Tensor
+from .quantities import INTEGRALS, Quantity, recognise
+from .spaces import Kind, classify
+
+_CLOSED = """\
+mf is a PySCF RHF object; o, v = slice(0, nocc), slice(nocc, nmo); mo = mf.mo_coeff
+eri = pyscf.ao2mo.restore(1, pyscf.ao2mo.full(mf.mol, mo), nmo)  # (pq|rs)
+fock = mo.T @ mf.get_fock() @ mo"""
+_OPEN = """\
+Lower case is alpha, upper case beta. mf is a PySCF UHF object; a, b = mf.mo_coeff; nmo orbitals
+o, v, O, V = slice(0, nalpha), slice(nalpha, nmo), slice(0, nbeta), slice(nbeta, nmo)
+eri_aa, eri_ab, eri_bb = (pyscf.ao2mo.general(mf.mol, (x, x, y, y), compact=False)
+                          .reshape(nmo, nmo, nmo, nmo) for x, y in ((a, a), (a, b), (b, b)))
+fock_a, fock_b = a.T @ mf.get_fock()[0] @ a, b.T @ mf.get_fock()[1] @ b"""
+_SPINS = {"a": "alpha", "b": "beta"}
+
+
+def annotated_spec(system: System, form: str) -> str:
+    """The text of :func:`tcgen.spin_integrated`, with comments on its inputs.
+
+    Args:
+        system: equations over spin orbitals.
+        form: "closed-shell" or "unrestricted".
+
+    Raises:
+        TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
+    """
+    integration = integrate(system, form)
+    spaces = classify(integration.source)
+    found = recognise(integration.source, spaces, {})
+    notes = {}
+    for block in integration.blocks:
+        if not block.source.is_input or not any(map(has_labels, block.source.spaces)):
+            continue
+        one = found.get(block.source.name)
+        sliced = all(spaces.kind(s) in (Kind.OCCUPIED, Kind.VIRTUAL) for s in block.source.spaces)
+        quantity = one.quantity if one is not None and sliced else None
+        notes[block.tensor.name] = _note(integration, block, quantity)
+    heading = [f"{integration.source.name} over {_WORDS[form]}, from equations over spin orbitals."]
+    if found:
+        heading += (_CLOSED if form == FORMS[0] else _OPEN).splitlines()
+    return spec_text(integration.system, heading=heading, notes=notes)
+
+
+_WORDS = {FORMS[0]: "the spatial orbitals of a closed shell", FORMS[1]: "alpha and beta orbitals"}
+
+
+def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None) -> str:
+    letters = _letters(integration, block.tensor)
+    spins = "".join(block.pattern[k] for k in block.axes)
+    frame = "" if integration.form == FORMS[0] else f"_{spins[0]}"
+    slices = [space.name for space in block.tensor.spaces]
+    if quantity in INTEGRALS and block.source.conserves is None:
+        return _integrals(integration, letters, spins, slices)
+    if quantity is Quantity.FOCK:
+        return f"Fock matrix: fock{frame}[{','.join(slices)}]"
+    if quantity is Quantity.ENERGIES:
+        number = "" if not frame else f"[{'ab'.index(spins[0])}]"
+        return f"orbital energies: mf.mo_energy{number}[{slices[0]}]"
+    return _block_of(block, letters, spins)
+
+
+def _integrals(
+    integration: SpinIntegration, letters: list[str], spins: str, slices: list[str]
+) -> str:
+    """A block <pq|rs>, or <pq||rs> where all spins are equal."""
+    p, q, r, s = letters
+    direct = f"({p}{r}|{q}{s})"
+    if integration.form == FORMS[0]:
+        return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri', slices, (0, 2, 1, 3))}"
+    if spins[0] == spins[1]:
+        name = f"eri_{spins[:2]}"
+        exchanged = [slices[k] for k in (0, 1, 3, 2)]
+        return (
+            f"<{p}{q}||{r}{s}> = {direct} - ({p}{s}|{q}{r}): "
+            f"{_pyscf(name, slices, (0, 2, 1, 3))} - {_pyscf(name, exchanged, (0, 2, 3, 1))}"
+        )
+    order = (0, 2, 1, 3) if spins[0] == "a" else (2, 0, 3, 1)
+    chosen = slices if spins[0] == "a" else [slices[k] for k in (1, 0, 3, 2)]
+    return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri_ab', chosen, order)}"
+
+
+def _pyscf(name: str, slices: list[str], order: tuple[int, ...]) -> str:
+    """A block of (pr|qs) with the axes brought into another order.
+
+    Args:
+        name: of the array of all (pq|rs).
+        slices: of p, q, r, s, where p belongs to r and q to s.
+        order: of the axes p, r, q, s.
+    """
+    p, q, r, s = slices
+    return f"{name}[{p},{r},{q},{s}].transpose({','.join(map(str, order))})"
+
+
+def _block_of(block: Block, letters: list[str], spins: str) -> str:
+    """The block in terms of the tensor over spin orbitals, with the spin of each index."""
+    source = block.source
+    order = [letters[block.axes.index(k)] for k in range(source.rank)]
+    sign = "-" if block.sign < 0 else ""
+    by_spin = [
+        f"{_and([x for x, s in zip(letters, spins, strict=True) if s == spin])} {_SPINS[spin]}"
+        for spin in dict.fromkeys(spins)
+        if spin != UNLABELLED
+    ]
+    whole = f"{sign}{source.name}[{','.join(order)}]"
+    return f"{whole} with {', '.join(by_spin)}"
+
+
+def _and(letters: list[str]) -> str:
+    return ",".join(letters)
+
+
+def _letters(integration: SpinIntegration, tensor: Tensor) -> list[str]:
+    """A different letter for each axis, from the indices of the equations."""
+    known: dict[Space, list[str]] = {}
+    for index in _indices(integration.system):
+        names = known.setdefault(index.space, [])
+        if index.name not in names:
+            names.append(index.name)
+    used: dict[Space, int] = {}
+    letters = []
+    for space in tensor.spaces:
+        names = known.get(space, [])
+        number = used.get(space, 0)
+        used[space] = number + 1
+        letters.append(names[number] if number < len(names) else f"{space.name}{number + 1}")
+    return letters
+
+
+def _indices(system: System) -> list[Index]:
+    return [i for e in system.equations for t in e.terms for i in (*e.lhs.indices, *t.indices)]
