@@ -102,8 +102,7 @@ class Blocks:
             tensor,
             name=self._name(tensor, pattern, axes, spaces),
             spaces=spaces,
-            # The next passes find the symmetry of what equations define.
-            symmetry=self._symmetry(tensor, pattern, axes) if tensor.is_input else (),
+            symmetry=self._symmetry(tensor, pattern, axes),
             storage=Storage(),
             conserves=None,
         )

@@ -16,6 +16,7 @@ from ...ir.tensor import Index, Ref, Role, Tensor, symmetry_group
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
 from ..equations.like_terms import clean_equation
+from ..equations.permutations import fold_permutations
 from ..equations.proven_symmetry import derive_symmetries, output_symmetry
 from .blocks import Block, Blocks
 from .expressions import is_zero, without_zeros
@@ -23,6 +24,9 @@ from .invariance import contradiction, form_of, form_of_input
 from .labels import SPIN, UNLABELLED, Pattern, has_labels, input_flow, patterns
 
 FORMS = ("closed-shell", "unrestricted")
+
+# Permuted terms up to which those of one equation are merged; it only makes them shorter to read.
+_MOST_IMAGES = 20_000
 
 _Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
 """Gives an index the space of its spin."""
@@ -152,8 +156,11 @@ class _Integration:
         if self._wrong:
             raise SpecError(tuple(self._wrong))
         place = {tensor.name: n for n, tensor in enumerate(system.tensors)}
+        equations = [
+            replace_refs(e, lambda ref: Ref(_bare(ref.tensor), ref.indices)) for e in equations
+        ]
         made = sorted(
-            (b for b in blocks.known.values() if b is not None),
+            (replace(b, tensor=_bare(b.tensor)) for b in blocks.known.values() if b is not None),
             key=lambda b: (place[b.source.name], b.pattern),
         )
         read = {r.tensor for e in equations for t in e.terms for r in t.refs}
@@ -196,11 +203,17 @@ class _Integration:
         return made
 
     def _equation(self, equation: Equation, pattern: Pattern, terms: tuple[Term, ...]) -> Equation:
-        """The equation of a block whose array is not known yet, with like terms merged."""
+        """The equation of a block whose array is not known yet.
+
+        Like terms are merged, and those that are permutations of each other within the block.
+        """
         left = self._left(equation, pattern)
         lhs = equation.lhs.tensor
         probe = replace(lhs, spaces=tuple(i.space for i in left), symmetry=())
-        return clean_equation(Equation(Ref(probe, left), terms), True, frozenset())
+        clean = clean_equation(Equation(Ref(probe, left), terms), True, frozenset())
+        plain = replace(clean, terms=tuple(t for t in clean.terms if not t.perms))
+        folded = fold_permutations(plain, output_symmetry(plain, True), True, _MOST_IMAGES)
+        return replace(clean, terms=(*folded.terms, *(t for t in clean.terms if t.perms)))
 
     def _left(self, equation: Equation, pattern: Pattern) -> tuple[Index, ...]:
         return tuple(
@@ -366,6 +379,11 @@ class _Integration:
                 f"out: what an output conserves is found",
             )
         )
+
+
+def _bare(tensor: Tensor) -> Tensor:
+    """The tensor without the symmetry that follows from its equation, which later passes find."""
+    return tensor if tensor.is_input else replace(tensor, symmetry=())
 
 
 _WORDS = {"a": "alpha", "b": "beta"}
