@@ -232,6 +232,14 @@ class _Builder:
                 lists = tuple(self._words(g.children) for p in pairs for g in p.children)
                 return Attribute(str(word), self._span_of(word), lists)
             case "blocks":
+                word, *names, others = tree.children
+                return Attribute(
+                    str(word),
+                    self._span_of(word),
+                    names=self._words(names),
+                    others_zero=others is not None,
+                )
+            case "quantity":
                 word, *names = tree.children
                 return Attribute(str(word), self._span_of(word), names=self._words(names))
             case "flag":
