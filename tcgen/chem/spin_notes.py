@@ -6,13 +6,17 @@ them; amplitudes by the spins of their indices.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..algebra.spin.blocks import Block
 from ..algebra.spin.integrate import FORMS, SpinIntegration, integrate
 from ..algebra.spin.labels import UNLABELLED, has_labels
 from ..frontend.spec.writer import spec_text
+from ..ir.quantity import Quantity
 from ..ir.system import System
-from ..ir.tensor import Index, Space, Tensor
-from .quantities import INTEGRALS, Quantity, recognise
+from ..ir.tensor import Index, Ref, Space, Tensor
+from ..ir.term_rewriting import replace_refs
+from .quantities import INTEGRALS, recognise
 from .spaces import Kind, classify
 
 _CLOSED = """\
@@ -38,21 +42,42 @@ def annotated_spec(system: System, form: str) -> str:
     Raises:
         TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
     """
-    integration = integrate(system, form)
+    integration = integrate(_with_quantities(system), form)
     spaces = classify(integration.source)
-    found = recognise(integration.source, spaces, {})
     notes = {}
     for block in integration.blocks:
         if not block.source.is_input or not any(map(has_labels, block.source.spaces)):
             continue
-        one = found.get(block.source.name)
         sliced = all(spaces.kind(s) in (Kind.OCCUPIED, Kind.VIRTUAL) for s in block.source.spaces)
-        quantity = one.quantity if one is not None and sliced else None
+        quantity = block.source.quantity if sliced else None
         notes[block.tensor.name] = _note(integration, block, quantity)
     heading = [f"{integration.source.name} over {_WORDS[form]}, from equations over spin orbitals."]
-    if found:
+    if any(tensor.quantity for tensor in integration.system.inputs):
         heading += (_CLOSED if form == FORMS[0] else _OPEN).splitlines()
     return spec_text(integration.system, heading=heading, notes=notes)
+
+
+def _with_quantities(system: System) -> System:
+    """The system in which inputs say what they are that have the names of a mean field's."""
+    named = recognise(system, classify(system), {})
+    new = {}
+    for tensor in system.inputs:
+        one = named.get(tensor.name)
+        if tensor.quantity is None and tensor.conserves is None and one is not None:
+            quantity = Quantity.ANTISYMMETRISED if one.quantity in INTEGRALS else one.quantity
+            new[tensor] = replace(tensor, quantity=quantity)
+
+    def changed(tensor: Tensor) -> Tensor:
+        return new.get(tensor, tensor)
+
+    return replace(
+        system,
+        tensors=tuple(map(changed, system.tensors)),
+        equations=tuple(
+            replace_refs(e, lambda ref: Ref(changed(ref.tensor), ref.indices))
+            for e in system.equations
+        ),
+    )
 
 
 _WORDS = {FORMS[0]: "the spatial orbitals of a closed shell", FORMS[1]: "alpha and beta orbitals"}
@@ -63,7 +88,7 @@ def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None)
     spins = "".join(block.pattern[k] for k in block.axes)
     frame = "" if integration.form == FORMS[0] else f"_{spins[0]}"
     slices = [space.name for space in block.tensor.spaces]
-    if quantity in INTEGRALS and block.source.conserves is None:
+    if quantity is Quantity.ANTISYMMETRISED:
         return _integrals(integration, letters, spins, slices)
     if quantity is Quantity.FOCK:
         return f"Fock matrix: fock{frame}[{','.join(slices)}]"
@@ -111,16 +136,12 @@ def _block_of(block: Block, letters: list[str], spins: str) -> str:
     order = [letters[block.axes.index(k)] for k in range(source.rank)]
     sign = "-" if block.sign < 0 else ""
     by_spin = [
-        f"{_and([x for x, s in zip(letters, spins, strict=True) if s == spin])} {_SPINS[spin]}"
+        f"{','.join(x for x, s in zip(letters, spins, strict=True) if s == spin)} {_SPINS[spin]}"
         for spin in dict.fromkeys(spins)
         if spin != UNLABELLED
     ]
     whole = f"{sign}{source.name}[{','.join(order)}]"
     return f"{whole} with {', '.join(by_spin)}"
-
-
-def _and(letters: list[str]) -> str:
-    return ",".join(letters)
 
 
 def _letters(integration: SpinIntegration, tensor: Tensor) -> list[str]:

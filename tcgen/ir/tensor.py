@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
+from .quantity import Quantity
 
 
 class Role(Enum):
@@ -141,6 +142,7 @@ class Tensor:
             tiles of an input at the same time reads them under two names.
         conserves: axes through which the spin, or another conserved number, enters, and those
             through which it leaves; None for the two halves of the axes over orbitals.
+        quantity: what the input is in a calculation, or None; without effect on the equations.
     """
 
     name: str
@@ -155,6 +157,7 @@ class Tensor:
     family: str | None = None
     alias: str | None = None
     conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    quantity: Quantity | None = None
 
     @property
     def source(self) -> str:

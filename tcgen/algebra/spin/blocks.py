@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ...errors import ArgumentError
+from ...ir.quantity import Quantity
 from ...ir.system import System
 from ...ir.tensor import Space, Storage, Symmetry, Tensor, symmetry_group
 from .invariance import Form
@@ -105,6 +107,7 @@ class Blocks:
             symmetry=self._symmetry(tensor, pattern, axes),
             storage=Storage(),
             conserves=None,
+            quantity=self._quantity(tensor, pattern),
         )
         block = Block(tensor, pattern, new, axes, sign)
         self.known[tensor.name, pattern] = block
@@ -184,6 +187,23 @@ class Blocks:
                 chosen.append(symmetry)
                 reached = set(symmetry_group(replace(tensor, symmetry=tuple(chosen))))
         return tuple(chosen)
+
+    def _quantity(self, tensor: Tensor, pattern: Pattern) -> Quantity | None:
+        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ.
+
+        Raises:
+            ArgumentError: integrals without exchange, of which other blocks vanish.
+        """
+        match tensor.quantity:
+            case Quantity.CHEMIST | Quantity.PHYSICIST:
+                raise ArgumentError(
+                    f"{tensor.name} is {tensor.quantity.value}, which conserves the spin of each "
+                    f"electron: write the equations with <pq||rs>, from eri(antisymmetric)"
+                )
+            case Quantity.ANTISYMMETRISED if self.closed or len(set(pattern)) > 1:
+                return Quantity.PHYSICIST
+            case quantity:
+                return quantity
 
     def _name(
         self, tensor: Tensor, pattern: Pattern, axes: tuple[int, ...], spaces: tuple[Space, ...]

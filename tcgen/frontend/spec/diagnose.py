@@ -19,7 +19,7 @@ _SHAPES = {
     None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
 }
 _ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, real, "
+    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
     "constant, volatile, generated, accumulate"
 )
 _FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"

@@ -237,6 +237,14 @@ class _Builder:
                     str(word), self._span_of(word), tuple(self._words(s.children) for s in sides)
                 )
             case "blocks":
+                word, *names, others = tree.children
+                return Attribute(
+                    str(word),
+                    self._span_of(word),
+                    names=self._words(names),
+                    others_zero=others is not None,
+                )
+            case "quantity":
                 word, *names = tree.children
                 return Attribute(str(word), self._span_of(word), names=self._words(names))
             case "flag":

@@ -17,6 +17,7 @@ from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, sy
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .names import RESERVED
 from .operator_writer import invariant_exchanges, operator_text
+from .quantities import word_of
 
 
 def spec_text(
@@ -148,6 +149,8 @@ def _declaration(tensor: Tensor) -> tuple[str, list[str]]:
     text = f"{tensor.name}[{axes}]" if axes else tensor.name
     words, left_out = symmetry_text(tensor)
     text += words + _storage(tensor)
+    if tensor.quantity is not None:
+        text += f" from {word_of(tensor.quantity)}"
     if tensor.real:
         text += " real"
     if tensor.role is Role.GENERATED:
