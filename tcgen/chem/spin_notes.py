@@ -20,16 +20,29 @@ from .quantities import INTEGRALS, recognise
 from .spaces import Kind, classify
 
 _CLOSED = """\
-mf is a PySCF RHF object; o, v = slice(0, nocc), slice(nocc, nmo); mo = mf.mo_coeff
+mf is a PySCF RHF object of nmo orbitals, nocc of them occupied, and mycc = pyscf.cc.CCSD(mf)
+mo, o, v = mf.mo_coeff, slice(0, nocc), slice(nocc, nmo)
 eri = pyscf.ao2mo.restore(1, pyscf.ao2mo.full(mf.mol, mo), nmo)  # (pq|rs)
 fock = mo.T @ mf.get_fock() @ mo"""
 _OPEN = """\
-Lower case is alpha, upper case beta. mf is a PySCF UHF object; a, b = mf.mo_coeff; nmo orbitals
+Lower case is alpha, upper case beta.
+mf is a PySCF UHF object of nmo orbitals, nalpha and nbeta occupied, and mycc = pyscf.cc.UCCSD(mf)
+a, b = mf.mo_coeff
 o, v, O, V = slice(0, nalpha), slice(nalpha, nmo), slice(0, nbeta), slice(nbeta, nmo)
 eri_aa, eri_ab, eri_bb = (pyscf.ao2mo.general(mf.mol, (x, x, y, y), compact=False)
                           .reshape(nmo, nmo, nmo, nmo) for x, y in ((a, a), (a, b), (b, b)))
 fock_a, fock_b = a.T @ mf.get_fock()[0] @ a, b.T @ mf.get_fock()[1] @ b"""
 _SPINS = {"a": "alpha", "b": "beta"}
+_AMPLITUDES = {  # by the name of the tensor and the spins of its axes
+    FORMS[0]: {("t1", "aa"): "mycc.t1", ("t2", "abab"): "mycc.t2"},
+    FORMS[1]: {
+        ("t1", "aa"): "mycc.t1[0]",
+        ("t1", "bb"): "mycc.t1[1]",
+        ("t2", "aaaa"): "mycc.t2[0]",
+        ("t2", "abab"): "mycc.t2[1]",
+        ("t2", "bbbb"): "mycc.t2[2]",
+    },
+}
 
 
 def annotated_spec(system: System, form: str) -> str:
@@ -95,7 +108,11 @@ def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None)
     if quantity is Quantity.ENERGIES:
         number = "" if not frame else f"[{'ab'.index(spins[0])}]"
         return f"orbital energies: mf.mo_energy{number}[{slices[0]}]"
-    return _block_of(block, letters, spins)
+    amplitude = _AMPLITUDES[integration.form].get((block.source.name, spins))
+    kinds = [space.kind for space in block.source.spaces]
+    in_order = kinds == sorted(kinds, key=str)  # occupied before virtual, as PySCF has them
+    text = _block_of(block, letters, spins)
+    return f"{text}: {amplitude}" if amplitude and in_order else text
 
 
 def _integrals(
