@@ -32,11 +32,17 @@ _SYMMETRY = {
 def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
     """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
 
+    Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
+    are free of spin there, show what the orbitals are.
+
     Args:
         tensors: inputs, with symmetry that equations need though it is not declared.
         spaces: of the system.
     """
-    return not spaces.by_spin and any(
+    tensors = tuple(tensors)
+    if spaces.by_spin or any(map(_is_free_of_spin, tensors)):
+        return False
+    return any(
         symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)
         for tensor in tensors
         for symmetry in tensor.symmetry
@@ -153,11 +159,19 @@ def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
     }
 
 
+def _is_free_of_spin(tensor: Tensor) -> bool:
+    """True for integrals without exchange, and for pairs of electrons that may be exchanged."""
+    declared = tensor.quantity in (Quantity.CHEMIST, Quantity.PHYSICIST)
+    return declared or _exchanges_electrons(tensor)
+
+
 def _exchanges_electrons(tensor: Tensor) -> bool:
     """True for a block that is declared to be <pq|rs> = <qp|sr>, and not (pq|rs) = (qp|rs).
 
     Chemists would declare the second, from which the first follows.
     """
+    if tensor.rank != 4:
+        return False
     p, q, r, s = tensor.spaces
     perms = {symmetry.perm for symmetry in symmetry_group(tensor)}
     return p == q and r == s and (1, 0, 3, 2) in perms and (1, 0, 2, 3) not in perms

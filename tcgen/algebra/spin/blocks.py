@@ -64,7 +64,8 @@ class Blocks:
         self.spaces = SpinSpaces(system, closed)
         self.forms: dict[Tensor, Form] = {}
         self.known: dict[tuple[str, Pattern], Block | None] = {}  # None: the block is zero
-        self._taken = {tensor.name for tensor in system.tensors}
+        self._sources = {tensor.name for tensor in system.tensors}
+        self._taken: set[str] = set()
         self._groups: dict[Tensor, tuple[Symmetry, ...]] = {}
 
     def parts(self, tensor: Tensor, pattern: Pattern) -> tuple[Part, ...]:
@@ -208,13 +209,15 @@ class Blocks:
     def _name(
         self, tensor: Tensor, pattern: Pattern, axes: tuple[int, ...], spaces: tuple[Space, ...]
     ) -> str:
-        constant = self.forms[tensor].constant
-        if self.closed:
-            name = tensor.name if constant else closed_shell_name(tensor, pattern, axes, spaces)
+        form = self.forms[tensor]
+        if self.closed and form.constant:
+            name = tensor.name
+        elif self.closed:
+            name = closed_shell_name(tensor, pattern, axes, spaces, form.flow)
         else:
             name = block_name(tensor, pattern, axes, spaces)
         unique, number = name, 1
-        while unique in self._taken and unique != tensor.name:
+        while unique in self._taken or (unique in self._sources and unique != tensor.name):
             number += 1
             unique = f"{name}_{number}"
         self._taken.add(unique)

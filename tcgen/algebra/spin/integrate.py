@@ -87,7 +87,8 @@ def spin_integrated(system: System, form: str) -> System:
         ... output e
         ... e = 1/4*v_oovv[i,j,a,b]*t2[i,j,a,b]''')
         >>> print(spin_integrated(system, "closed-shell").pretty().strip())
-        e = sum(i,j,a,b) 2*v_oovv[i,j,a,b]*t2[i,j,a,b] - sum(i,j,a,b) v_oovv[i,j,a,b]*t2[j,i,a,b]
+        e = sum(i,j,a,b) 2*v_oovv[i,j,a,b]*t2[i,j,a,b]
+          + sum(i,j,a,b) -v_oovv[i,j,a,b]*t2[j,i,a,b]
     """
     return integrate(system, form).system
 

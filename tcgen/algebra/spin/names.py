@@ -7,7 +7,7 @@ from dataclasses import replace
 from ...ir.system import System
 from ...ir.tensor import Index, Space, Tensor, distinct
 from ...ir.term_rewriting import fresh_index
-from .labels import UNLABELLED, Pattern, has_labels
+from .labels import UNLABELLED, Flow, Pattern, has_labels
 
 
 class SpinSpaces:
@@ -92,18 +92,27 @@ def block_name(
 
 
 def closed_shell_name(
-    tensor: Tensor, pattern: Pattern, axes: tuple[int, ...], spaces: tuple[Space, ...]
+    tensor: Tensor,
+    pattern: Pattern,
+    axes: tuple[int, ...],
+    spaces: tuple[Space, ...],
+    flow: Flow | None,
 ) -> str:
     """Name of a block in closed-shell equations: the tensor's own for its first balanced block.
 
-    ``v_ovov`` with the last two axes exchanged is ``v_ovvo``, that is <ia|bj>.
+    That is the block in which the same spins, alpha first, enter and leave. ``v_ovov`` with the
+    last two axes exchanged is ``v_ovvo``, that is <ia|bj>.
     """
-    spins = pattern.replace(UNLABELLED, "")
-    half = (len(spins) + 1) // 2
-    first = "a" * ((half + 1) // 2) + "b" * (half // 2)
     in_order = axes == tuple(range(tensor.rank))
-    if in_order and spins in (first * 2, first):
-        return tensor.name
+    if flow is not None and in_order:
+        entering, leaving = (
+            [x for x, f in zip(pattern, flow, strict=True) if f == direction]
+            for direction in (1, -1)
+        )
+        alpha = entering.count("a")
+        if entering == leaving == sorted(entering) and 2 * alpha >= len(entering):
+            return tensor.name
+    spins = pattern.replace(UNLABELLED, "")
     return (not in_order and _with_spaces(tensor, spaces)) or f"{tensor.name}_{spins}"
 
 
