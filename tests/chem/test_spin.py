@@ -12,6 +12,8 @@ import pytest
 
 import tcgen
 from support.marks import slow
+from tcgen.chem.conventions import is_over_spin_orbitals
+from tcgen.chem.spaces import classify
 from tcgen.chem.spin_notes import annotated_spec
 from tcgen.frontend import read_spec, read_spec_file
 from tcgen.interp import evaluate_system
@@ -64,6 +66,19 @@ def test_singlet_roots_of_eom(chemistry: Chemistry, solve: Any) -> None:
     states = solve(system, case.reference, amplitudes=ground, nroots=3)
     expected = case.closed_solver.eomee_ccsd_singlet(nroots=3)[0]
     np.testing.assert_allclose(states.roots, expected, rtol=0, atol=1e-7)
+
+
+def test_triples_of_a_closed_shell_are_not_over_spin_orbitals() -> None:
+    head = "space o occupied\nspace v virtual\nindex i j k : o\nindex a b c : v\n"
+    system = read_spec(
+        f"{head}input t3[o,o,o,v,v,v] antisymmetric (0,1,2) (3,4,5)\n"
+        "input v_oovv[o,o,v,v] antisymmetric (0,1) (2,3)\noutput r1\n"
+        "r1[i,a] = 1/4*v_oovv[j,k,b,c]*t3[i,j,k,a,b,c]"
+    )
+    spaces = classify(system)
+    assert is_over_spin_orbitals(system.inputs, spaces)
+    closed = tcgen.spin_integrated(system, "closed-shell")
+    assert not is_over_spin_orbitals(closed.inputs, spaces)
 
 
 @pytest.mark.parametrize("form", ["closed-shell", "unrestricted"])

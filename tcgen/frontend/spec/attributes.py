@@ -228,8 +228,8 @@ class _Reader:
             if any(base.kind in _WITHOUT_SPIN for base in space.bases):
                 self._wrong(
                     word,
-                    f"axis {axis} of {self._name.text} has no spin: space {space.name} is not over "
-                    f"orbitals",
+                    f"axis {axis} of {self._name.text} has no spin: space {space.name} is "
+                    f"{space.bases[0].kind}, not over orbitals",
                     "leave the axis out",
                 )
                 return

@@ -394,6 +394,30 @@ def test_rule_10_wrong_quantities_are_explained(words: str, message: str) -> Non
     assert says(text, message)
 
 
+def test_rule_10_axes_through_which_spin_is_conserved() -> None:
+    text = "input g[i,a,j,b] conserves (i,j)->(a,b), t[o,v]\noutput e, r conserves (0)->(1)\n"
+    system = spec(text + "e = g[i,a,j,b]*t[i,a]*t[j,b]\nr[i,a] = t[i,a]")
+    declared = {t.name: t.conserves for t in system.tensors}
+    assert declared == {"g": ((0, 2), (1, 3)), "t": None, "e": None, "r": ((0,), (1,))}
+    assert {t.name: t.conserves for t in read_spec(spec_text(system)).tensors} == declared
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("conserves (0)->(3)", "k axis 3"),
+        ("conserves (0)->(0)", "axis 0 twice"),
+        ("conserves (2)->(0)", "axis 2 k spin x auxiliary"),
+        ("conserves (0,1)", "conserves"),
+    ],
+)
+def test_rule_10_wrong_conservation_is_explained(words: str, message: str) -> None:
+    text = f"space x auxiliary\nindex q : x\ninput k[o,v,x] {words}\noutput e\n"
+    text = error(text + "e = k[i,a,q]*k[i,a,q]")
+    assert "x.spec:7:" in text
+    assert says(text, message)
+
+
 def test_rule_10_constant_volatile_default_and_generated() -> None:
     system = spec(
         "input f[o] constant, t[o] volatile, u[o], shift = 0, scale = -1/2, B[o,v] generated\n"
