@@ -58,6 +58,7 @@ def spin_blocks(
         True
     """
     integration = integrate(system, form)
+    _check_spaces(integration.source, orbspin or {})
     tensors = _named(integration, arrays)
     places = _places(integration, tensors, arrays, orbspin or {})
     result = {}
@@ -94,6 +95,7 @@ def spin_orbital(
         ShapeError: an array has other axes than its block.
     """
     integration = integrate(system, form)
+    _check_spaces(integration.source, orbspin or {})
     known = {block.tensor.name: block for block in integration.blocks}
     _check_names(arrays, known, integration.system.name)
     sources = {known[name].source: None for name in arrays}
@@ -107,8 +109,12 @@ def spin_orbital(
     places: Places = {}
     for space in dict.fromkeys(s for source in sources for s in source.spaces):
         for base in space.bases:
-            spaces = integration.table.spaces
-            counts = [extents.get(spaces.space(base, x), 0) for x in SPIN.letters]
+            counts = []
+            for number, letter in enumerate(SPIN.letters):
+                new = integration.table.spaces.space(base, letter)
+                if new not in extents:
+                    extents[new] = _spins(base, orbspin or {}).count(number)
+                counts.append(extents[new])
             places |= _spin_places(base, counts, orbspin or {})
     result = {}
     for source in sources:
@@ -165,6 +171,16 @@ def _check_names(arrays: Mapping[str, Any], known: Mapping[str, object], system:
         )
 
 
+def _check_spaces(system: System, orbspin: Mapping[str, Sequence[int]]) -> None:
+    known = [s.name for s in system.spaces if has_labels(s) and not s.parts]
+    unknown = [name for name in orbspin if name not in known]
+    if unknown:
+        raise ArgumentError(
+            f"orbspin: {system.name} has no space {', '.join(unknown)} over spin orbitals; it has "
+            f"{', '.join(known)}"
+        )
+
+
 def _places(
     integration: SpinIntegration,
     tensors: Mapping[str, Tensor],
@@ -175,6 +191,9 @@ def _places(
     extents: dict[Space, int] = {}
     for name, tensor in tensors.items():
         _note_extents(tensor, np.asarray(arrays[name]), extents)
+        for base in (b for space in tensor.spaces for b in space.bases):
+            if base not in extents:
+                extents[base] = len(_spins(base, orbspin))
     places: Places = {}
     for space, extent in extents.items():
         if not has_labels(space):
@@ -197,6 +216,16 @@ def _places(
             )
         places |= _spin_places(space, counts, orbspin)
     return places
+
+
+def _spins(space: Space, orbspin: Mapping[str, Sequence[int]]) -> list[int]:
+    """Spins of the orbitals of a space whose extent no axis shows."""
+    if space.name not in orbspin:
+        raise ArgumentError(
+            f"no axis over {space.name} alone shows its extent: give its spins, such as "
+            f'orbspin={{"{space.name}": [0, 0, 1, 1]}}'
+        )
+    return list(orbspin[space.name])
 
 
 def _spin_places(

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
 from ...ir.expr import Access, Const, Delta, Equal, Expr, Prod, Sum, map_leaves
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
-from ...ir.tensor import Index, Ref, Role, Tensor, symmetry_group
+from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
 from ..equations.inline import keep_needed
 from ..equations.like_terms import clean_equation
@@ -406,7 +406,7 @@ def _check_symmetry(tensor: Tensor) -> None:
         ArgumentError: naming the input, the symmetry, and what it conserves.
     """
     flow = input_flow(tensor)
-    for symmetry in symmetry_group(tensor):
+    for symmetry in tensor.symmetry:
         for pattern in patterns(tensor.spaces, SPIN.letters):
             image = "".join(pattern[k] for k in symmetry.perm)
             if SPIN.conserved(pattern, flow) != SPIN.conserved(image, flow):

@@ -72,3 +72,20 @@ def test_messages() -> None:
         tcgen.spin_blocks(SOURCE, {"f_oo": np.zeros(4)}, "closed-shell")
     with pytest.raises(ArgumentError, match=mentions("t2ab t2bb missing")):
         tcgen.spin_orbital(SOURCE, {"t2aa": np.zeros((2, 2, 2, 2))}, "unrestricted")
+
+
+def test_extents_that_no_axis_shows() -> None:
+    source = read_spec(
+        "space o occupied\nspace v virtual\nspace p = o + v\nindex q : p\ninput h[p,p]\n"
+        "output e\ne = h[q,q]"
+    )
+    whole = {"h": np.diag([1.0, 2.0, 3.0, 4.0])}
+    with pytest.raises(ArgumentError, match=mentions("o orbspin [0, 0, 1, 1]")):
+        tcgen.spin_blocks(source, whole, "closed-shell")
+    orbspin = {"o": [1, 0], "v": [0, 1]}
+    blocks = tcgen.spin_blocks(source, whole, "closed-shell", orbspin=orbspin)
+    np.testing.assert_array_equal(blocks["h"], np.diag([2.0, 3.0]))
+    again = tcgen.spin_orbital(source, blocks, "closed-shell", orbspin=orbspin)
+    np.testing.assert_array_equal(again["h"], np.diag([2.0, 2.0, 3.0, 3.0]))
+    with pytest.raises(ArgumentError, match=mentions("orbspin x o, v")):
+        tcgen.spin_orbital(source, blocks, "closed-shell", orbspin={"x": [0, 1]})

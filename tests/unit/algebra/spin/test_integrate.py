@@ -39,14 +39,14 @@ def deviation(
     arrays = random_arrays(derived, extents, seed=5) | (arrays or {})
     found = evaluate_system(derived, arrays, extents)
     whole = tcgen.spin_orbital(source, arrays, form)
-    sizes: dict[str, int] = {}
-    for tensor in source.inputs:
-        if tensor.name in whole:
-            sizes |= {
-                s.name: n for s, n in zip(tensor.spaces, whole[tensor.name].shape, strict=True)
-            }
+    sizes = {s.name: extents[s.name] for s in source.spaces if s.kind == "auxiliary"}
+    for space in (s for s in source.spaces if s.name not in sizes and not s.parts):
+        sizes[space.name] = extents[space.name] + extents.get(
+            space.name.upper(), extents[space.name]
+        )
     for tensor in source.inputs:  # those that no block of the result depends on
-        whole.setdefault(tensor.name, np.zeros([sizes.get(s.name, 1) for s in tensor.spaces]))
+        shape = [sum(sizes[base.name] for base in s.bases) for s in tensor.spaces]
+        whole.setdefault(tensor.name, np.zeros(shape))
     expected = evaluate_system(source, whole, sizes)
     again = tcgen.spin_orbital(source, found, form)
     assert set(again) == set(expected)
