@@ -65,6 +65,9 @@ _HOME = {  # the module of each public name
     "set_threads": "runtime.cpu.threads",
     "spec_path": "resources",
     "spec_text": "frontend.spec.writer",
+    "spin_blocks": "algebra.spin.arrays",
+    "spin_integrated": "algebra.spin.integrate",
+    "spin_orbital": "algebra.spin.arrays",
     "stored": "distributed.stored",
     "tensordot": "contraction.functions",
 }
@@ -124,6 +127,9 @@ __all__ = [
     "set_threads",
     "spec_path",
     "spec_text",
+    "spin_blocks",
+    "spin_integrated",
+    "spin_orbital",
     "stored",
     "tensordot",
 ]
@@ -132,6 +138,8 @@ if TYPE_CHECKING:
     from . import chem as chem
     from ._version import __version__
     from .algebra.derivatives.equations import derivative, jvp
+    from .algebra.spin.arrays import spin_blocks, spin_orbital
+    from .algebra.spin.integrate import spin_integrated
     from .compiler.api import compile
     from .contraction.functions import contract, einsum, tensordot
     from .contraction.report import EinsumReport, einsum_report

@@ -6,7 +6,8 @@ mean field and ``integrals`` transforms over its orbitals. ``quantities`` says w
 notation integrals are; ``inputs`` makes arrays, on ``disk`` where memory does not suffice.
 ``problem`` evaluates, ``iterate`` solves for amplitudes and ``eigen`` for roots, both with the
 amplitudes of a ``restart`` if there are any; ``table`` prints and ``result`` is returned.
-``driver`` does these in order. ``mean_field`` runs PySCF for the command line. PySCF is imported
+``driver`` does these in order. ``spin_notes`` says what the inputs of equations are that were
+integrated over spins. ``mean_field`` runs PySCF for the command line. PySCF is imported
 when a mean field is run or read.
 """
 

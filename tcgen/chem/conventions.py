@@ -13,9 +13,10 @@ import numpy as np
 
 from ..errors import ArgumentError
 from ..interp.storage import to_logical
+from ..ir.quantity import Quantity
 from ..ir.tensor import Role, Symmetry, Tensor, symmetry_group
 from .equations import Amplitude, differences
-from .quantities import INTEGRALS, Found, Quantity, not_zero
+from .quantities import INTEGRALS, Found, not_zero
 from .spaces import Kind, OrbitalSpaces
 from .trial import Trial
 
@@ -31,11 +32,17 @@ _SYMMETRY = {
 def is_over_spin_orbitals(tensors: Iterable[Tensor], spaces: OrbitalSpaces) -> bool:
     """True for equations over spin orbitals: a tensor changes sign when orbitals are exchanged.
 
+    Triples of a closed shell do so for two electrons of equal spin. Integrals and doubles, which
+    are free of spin there, show what the orbitals are.
+
     Args:
         tensors: inputs, with symmetry that equations need though it is not declared.
         spaces: of the system.
     """
-    return not spaces.by_spin and any(
+    tensors = tuple(tensors)
+    if spaces.by_spin or any(map(_is_free_of_spin, tensors)):
+        return False
+    return any(
         symmetry.sign < 0 and any(spaces.spin(space) is not None for space in tensor.spaces)
         for tensor in tensors
         for symmetry in tensor.symmetry
@@ -56,7 +63,7 @@ def with_conventions(
     first order, else one in which they are multiples of them, else the usual one: chemists'
     notation where mixed blocks are in it, antisymmetrised where equations are over spin orbitals or
     mixed blocks are in physicists' notation, and for a closed shell chemists', unless only
-    physicists' has the integrals of MP2.
+    physicists' has the integrals of MP2, or a symmetry is declared as physicists would.
 
     Args:
         trial: of the equations; its inputs have no convention yet.
@@ -82,7 +89,9 @@ def with_conventions(
         order = (Quantity.CHEMIST, Quantity.ANTISYMMETRISED, Quantity.PHYSICIST)
     elif spaces.by_spin or spin_orbitals:
         order = (Quantity.ANTISYMMETRISED, Quantity.CHEMIST, Quantity.PHYSICIST)
-    elif _only_in_physicists_notation(_blocks_read(trial, same_spin)):
+    elif any(map(_exchanges_electrons, same_spin)) or _only_in_physicists_notation(
+        _blocks_read(trial, same_spin)
+    ):
         order = (Quantity.PHYSICIST, Quantity.CHEMIST, Quantity.ANTISYMMETRISED)
     else:
         order = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
@@ -148,6 +157,24 @@ def _blocks_read(trial: Trial, tensors: Sequence[Tensor]) -> set[str]:
         for ref in term.refs
         if ref.tensor.name in names
     }
+
+
+def _is_free_of_spin(tensor: Tensor) -> bool:
+    """True for integrals without exchange, and for pairs of electrons that may be exchanged."""
+    declared = tensor.quantity in (Quantity.CHEMIST, Quantity.PHYSICIST)
+    return declared or _exchanges_electrons(tensor)
+
+
+def _exchanges_electrons(tensor: Tensor) -> bool:
+    """True for a block that is declared to be <pq|rs> = <qp|sr>, and not (pq|rs) = (qp|rs).
+
+    Chemists would declare the second, from which the first follows.
+    """
+    if tensor.rank != 4:
+        return False
+    p, q, r, s = tensor.spaces
+    perms = {symmetry.perm for symmetry in symmetry_group(tensor)}
+    return p == q and r == s and (1, 0, 3, 2) in perms and (1, 0, 2, 3) not in perms
 
 
 def _only_in_physicists_notation(blocks: set[str]) -> bool:

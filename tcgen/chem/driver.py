@@ -216,6 +216,8 @@ def _understood(
     """What outputs and inputs are, and the orbitals of the reference that inputs are over."""
     if orbitals not in (None, "spatial", "spin"):
         raise ArgumentError(f"orbitals={orbitals!r} is not known: use 'spatial' or 'spin'")
+    declared = {t.name: t.quantity.value for t in system.inputs if t.quantity is not None}
+    asked = declared | dict(asked)
     found = {n: f for n, f in recognise(system, spaces, asked).items() if n not in passed}
     trial = Trial(system, spaces, found)
     equations = understand(trial, passed, outputs)
@@ -278,10 +280,12 @@ def _given(
     if missing:
         tried = "\n".join(f"    {described(t)}: {rules_for(t, spaces)}" for t in missing)
         first = missing[0].name
+        axes = ",".join(space.name for space in missing[0].spaces)
         raise ArgumentError(
             f"{system.name}: these inputs have no rule, and no output is their residual or update:"
             f"\n{tried}\n    pass amplitudes of an earlier solve with amplitudes=, other arrays "
-            f'with inputs={{"{first}": array}}, or say which output determines an input, such as '
+            f'with inputs={{"{first}": array}}, say in the spec what an input is, such as '
+            f"input {first}[{axes}] from fock, or which output determines it, such as "
             f'outputs={{"r": "residual of {first}"}}'
         )
     return arrays

@@ -16,11 +16,12 @@ import numpy.typing as npt
 
 from ..errors import ArgumentError
 from ..interp.storage import logical_shape, to_caller
+from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Role, Space, Tensor, element_type
 from .disk import IntegralFile, blocks_of
 from .integrals import Block, Integrals
-from .quantities import Found, Quantity
+from .quantities import Found
 from .reference import ALPHA, BETA, SPATIAL, SPIN_ORBITAL, Frame, Reference
 from .spaces import Kind, OrbitalSpaces
 

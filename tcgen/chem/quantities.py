@@ -9,26 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from ..errors import ArgumentError
+from ..ir.quantity import Quantity
 from ..ir.system import System
 from ..ir.tensor import Tensor
 from .spaces import Kind, OrbitalSpaces
-
-
-class Quantity(Enum):
-    """What an input may be; the value is how ``inputs=`` asks for it."""
-
-    CHEMIST = "(pq|rs)"
-    PHYSICIST = "<pq|rs>"
-    ANTISYMMETRISED = "<pq||rs>"
-    THREE_INDEX = "df"
-    FOCK = "fock"
-    HCORE = "hcore"
-    ENERGIES = "energies"
-    DIPOLE = "dipole"
-
 
 INTEGRALS = (Quantity.CHEMIST, Quantity.PHYSICIST, Quantity.ANTISYMMETRISED)
 _END = r"(_\w+|aa|ab|bb|[ab]|\d+)?"  # of a name: a block, spins or a number
@@ -147,7 +133,7 @@ def _asked(tensor: Tensor, text: str, rules: Sequence[_Rule]) -> Quantity:
         )
     if not any(known[text] in rule.quantities for rule in rules):
         axes = ",".join(space.name for space in tensor.spaces)
-        raise ArgumentError(f"inputs: {tensor.name}[{axes}] has other axes than {text!r}")
+        raise ArgumentError(f"{tensor.name}[{axes}] has other axes than {text!r}")
     return known[text]
 
 

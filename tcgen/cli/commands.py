@@ -1,4 +1,4 @@
-"""The command line: compile, report, explain, run, solve, convert, list, doctor, cache.
+"""The command line: compile, report, explain, run, solve, convert, spin, list, doctor, cache.
 
 Exit codes: 0 done; 1 the answer is wrong or a check failed; 2 bad input or usage; 3 cannot be done
 here. Errors go to stderr; with --json one object goes to stdout and nothing else.
@@ -122,16 +122,31 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
 @click.argument("spec", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: <spec>_tcgen/.")
 @planning_options
+@click.option(
+    "--spin",
+    type=click.Choice(("closed-shell", "unrestricted")),
+    help="Integrate over spins first, as tcgen spin does.",
+)
 @json_option
 @click.pass_context
 def compile_command(
-    ctx: click.Context, /, spec: Path, output: Path | None, as_json: bool, **planning: Any
+    ctx: click.Context,
+    /,
+    spec: Path,
+    output: Path | None,
+    spin: str | None,
+    as_json: bool,
+    **planning: Any,
 ) -> None:
     """Compile SPEC (.spec or .json) into a folder that runs on its own."""
     if is_artifact(spec):
         raise click.UsageError(f"{spec} is compiled already: give the spec it was made from")
     system = read_system(spec)
     print_warnings(ctx, system)
+    if spin is not None:
+        from ..algebra.spin.integrate import spin_integrated  # noqa: PLC0415
+
+        system = spin_integrated(system, spin)
     result = _compile(ctx, system, planning)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
         Program(result.artifact).build()
@@ -494,6 +509,29 @@ def convert_command(ctx: click.Context, /, source: Path, output: Path | None, re
     )
     print_warnings(ctx, system)
     text = spec_text(system)
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        write_text(output, text)
+
+
+@main.command("spin")
+@click.argument("spec", type=click.Path(path_type=Path))
+@click.option("--closed-shell", "form", flag_value="closed-shell", help="For an RHF reference.")
+@click.option(
+    "--unrestricted", "form", flag_value="unrestricted", help="For a UHF or ROHF reference."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Default: stdout.")
+@click.pass_context
+def spin_command(ctx: click.Context, /, spec: Path, form: str | None, output: Path | None) -> None:
+    """Write SPEC, which is over spin orbitals, as a .spec over spatial orbitals."""
+    from ..chem.spin_notes import annotated_spec  # noqa: PLC0415
+
+    if form is None:
+        raise click.UsageError("give --closed-shell or --unrestricted")
+    system = read_system(spec)
+    print_warnings(ctx, system)
+    text = annotated_spec(system, form)
     if output is None:
         click.echo(text, nl=False)
     else:

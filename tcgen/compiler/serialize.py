@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from ..artifact.codec import from_table, to_table
 from ..errors import ArtifactError, Span
 
-SCHEMA = 2
+SCHEMA = 3
 
 T = TypeVar("T")
 

@@ -23,14 +23,18 @@ class Family:
         parent: the whole tensor, which no program stores.
         group: its symmetry group, identity first, elements without conjugation before the rest.
         members: the given blocks, each with the symmetries of the parent that map it to itself.
+        others_zero: blocks that no symmetry maps to a given one are zero.
     """
 
     parent: Tensor
     group: tuple[Symmetry, ...]
     members: tuple[Tensor, ...]
+    others_zero: bool = False
 
 
-def family_of(parent: Tensor, blocks: tuple[tuple[Space, ...], ...]) -> Family:
+def family_of(
+    parent: Tensor, blocks: tuple[tuple[Space, ...], ...], *, others_zero: bool = False
+) -> Family:
     """The family of ``parent`` with the given blocks, named ``parent_xyz`` after their spaces.
 
     Example:
@@ -52,7 +56,7 @@ def family_of(parent: Tensor, blocks: tuple[tuple[Space, ...], ...]) -> Family:
         )
         for block in blocks
     )
-    return Family(parent, group, members)
+    return Family(parent, group, members, others_zero)
 
 
 def permuted(block: tuple[Space, ...], symmetry: Symmetry) -> tuple[Space, ...]:
@@ -90,6 +94,8 @@ def resolve_blocks(
     """
     joined = _joined_index(term, families)
     if joined is None:
+        if any(_is_zero(factor, families) for factor in term.factors):
+            return []
         return [_read_blocks(term, families, problems)]
     result = []
     for base in joined.space.bases:
@@ -114,6 +120,14 @@ def _joined_index(term: Term, families: Mapping[str, Family]) -> Index | None:
     return None
 
 
+def _is_zero(factor: Factor, families: Mapping[str, Family]) -> bool:
+    """True for elements of a block that is declared zero."""
+    if not isinstance(factor, Ref) or factor.tensor.name not in families:
+        return False
+    family = families[factor.tensor.name]
+    return family.others_zero and image(family, tuple(i.space for i in factor.indices)) is None
+
+
 def _read_blocks(term: Term, families: Mapping[str, Family], problems: Problems) -> Term:
     """The term, all of whose references are to base blocks, with signs in the coefficient."""
 
@@ -125,6 +139,8 @@ def _read_blocks(term: Term, families: Mapping[str, Family], problems: Problems)
     def leaf(item: Ref | Access | Delta | Equal) -> Expr:
         if not isinstance(item, Ref):
             return item
+        if _is_zero(item, families):
+            return Const(Fraction(0))
         sign, read = block(item)
         return read if sign > 0 else Prod((Const(Fraction(-1)), read))
 

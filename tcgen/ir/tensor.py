@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
+from .quantity import Quantity
 
 
 class Role(Enum):
@@ -139,6 +140,9 @@ class Tensor:
         family: the tensor of which this is a block (``v`` for ``v_oovv``), or None.
         alias: the generated input whose elements this one has too, or None: a step that reads two
             tiles of an input at the same time reads them under two names.
+        conserves: axes through which the spin, or another conserved number, enters, and those
+            through which it leaves; None for the two halves of the axes over orbitals.
+        quantity: what the input is in a calculation, or None; without effect on the equations.
     """
 
     name: str
@@ -152,6 +156,8 @@ class Tensor:
     accumulate: bool = False
     family: str | None = None
     alias: str | None = None
+    conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+    quantity: Quantity | None = None
 
     @property
     def source(self) -> str:

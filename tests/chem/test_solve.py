@@ -500,3 +500,15 @@ def test_spaces_without_orbitals(atom: str, spin: int, solve: Any, blocks: Any) 
     reference = blocks.mean_field(blocks.molecule(atom, "sto-3g", spin=spin), "UHF")
     assert solve(BY_SPIN, reference).e_corr == 0.0
     assert solve("mp2_spin_orbital", reference).e_corr == 0.0
+
+
+def test_an_input_says_in_the_spec_what_it_is(chemistry: Chemistry, solve: Any) -> None:
+    """Names and symmetry that fit no rule, and a convention that the rules would not choose."""
+    case = chemistry("lih_sto3g")
+    text = CLOSED + (
+        "input w[o,o,v,v] from eri(physicist), eo[o] from energies, k[v] from energies\n"
+        "output e\ne = (2*w[i,j,a,b] - w[i,j,b,a])*w[i,j,a,b]/(eo[i] + eo[j] - k[a] - k[b])\n"
+    )
+    assert abs(solve(text, case.reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
+    given = solve(text, case.reference, inputs={"w": "<pq||rs>"}).e_corr
+    assert abs(given - case.energies["E_MP2_corr"]) > 1e-4

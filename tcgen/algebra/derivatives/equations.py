@@ -71,7 +71,13 @@ def jvp(
     for source, name in zip(sources, directions.values(), strict=True):
         _claim(name, taken)
         tangents[source] = replace(
-            source, name=name, role=Role.INPUT, volatile=True, default=None, family=None
+            source,
+            name=name,
+            role=Role.INPUT,
+            volatile=True,
+            default=None,
+            family=None,
+            quantity=None,
         )
     for name in names.values():
         _claim(name, taken)
@@ -333,7 +339,7 @@ def _system(name: str, source: System, made: list[Equation], inputs: list[Tensor
     taken |= {t.name for t in source.tensors if t.role is not Role.OUTPUT}
     for tensor in source.outputs:
         new = _fresh_name(tensor.name, taken)
-        hidden[tensor] = replace(tensor, name=new, role=Role.TEMP, storage=Storage())
+        hidden[tensor] = replace(tensor, name=new, role=Role.TEMP, storage=Storage(), quantity=None)
 
     def change(ref: Ref) -> Ref:
         return Ref(hidden.get(ref.tensor, ref.tensor), ref.indices)

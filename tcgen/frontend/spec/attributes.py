@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ...errors import TcgenError
+from ...ir.quantity import Quantity
 from ...ir.tensor import (
     MOST_SYMMETRIES,
     Packing,
@@ -18,15 +19,24 @@ from ...ir.tensor import (
     symmetry_group,
 )
 from ..source import Problems
+from .quantities import WORDS
 from .syntax import Attribute, Declaration, Word
+
+_WITHOUT_SPIN = ("auxiliary", "quadrature", "atomic")  # kinds of spaces
+_OF_INPUTS = ("constant", "volatile", "generated", "blocks", "from", "=")
 
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A declared tensor; ``blocks`` names the arrays given instead of the whole tensor."""
+    """A declared tensor.
+
+    ``blocks`` names the arrays given instead of the whole tensor; with ``others_zero`` its other
+    blocks are zero.
+    """
 
     tensor: Tensor
     blocks: tuple[Word, ...] = ()
+    others_zero: bool = False
 
 
 def declare(
@@ -70,14 +80,17 @@ class _Reader:
         self._symmetry: list[Symmetry] = []
         self._packed: list[tuple[tuple[int, ...], Attribute]] = []
         self._order: tuple[int, ...] = ()
+        self._conserves: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self._flags: dict[str, Attribute] = {}
         self._blocks: tuple[Word, ...] = ()
+        self._others_zero = False
         self._default: Fraction | None = None
+        self._quantity: Quantity | None = None
         self._pairs: dict[int, int] = {}  # first axis of an (anti)symmetric pair: sign
 
     def read(self, attribute: Attribute) -> None:
         output = self._declaration.output
-        if output and attribute.word in ("constant", "volatile", "generated", "blocks", "="):
+        if output and attribute.word in _OF_INPUTS:
             word = "a default" if attribute.word == "=" else attribute.word
             self._wrong(attribute, f"{word} has no meaning for an output", "use it for inputs only")
             return
@@ -99,8 +112,13 @@ class _Reader:
                         self._packed.append((axes, attribute))
             case "stored":
                 self._stored(attribute)
+            case "conserves":
+                self._conserved(attribute)
             case "blocks":
                 self._blocks = attribute.names
+                self._others_zero = attribute.others_zero
+            case "from":
+                self._quantity = self._source(attribute)
             case "=":
                 self._default = attribute.value
                 if self._spaces:
@@ -138,6 +156,8 @@ class _Reader:
             real="real" in self._flags,
             default=self._default,
             accumulate="accumulate" in self._flags,
+            conserves=self._conserves,
+            quantity=self._quantity,
         )
         try:
             symmetry_group(tensor)
@@ -154,7 +174,7 @@ class _Reader:
                 f"permutations",
                 "declare fewer of its axes symmetric",
             )
-        return Declared(tensor, self._blocks)
+        return Declared(tensor, self._blocks, self._others_zero)
 
     def _group(self, attribute: Attribute, words: tuple[Word, ...], sign: int) -> None:
         axes = self._axes(words)
@@ -197,6 +217,38 @@ class _Reader:
             self._wrong(attribute, "stored must name every axis once", advice)
         elif axes != tuple(range(len(axes))):
             self._order = axes
+
+    def _conserved(self, attribute: Attribute) -> None:
+        left, right = attribute.groups
+        axes = self._axes(left + right)
+        if axes is None:
+            return
+        for word, axis in zip(left + right, axes, strict=True):
+            space = self._spaces[axis]
+            if any(base.kind in _WITHOUT_SPIN for base in space.bases):
+                self._wrong(
+                    word,
+                    f"axis {axis} of {self._name.text} has no spin: space {space.name} is "
+                    f"{space.bases[0].kind}, not over orbitals",
+                    "leave the axis out",
+                )
+                return
+        self._conserves = axes[: len(left)], axes[len(left) :]
+
+    def _source(self, attribute: Attribute) -> Quantity | None:
+        """The quantity that ``from eri(chemist)`` names."""
+        first, *rest = attribute.names
+        text = first.text + "".join(f"({word.text})" for word in rest)
+        quantity = WORDS.get(text)
+        if quantity is None:
+            message = f"{text} is not a quantity of a mean field"
+            self._wrong(first, message, f"quantities: {', '.join(WORDS)}")
+        elif quantity.rank != len(self._spaces):
+            message = f"{self._name.text} has {len(self._spaces)} axes, and {text} has "
+            self._wrong(first, f"{message}{quantity.rank}", "correct the axes or the quantity")
+        elif self._quantity not in (None, quantity):
+            self._wrong(attribute, f"{self._name.text} has two sources", "remove one of them")
+        return quantity
 
     def _packing(self, packed: tuple[tuple[int, ...], Attribute]) -> Packing | None:
         axes, attribute = packed

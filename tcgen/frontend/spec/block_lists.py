@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from ...errors import Span
-from ...ir.tensor import Space, Tensor
+from ...ir.tensor import Space
 from ..blocks import Family, family_of
 from ..source import Problems
-from .syntax import Word
+from .attributes import Declared
 
 
-def block_family(tensor: Tensor, words: tuple[Word, ...], span: Span, problems: Problems) -> Family:
+def block_family(declared: Declared, span: Span, problems: Problems) -> Family:
     """The family that ``blocks oooo ooov ..`` declares.
 
     Args:
-        tensor: the whole tensor, on joined spaces.
-        words: names of the blocks, made of the names of base spaces.
+        declared: the whole tensor, on joined spaces, and its blocks, whose names are made of the
+            names of base spaces.
         span: place of the tensor's name.
         problems: receives errors.
     """
+    tensor = declared.tensor
     if all(not space.parts for space in tensor.spaces):
         advice = "declare a joined space, such as p = o + v, for its axes"
         problems.add(span, f"{tensor.name} has no axis on a joined space", advice)
     blocks: list[tuple[Space, ...]] = []
-    for word in words:
+    for word in declared.blocks:
         readings = _readings(word.text, tensor.spaces)
         if len(readings) != 1:
             parts = " ".join("|".join(b.name for b in s.bases) for s in tensor.spaces)
@@ -33,7 +34,7 @@ def block_family(tensor: Tensor, words: tuple[Word, ...], span: Span, problems: 
             problems.add(word.span, f"block {word.text} is named twice", "name each block once")
         else:
             blocks.append(readings[0])
-    return family_of(tensor, tuple(blocks))
+    return family_of(tensor, tuple(blocks), others_zero=declared.others_zero)
 
 
 def _readings(text: str, spaces: tuple[Space, ...]) -> list[tuple[Space, ...]]:

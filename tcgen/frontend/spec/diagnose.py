@@ -19,8 +19,8 @@ _SHAPES = {
     None: "r2[i,j,a,b] += 1/2*x[i,k]*y[k,j,a,b]",
 }
 _ATTRIBUTES = (
-    "symmetric, antisymmetric, symmetry, hermitian, packed, stored, blocks, real, constant, "
-    "volatile, generated, accumulate"
+    "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
+    "constant, volatile, generated, accumulate"
 )
 _FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"
 # Notation of papers and of other languages, by characters that occur only there.

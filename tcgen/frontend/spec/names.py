@@ -265,7 +265,7 @@ class Names:
         if line.output:
             self.outputs.append(tensor)
         elif declared.blocks:
-            family = block_family(tensor, declared.blocks, line.name.span, self._problems)
+            family = block_family(declared, line.name.span, self._problems)
             self.families[tensor.name] = family
             for member in family.members:
                 if member.name in self._places:
@@ -349,4 +349,10 @@ def _space_meaning(line: SpaceLine) -> tuple[str | None, str | None, tuple[str, 
 
 def _same(new: Declared, old: Declared, line: Declaration, earlier: Declaration) -> bool:
     blocks = [[w.text for w in d.blocks] for d in (new, old)]
-    return new.tensor == old.tensor and blocks[0] == blocks[1] and line.output == earlier.output
+    others = new.others_zero == old.others_zero
+    return (
+        new.tensor == old.tensor
+        and blocks[0] == blocks[1]
+        and others
+        and line.output == earlier.output
+    )

@@ -231,7 +231,20 @@ class _Builder:
                 word, *pairs = tree.children
                 lists = tuple(self._words(g.children) for p in pairs for g in p.children)
                 return Attribute(str(word), self._span_of(word), lists)
+            case "conserved":
+                word, *sides = tree.children
+                return Attribute(
+                    str(word), self._span_of(word), tuple(self._words(s.children) for s in sides)
+                )
             case "blocks":
+                word, *names, others = tree.children
+                return Attribute(
+                    str(word),
+                    self._span_of(word),
+                    names=self._words(names),
+                    others_zero=others is not None,
+                )
+            case "quantity":
                 word, *names = tree.children
                 return Attribute(str(word), self._span_of(word), names=self._words(names))
             case "flag":

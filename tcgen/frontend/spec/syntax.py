@@ -124,8 +124,9 @@ class Attribute:
         word: ``symmetric``, ``stored``, ``real``, ...; ``=`` for a default.
         span: place of the word.
         groups: bracketed groups of positions or letters; for an exchange they are in pairs.
-        names: names of the blocks.
+        names: names of the blocks, or the words of a quantity.
         value: the default.
+        others_zero: blocks that ``names`` does not list are zero.
     """
 
     word: str
@@ -133,6 +134,7 @@ class Attribute:
     groups: tuple[tuple[Word, ...], ...] = ()
     names: tuple[Word, ...] = ()
     value: Fraction = Fraction(0)
+    others_zero: bool = False
 
 
 @dataclass(frozen=True, slots=True)

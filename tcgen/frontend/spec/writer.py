@@ -6,7 +6,7 @@ two or three, is exactly the list of the term; otherwise each permutation has a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -17,9 +17,12 @@ from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, sy
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
 from .names import RESERVED
 from .operator_writer import invariant_exchanges, operator_text
+from .quantities import word_of
 
 
-def spec_text(system: System) -> str:
+def spec_text(
+    system: System, *, heading: Sequence[str] = (), notes: Mapping[str, str] | None = None
+) -> str:
     """The system in the .spec language.
 
     Spaces, indices, inputs, outputs, then one equation for each intermediate and output. Index
@@ -27,6 +30,8 @@ def spec_text(system: System) -> str:
 
     Args:
         system: a verified system.
+        heading: comment lines after the name of the system.
+        notes: a comment by the name of an input, which stands behind its declaration.
 
     Raises:
         TcgenError: the language cannot express the system: a tensor has a reserved name, a
@@ -69,20 +74,31 @@ def spec_text(system: System) -> str:
     for index in _indices(system):
         letters.setdefault(index.space, []).append(index.name)
     lines = [f"# {system.name}"]
+    lines += [f"# {line}" for line in heading]
     lines += [f"# {name} is {text} in the source" for name, text in system.written]
     spaces = list(system.spaces)
     spaces += [s for s in letters if s not in spaces]
     lines += [_space_line(space) for space in spaces]
     lines += [f"index {' '.join(names)} : {space.name}" for space, names in letters.items()]
-    for tensor in system.inputs:
-        line, note = _declaration(tensor)
-        lines += [*note, f"input  {line}"]
+    lines += _input_lines(system, notes or {})
     outputs = [_output(tensor, system) for tensor in system.outputs]
     lines += [note for _, notes in outputs for note in notes]
     lines += [f"output {line}" for line, _ in outputs]
     for equation in system.equations:
         lines += ["", *_equation_lines(equation)]
     return "\n".join(lines) + "\n"
+
+
+def _input_lines(system: System, notes: Mapping[str, str]) -> list[str]:
+    """Declarations of inputs, and their comments in one column."""
+    written = [(tensor, *_declaration(tensor)) for tensor in system.inputs]
+    noted = [len(text) for tensor, text, _ in written if tensor.name in notes]
+    width = max(noted, default=0)
+    lines = []
+    for tensor, text, left_out in written:
+        note = f"{text:<{width}}  # {notes[tensor.name]}" if tensor.name in notes else text
+        lines += [*left_out, f"input  {note}"]
+    return lines
 
 
 def _indices(system: System) -> tuple[Index, ...]:
@@ -133,6 +149,8 @@ def _declaration(tensor: Tensor) -> tuple[str, list[str]]:
     text = f"{tensor.name}[{axes}]" if axes else tensor.name
     words, left_out = symmetry_text(tensor)
     text += words + _storage(tensor)
+    if tensor.quantity is not None:
+        text += f" from {word_of(tensor.quantity)}"
     if tensor.real:
         text += " real"
     if tensor.role is Role.GENERATED:
@@ -153,6 +171,9 @@ def _output(tensor: Tensor, system: System) -> tuple[str, list[str]]:
 
 def _storage(tensor: Tensor) -> str:
     text = ""
+    if tensor.conserves is not None:
+        sides = (f"({','.join(map(str, side))})" for side in tensor.conserves)
+        text += f" conserves {'->'.join(sides)}"
     if tensor.storage.order:
         text += f" stored ({','.join(map(str, tensor.storage.order))})"
     for packing in tensor.storage.packed:

@@ -319,3 +319,38 @@ def test_a_file_goes_before_a_shipped_spec(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     Path("mp2_df").mkdir()
     assert says(invoke("report", "mp2_df").stderr, "mp2_df folder manifest.json")
+
+
+def test_spin_writes_a_spec_with_comments(tmp_path: Path) -> None:
+    written = tmp_path / "mp2.spec"
+    result = invoke("spin", "mp2_spin_orbital", "--closed-shell", "-o", written)
+    assert result.exit_code == 0, result.output
+    text = written.read_text()
+    assert says(text, "from eri(physicist) <ij|ab> = (ia|jb): eri[o,v,o,v].transpose(0,2,1,3)")
+    assert [t.name for t in read_system(written).inputs] == ["v_oovv", "e_o", "e_v"]
+    result = invoke("spin", "mp2_spin_orbital", "--unrestricted")
+    assert says(result.stdout, "v_oOvV[o,O,v,V] eri_ab[o,v,O,V].transpose(0,2,1,3)")
+
+
+def test_spin_needs_a_form_and_spin_orbitals(tmp_path: Path) -> None:
+    result = invoke("spin", "mp2_spin_orbital")
+    assert result.exit_code == 2
+    assert says(result.stderr, "--closed-shell --unrestricted")
+    plain = tmp_path / "plain.spec"
+    plain.write_text("space n\nindex i : n\ninput x[n]\noutput y\ny = x[i]*x[i]\n")
+    result = invoke("spin", plain, "--closed-shell")
+    assert result.exit_code == 2
+    assert says(result.stderr, "plain n occupied")
+
+
+def test_compile_integrates_over_spins(tmp_path: Path) -> None:
+    arguments = ("-e", "o=2", "-e", "v=3", "--target", "numpy", "-o", tmp_path / "mp2")
+    result = invoke("compile", "mp2_spin_orbital", "--spin", "closed-shell", *arguments)
+    assert result.exit_code == 0, result.output
+    program = tcgen.load(tmp_path / "mp2")
+    v = np.random.default_rng(0).normal(size=(2, 2, 3, 3))
+    v += v.transpose(1, 0, 3, 2)
+    e = {"e_o": np.array([-2.0, -1.0]), "e_v": np.array([1.0, 2.0, 3.0])}
+    d = e["e_o"][:, None, None, None] + e["e_o"][:, None, None] - e["e_v"][:, None] - e["e_v"]
+    expected = np.sum((2 * v - v.transpose(1, 0, 2, 3)) * v / d)
+    np.testing.assert_allclose(program(v_oovv=v, **e)["e"], expected, rtol=1e-12)

@@ -10,8 +10,9 @@ import pytest
 
 from support.messages import says
 from tcgen.errors import SpecError
-from tcgen.frontend import read_spec, read_spec_file
+from tcgen.frontend import read_spec, read_spec_file, spec_text
 from tcgen.interp import evaluate_system
+from tcgen.ir.quantity import Quantity
 from tcgen.ir.system import System
 from tcgen.ir.tensor import Packing, Role, Symmetry, Tensor
 
@@ -327,6 +328,24 @@ def test_rule_09_an_unreachable_block_names_what_is_given() -> None:
     assert says(message, "v_oo v_ov vo blocks symmetry")
 
 
+def test_rule_09_other_blocks_are_zero() -> None:
+    text = (
+        "input w[u,u] symmetric (0,1) blocks oo vv, others 0, y[o,v], z[u,u] blocks oo others 0\n"
+        "output e, r, q\ne = w[p,q]*w[q,p] + w[i,a]*y[i,a]\nr[i,a] = w[i,a]\n"
+        "q[a,b] = w[a,b] + exp(z[a,b])"
+    )
+    system = spec(text, JOINED)
+    assert [t.name for t in system.inputs] == ["w_oo", "w_vv", "y", "z_oo"]
+    oo, vv = rand(2, 2), rand(3, 3)
+    oo, vv = oo + oo.T, vv + vv.T
+    arrays = {"w_oo": oo, "w_vv": vv, "y": rand(2, 3), "z_oo": rand(2, 2)}
+    out = evaluate_system(system, arrays, {"o": 2, "v": 3})
+    assert float(out["e"]) == pytest.approx((oo**2).sum() + (vv**2).sum())
+    np.testing.assert_array_equal(out["r"], np.zeros((2, 3)))
+    np.testing.assert_allclose(out["q"], vv + 1)
+    assert says(error("input w[u,u] blocks oo, others 1\noutput e\ne = w[i,i]", JOINED), "1")
+
+
 def test_rule_09_delta_compares_orbitals_of_base_spaces() -> None:
     text = "input x[u]\noutput r, s, z\nr[p,q] = delta[p,q]*x[p]\ns[p,i] = delta[p,i]\nz[i,a] = "
     system = spec(text + "delta[i,a]*x[i]*x[a]", JOINED)
@@ -348,6 +367,55 @@ def test_rule_09_spin_blocks_are_spaces_of_their_own() -> None:
     text = "space O\nspace V\nindex I J : O\nindex A B : V\ninput t2ab[i,J,a,B]\noutput e\n"
     system = spec(text + "e = t2ab[i,J,a,B]*t2ab[i,J,a,B]")
     assert [s.name for s in system.inputs[0].spaces] == ["o", "O", "v", "V"]
+
+
+def test_rule_10_an_input_says_what_it_is() -> None:
+    text = "input w[u,u,u,u] symmetric (0,1) from eri(chemist) blocks ovov, k[o,v] from fock, x[o]"
+    text += "\noutput e\ne = w[i,a,j,b]*k[i,a]*k[j,b]*x[i]"
+    system = spec(text, JOINED)
+    assert [t.quantity for t in system.inputs] == [Quantity.CHEMIST, Quantity.FOCK, None]
+    assert [t.quantity for t in read_spec(spec_text(system)).inputs] == [
+        t.quantity for t in system.inputs
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("from eri", "eri eri(chemist) df fock"),
+        ("from integrals(x)", "integrals(x) eri(chemist) df fock"),
+        ("from df", "k 2 3 df"),
+        ("from fock from hcore", "k two remove"),
+    ],
+)
+def test_rule_10_wrong_quantities_are_explained(words: str, message: str) -> None:
+    text = error(f"input k[o,v] {words}\noutput e\ne = k[i,a]*k[i,a]")
+    assert "x.spec:5:" in text
+    assert says(text, message)
+
+
+def test_rule_10_axes_through_which_spin_is_conserved() -> None:
+    text = "input g[i,a,j,b] conserves (i,j)->(a,b), t[o,v]\noutput e, r conserves (0)->(1)\n"
+    system = spec(text + "e = g[i,a,j,b]*t[i,a]*t[j,b]\nr[i,a] = t[i,a]")
+    declared = {t.name: t.conserves for t in system.tensors}
+    assert declared == {"g": ((0, 2), (1, 3)), "t": None, "e": None, "r": ((0,), (1,))}
+    assert {t.name: t.conserves for t in read_spec(spec_text(system)).tensors} == declared
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("conserves (0)->(3)", "k axis 3"),
+        ("conserves (0)->(0)", "axis 0 twice"),
+        ("conserves (2)->(0)", "axis 2 k spin x auxiliary"),
+        ("conserves (0,1)", "conserves"),
+    ],
+)
+def test_rule_10_wrong_conservation_is_explained(words: str, message: str) -> None:
+    text = f"space x auxiliary\nindex q : x\ninput k[o,v,x] {words}\noutput e\n"
+    text = error(text + "e = k[i,a,q]*k[i,a,q]")
+    assert "x.spec:7:" in text
+    assert says(text, message)
 
 
 def test_rule_10_constant_volatile_default_and_generated() -> None:

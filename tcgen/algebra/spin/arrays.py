@@ -1,0 +1,263 @@
+"""Arrays of spin orbitals as arrays of blocks, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import ArgumentError, ShapeError
+from ...ir.system import System
+from ...ir.tensor import Space, Tensor
+from .integrate import FORMS, SpinIntegration, integrate
+from .labels import SPIN, UNLABELLED, Pattern, has_labels, patterns
+
+Array = npt.NDArray[Any]
+
+
+def spin_blocks(
+    system: System,
+    arrays: Mapping[str, Any],
+    form: str,
+    *,
+    orbspin: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, Array]:
+    """Blocks of arrays over spin orbitals, for the equations that :func:`spin_integrated` makes.
+
+    Args:
+        system: the equations over spin orbitals.
+        arrays: inputs or outputs of ``system`` by name, whole arrays in the order of their axes.
+        form: as for :func:`spin_integrated`.
+        orbspin: for each space the spins of its orbitals, 0 for alpha and 1 for beta, as PySCF
+            writes them. By default the first half is alpha.
+
+    Returns:
+        The arrays of all blocks of ``arrays``, by name.
+
+    Raises:
+        ArgumentError: a name or space is unknown, or spins do not fit the form.
+        ShapeError: an array has other axes than its tensor.
+
+    Example:
+        >>> from tcgen import read_spec
+        >>> system = read_spec('''
+        ... space o occupied
+        ... space v virtual
+        ... index i : o
+        ... index a : v
+        ... input t1[o,v]
+        ... output e
+        ... e = t1[i,a]*t1[i,a]''')
+        >>> t1 = np.kron(np.eye(2), np.array([[0.1, 0.2]]))  # one orbital, two virtual ones
+        >>> spin_blocks(system, {"t1": t1}, "closed-shell")
+        {'t1': array([[0.1, 0.2]])}
+        >>> whole = spin_orbital(system, {"t1": np.array([[0.1, 0.2]])}, "closed-shell")
+        >>> np.array_equal(whole["t1"], t1)
+        True
+    """
+    integration = integrate(system, form)
+    _check_spaces(integration.source, orbspin or {})
+    tensors = _named(integration, arrays)
+    places = _places(integration, tensors, arrays, orbspin or {})
+    result = {}
+    for block in integration.blocks:
+        if block.source.name in tensors:
+            whole = np.asarray(arrays[block.source.name])
+            part = whole[_grid(block.source, block.pattern, places)]
+            result[block.tensor.name] = block.sign * part.transpose(block.axes)
+    return result
+
+
+def spin_orbital(
+    system: System,
+    arrays: Mapping[str, Any],
+    form: str,
+    *,
+    orbspin: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, Array]:
+    """Arrays over spin orbitals from blocks: what :func:`spin_blocks` undoes.
+
+    Args:
+        system: the equations over spin orbitals.
+        arrays: inputs or outputs of ``spin_integrated(system, form)``, by name, with all blocks of
+            a tensor.
+        form: as for :func:`spin_integrated`.
+        orbspin: as for :func:`spin_blocks`. By default alpha orbitals stand before beta orbitals.
+
+    Returns:
+        The whole arrays by the names of ``system``. Elements that the integrated equations do not
+        read are zero.
+
+    Raises:
+        ArgumentError: a name is unknown, a block is missing, or spins do not fit the form.
+        ShapeError: an array has other axes than its block.
+    """
+    integration = integrate(system, form)
+    _check_spaces(integration.source, orbspin or {})
+    known = {block.tensor.name: block for block in integration.blocks}
+    _check_names(arrays, known, integration.system.name)
+    sources = {known[name].source: None for name in arrays}
+    missing = [n for n, block in known.items() if block.source in sources and n not in arrays]
+    if missing:
+        raise ArgumentError(f"give all blocks of a tensor: {', '.join(missing)} is missing")
+    given = {name: np.asarray(array) for name, array in arrays.items()}
+    extents: dict[Space, int] = {}
+    for name, array in given.items():
+        _note_extents(known[name].tensor, array, extents)
+    places: Places = {}
+    for space in dict.fromkeys(s for source in sources for s in source.spaces):
+        for base in space.bases:
+            counts = []
+            for number, letter in enumerate(SPIN.letters):
+                new = integration.table.spaces.space(base, letter)
+                if new not in extents:
+                    extents[new] = _spins(base, orbspin or {}).count(number)
+                counts.append(extents[new])
+            places |= _spin_places(base, counts, orbspin or {})
+    result = {}
+    for source in sources:
+        blocks = [b.tensor.name for b in known.values() if b.source == source]
+        dtype = np.result_type(np.float64, *(given[name] for name in blocks))
+        shape = [_extent(space, places) for space in source.spaces]
+        whole = np.zeros(shape, dtype)
+        for pattern in patterns(source.spaces, SPIN.letters):
+            part: Any = 0
+            for p in integration.table.parts(source, pattern):
+                if p.tensor.name in given:
+                    array = given[p.tensor.name].transpose(np.argsort(p.axes))
+                    part = part + float(p.number) * array
+            whole[_grid(source, pattern, places)] = part
+        result[source.name] = whole
+    return result
+
+
+Places = dict[tuple[Space, str], list[int]]
+
+
+def _letters(space: Space) -> str:
+    return SPIN.letters if has_labels(space) else UNLABELLED
+
+
+def _extent(space: Space, places: Places) -> int:
+    return sum(len(places[base, x]) for base in space.bases for x in _letters(base))
+
+
+def _grid(tensor: Tensor, pattern: Pattern, places: Places) -> Any:
+    """Index of a block in an array over spin orbitals."""
+    axes = []
+    for space, spin in zip(tensor.spaces, pattern, strict=True):
+        start, chosen = 0, []
+        for base in space.bases:
+            chosen += [start + n for n in places[base, spin]]
+            start += sum(len(places[base, x]) for x in _letters(base))
+        axes.append(chosen)
+    return np.ix_(*axes) if axes else ()
+
+
+def _named(integration: SpinIntegration, arrays: Mapping[str, Any]) -> dict[str, Tensor]:
+    known = {block.source.name: block.source for block in integration.blocks}
+    _check_names(arrays, known, integration.source.name)
+    return {name: known[name] for name in arrays}
+
+
+def _check_names(arrays: Mapping[str, Any], known: Mapping[str, object], system: str) -> None:
+    unknown = [name for name in arrays if name not in known]
+    if unknown:
+        raise ArgumentError(
+            f"{', '.join(unknown)} is neither input nor output of {system}, which has "
+            f"{', '.join(known)}"
+        )
+
+
+def _check_spaces(system: System, orbspin: Mapping[str, Sequence[int]]) -> None:
+    known = [s.name for s in system.spaces if has_labels(s) and not s.parts]
+    unknown = [name for name in orbspin if name not in known]
+    if unknown:
+        raise ArgumentError(
+            f"orbspin: {system.name} has no space {', '.join(unknown)} over spin orbitals; it has "
+            f"{', '.join(known)}"
+        )
+
+
+def _places(
+    integration: SpinIntegration,
+    tensors: Mapping[str, Tensor],
+    arrays: Mapping[str, Any],
+    orbspin: Mapping[str, Sequence[int]],
+) -> Places:
+    """Places of the orbitals of each spin in the axes of arrays over spin orbitals."""
+    extents: dict[Space, int] = {}
+    for name, tensor in tensors.items():
+        _note_extents(tensor, np.asarray(arrays[name]), extents)
+        for base in (b for space in tensor.spaces for b in space.bases):
+            if base not in extents:
+                extents[base] = len(_spins(base, orbspin))
+    places: Places = {}
+    for space, extent in extents.items():
+        if not has_labels(space):
+            places[space, UNLABELLED] = list(range(extent))
+            continue
+        if space.name not in orbspin and extent % 2:
+            raise ArgumentError(
+                f"space {space.name} has {extent} spin orbitals, an odd number: say which are "
+                f'alpha, such as orbspin={{"{space.name}": [0, 1, 0]}}'
+            )
+        spins = orbspin.get(space.name)
+        counts = [extent // 2] * 2
+        if spins is not None:
+            counts = [list(spins).count(number) for number in (0, 1)]
+        if sum(counts) != extent or (integration.form == FORMS[0] and counts[0] != counts[1]):
+            raise ArgumentError(
+                f"orbspin of space {space.name} has {counts[0]} alpha and {counts[1]} beta "
+                f"orbitals, but the space has {extent} spin orbitals"
+                + (", half of each spin in a closed shell" if integration.form == FORMS[0] else "")
+            )
+        places |= _spin_places(space, counts, orbspin)
+    return places
+
+
+def _spins(space: Space, orbspin: Mapping[str, Sequence[int]]) -> list[int]:
+    """Spins of the orbitals of a space whose extent no axis shows."""
+    if space.name not in orbspin:
+        raise ArgumentError(
+            f"no axis over {space.name} alone shows its extent: give its spins, such as "
+            f'orbspin={{"{space.name}": [0, 0, 1, 1]}}'
+        )
+    return list(orbspin[space.name])
+
+
+def _spin_places(
+    space: Space, counts: Sequence[int], orbspin: Mapping[str, Sequence[int]]
+) -> Places:
+    """Places of the orbitals of one base space."""
+    if not has_labels(space):
+        return {(space, UNLABELLED): list(range(counts[0]))}
+    spins = orbspin.get(space.name)
+    if spins is None:
+        spins = [0] * counts[0] + [1] * counts[1]
+    places = {
+        (space, letter): [n for n, spin in enumerate(spins) if spin == number]
+        for number, letter in enumerate(SPIN.letters)
+    }
+    if [len(places[space, letter]) for letter in SPIN.letters] != list(counts):
+        raise ArgumentError(
+            f"orbspin of space {space.name} must have {counts[0]} times 0 (alpha) and {counts[1]} "
+            f"times 1 (beta), as the arrays have"
+        )
+    return places
+
+
+def _note_extents(tensor: Tensor, array: Array, extents: dict[Space, int]) -> None:
+    """Extents of base spaces, from axes over one base space each."""
+    if array.ndim != tensor.rank:
+        raise ShapeError(
+            f"{tensor.name} has shape {array.shape}, but {tensor.rank} axes: give the whole array"
+        )
+    for space, extent in zip(tensor.spaces, array.shape, strict=True):
+        if not space.parts and extents.setdefault(space, extent) != extent:
+            raise ShapeError(
+                f"{tensor.name} has shape {array.shape}, but space {space.name} has extent "
+                f"{extents[space]} in another axis"
+            )

@@ -1,0 +1,228 @@
+"""Blocks of tensors by spin: which of them have arrays, and how the others follow from those.
+
+A block is a tensor at given spins of its axes. Of blocks that symmetry relates, the first in
+alphabetical order has an array. In a closed shell, blocks with all spins flipped are equal, and
+blocks with more spins of one kind are combinations of balanced ones (``same_spin``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ...errors import ArgumentError
+from ...ir.quantity import Quantity
+from ...ir.system import System
+from ...ir.tensor import Space, Storage, Symmetry, Tensor, symmetry_group
+from .invariance import Form
+from .labels import SPIN, UNLABELLED, Flow, Pattern, input_flow, patterns
+from .names import SpinSpaces, block_name, closed_shell_name
+from .same_spin import balanced_blocks, is_balanced
+
+_FLIP = str.maketrans("ab", "ba")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block that has an array.
+
+    Attributes:
+        source: the tensor over spin orbitals.
+        pattern: spin of each of its axes.
+        tensor: the array; axis k is axis ``axes[k]`` of the source.
+        axes: see ``tensor``.
+        sign: the block of the source is ``sign`` times the array.
+    """
+
+    source: Tensor
+    pattern: Pattern
+    tensor: Tensor
+    axes: tuple[int, ...]
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A number times an array: ``number * tensor[x[axes[0]], x[axes[1]], ...]``."""
+
+    number: Fraction
+    tensor: Tensor
+    axes: tuple[int, ...]
+
+
+class Blocks:
+    """The blocks of all tensors of a system, which are entered as they are found.
+
+    Args:
+        system: over spin orbitals.
+        closed: the shell is closed.
+    """
+
+    def __init__(self, system: System, closed: bool) -> None:
+        self.closed = closed
+        self.spaces = SpinSpaces(system, closed)
+        self.forms: dict[Tensor, Form] = {}
+        self.known: dict[tuple[str, Pattern], Block | None] = {}  # None: the block is zero
+        self._sources = {tensor.name for tensor in system.tensors}
+        self._taken: set[str] = set()
+        self._groups: dict[Tensor, tuple[Symmetry, ...]] = {}
+
+    def parts(self, tensor: Tensor, pattern: Pattern) -> tuple[Part, ...]:
+        """The block as a sum of arrays; () if it is zero."""
+        form = self.forms[tensor]
+        if tensor.is_input and not SPIN.conserved(pattern, input_flow(tensor)):
+            return ()
+        if not self.closed or form.constant or form.flow is None:
+            return self._one(tensor, pattern, Fraction(1))
+        if not SPIN.conserved(pattern, form.flow):
+            return ()
+        return tuple(
+            part
+            for number, block in balanced_blocks(pattern, form.flow)
+            for part in self._one(tensor, block, number)
+        )
+
+    def canonical(self, tensor: Tensor) -> Iterator[Pattern]:
+        """Patterns of the blocks that need an array unless they are zero, in order."""
+        form = self.forms[tensor]
+        related = form.flow if self.closed and not form.constant else None
+        for pattern in patterns(tensor.spaces, SPIN.letters):
+            if self._image(tensor, pattern)[0] == pattern and (
+                related is None
+                or (SPIN.conserved(pattern, related) and is_balanced(pattern, related))
+            ):
+                yield pattern
+
+    def enter(self, tensor: Tensor, pattern: Pattern) -> Block:
+        """Give a block an array."""
+        axes, sign = self._order(tensor, pattern)
+        spins = [pattern[k] for k in axes]
+        spaces = tuple(
+            self.spaces.space(tensor.spaces[k], x) for k, x in zip(axes, spins, strict=True)
+        )
+        new = replace(
+            tensor,
+            name=self._name(tensor, pattern, axes, spaces),
+            spaces=spaces,
+            symmetry=self._symmetry(tensor, pattern, axes),
+            storage=Storage(),
+            conserves=None,
+            quantity=self._quantity(tensor, pattern),
+        )
+        block = Block(tensor, pattern, new, axes, sign)
+        self.known[tensor.name, pattern] = block
+        return block
+
+    def _one(self, tensor: Tensor, pattern: Pattern, number: Fraction) -> tuple[Part, ...]:
+        """The block that symmetry relates to one with an array."""
+        canonical, symmetry = self._image(tensor, pattern)
+        key = (tensor.name, canonical)
+        if key not in self.known:
+            if not tensor.is_input:
+                return ()
+            self.enter(tensor, canonical)
+        block = self.known[key]
+        if block is None:
+            return ()
+        axes = tuple(symmetry.perm[k] for k in block.axes)
+        return (Part(number * symmetry.sign * block.sign, block.tensor, axes),)
+
+    def _image(self, tensor: Tensor, pattern: Pattern) -> tuple[Pattern, Symmetry]:
+        """The first pattern that symmetry relates to this one, and the symmetry that does."""
+        if self.closed and self.forms[tensor].constant:
+            first = "".join(x if x == UNLABELLED else "a" for x in pattern)
+            return first, Symmetry(tuple(range(tensor.rank)))
+        best: tuple[Pattern, Symmetry] | None = None
+        for symmetry in self._group(tensor):
+            if symmetry.conj:
+                continue
+            image = "".join(pattern[k] for k in symmetry.perm)
+            image = min(image, image.translate(_FLIP)) if self.closed else image
+            if best is None or image < best[0]:
+                best = image, symmetry
+        assert best is not None, "the identity is a symmetry"
+        return best
+
+    def _group(self, tensor: Tensor) -> tuple[Symmetry, ...]:
+        if tensor not in self._groups:
+            self._groups[tensor] = symmetry_group(tensor)
+        return self._groups[tensor]
+
+    def _order(self, tensor: Tensor, pattern: Pattern) -> tuple[tuple[int, ...], int]:
+        """Order of the axes of an array, and its sign.
+
+        The spins that leave an input stand in the order in which they enter, so that integrals
+        are those of chemists and physicists: <ia|bj> for the block of <ij||ab> type where they are
+        exchanged.
+        """
+        axes = list(range(tensor.rank))
+        flow: Flow = input_flow(tensor) if tensor.is_input else ()
+        if not flow or sum(flow) != 0:
+            return tuple(axes), 1
+        entering = [k for k, f in enumerate(flow) if f > 0]
+        leaving = [k for k, f in enumerate(flow) if f < 0]
+        waiting, sign = list(leaving), 1
+        for axis, place in zip(entering, leaving, strict=True):
+            position = next(n for n, k in enumerate(waiting) if pattern[k] == pattern[axis])
+            sign *= (-1) ** position
+            axes[place] = waiting.pop(position)
+        return tuple(axes), sign
+
+    def _symmetry(
+        self, tensor: Tensor, pattern: Pattern, axes: tuple[int, ...]
+    ) -> tuple[Symmetry, ...]:
+        """Generators of the symmetries of an array: those that keep the spins of the block."""
+        kept = []
+        constant = self.closed and self.forms[tensor].constant
+        for s in self._group(tensor):
+            image = "".join(pattern[k] for k in s.perm)
+            flipped = self.closed and image.translate(_FLIP) == pattern
+            if image == pattern or flipped or constant:
+                perm = tuple(axes.index(s.perm[k]) for k in axes)
+                kept.append(Symmetry(perm, s.sign, s.conj))
+        chosen: list[Symmetry] = []
+        reached = {Symmetry(tuple(range(tensor.rank)))}
+        for symmetry in sorted(kept, key=lambda s: (_moved(s), s.perm, s.conj)):
+            if symmetry not in reached:
+                chosen.append(symmetry)
+                reached = set(symmetry_group(replace(tensor, symmetry=tuple(chosen))))
+        return tuple(chosen)
+
+    def _quantity(self, tensor: Tensor, pattern: Pattern) -> Quantity | None:
+        """What a block is in a calculation; <pq||rs> is <pq|rs> where its spins differ.
+
+        Raises:
+            ArgumentError: integrals without exchange, of which other blocks vanish.
+        """
+        match tensor.quantity:
+            case Quantity.CHEMIST | Quantity.PHYSICIST:
+                raise ArgumentError(
+                    f"{tensor.name} is {tensor.quantity.value}, which conserves the spin of each "
+                    f"electron: write the equations with <pq||rs>, from eri(antisymmetric)"
+                )
+            case Quantity.ANTISYMMETRISED if self.closed or len(set(pattern)) > 1:
+                return Quantity.PHYSICIST
+            case quantity:
+                return quantity
+
+    def _name(
+        self, tensor: Tensor, pattern: Pattern, axes: tuple[int, ...], spaces: tuple[Space, ...]
+    ) -> str:
+        form = self.forms[tensor]
+        if self.closed and form.constant:
+            name = tensor.name
+        elif self.closed:
+            name = closed_shell_name(tensor, pattern, axes, spaces, form.flow)
+        else:
+            name = block_name(tensor, pattern, axes, spaces)
+        unique, number = name, 1
+        while unique in self._taken or (unique in self._sources and unique != tensor.name):
+            number += 1
+            unique = f"{name}_{number}"
+        self._taken.add(unique)
+        return unique
+
+
+def _moved(symmetry: Symmetry) -> int:
+    return sum(k != image for k, image in enumerate(symmetry.perm))

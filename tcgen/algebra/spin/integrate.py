@@ -1,0 +1,423 @@
+"""Spin integration: equations over spin orbitals become equations over blocks of given spins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import product
+from typing import TypeAlias
+
+from ...errors import ArgumentError, Diagnostic, Span, SpecError
+from ...ir.expr import Access, Const, Delta, Equal, Expr, Prod, Sum, map_leaves
+from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
+from ...ir.tensor import Index, Ref, Role, Tensor
+from ...ir.term_rewriting import replace_refs
+from ..equations.inline import keep_needed
+from ..equations.like_terms import clean_equation
+from ..equations.permutations import fold_permutations
+from ..equations.proven_symmetry import derive_symmetries, output_symmetry
+from .blocks import Block, Blocks
+from .expressions import is_zero, without_zeros
+from .invariance import contradiction, form_of, form_of_input
+from .labels import SPIN, UNLABELLED, Pattern, has_labels, input_flow, patterns
+
+FORMS = ("closed-shell", "unrestricted")
+
+# Permuted terms up to which those of one equation are merged; it only makes them shorter to read.
+_MOST_IMAGES = 20_000
+
+_Index: TypeAlias = Callable[[Index, Mapping[Index, str]], Index]
+"""Gives an index the space of its spin."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpinIntegration:
+    """A system over spin orbitals and its equations over blocks.
+
+    Attributes:
+        source: over spin orbitals; its outputs have the symmetries that they were found to have.
+        form: one of ``FORMS``.
+        system: over blocks.
+        blocks: of all inputs and outputs of ``system``, in their order.
+        table: of all blocks.
+    """
+
+    source: System
+    form: str
+    system: System
+    blocks: tuple[Block, ...]
+    table: Blocks
+
+
+def spin_integrated(system: System, form: str) -> System:
+    """The equations of a closed shell, or of alpha and beta orbitals, from those of spin orbitals.
+
+    Spaces that are declared occupied, virtual or general have spins. Inputs conserve the spin from
+    the first half of their axes over orbitals to the second, or as ``conserves`` declares. What
+    intermediates and outputs conserve follows from the equations.
+
+    Args:
+        system: equations over spin orbitals.
+        form: "closed-shell" or "unrestricted". A closed shell has as many alpha as beta orbitals,
+            all its tensors are singlets, and its equations have only one array for most tensors:
+            that of spins (alpha, beta) for doubles, (alpha, alpha, beta) for triples. Unrestricted
+            equations have a block for each combination of spins that symmetry does not relate to
+            another; beta is in upper case.
+
+    Returns:
+        A system that is worth the same at the same orbitals. Its inputs are blocks of those of
+        ``system``: see :func:`spin_blocks`. The axes of integrals are in the order of <pq|rs>.
+
+    Raises:
+        ArgumentError: ``form`` is unknown, no space has spins, or an input cannot conserve them.
+        SpecError: the equations break the conservation that an input or output is declared to have,
+            or a declared symmetry does not follow.
+
+    Example:
+        >>> from tcgen import read_spec
+        >>> system = read_spec('''
+        ... space o occupied
+        ... space v virtual
+        ... index i j : o
+        ... index a b : v
+        ... input v_oovv[o,o,v,v] antisymmetric (0,1) (2,3)
+        ... input t2[o,o,v,v] antisymmetric (0,1) (2,3)
+        ... output e
+        ... e = 1/4*v_oovv[i,j,a,b]*t2[i,j,a,b]''')
+        >>> print(spin_integrated(system, "closed-shell").pretty().strip())
+        e = sum(i,j,a,b) 2*v_oovv[i,j,a,b]*t2[i,j,a,b]
+          + sum(i,j,a,b) -v_oovv[i,j,a,b]*t2[j,i,a,b]
+    """
+    return integrate(system, form).system
+
+
+@lru_cache(maxsize=8)
+def integrate(system: System, form: str) -> SpinIntegration:
+    """The same, with the blocks of which the new inputs and outputs are the arrays.
+
+    Raises:
+        ArgumentError: see :func:`spin_integrated`.
+        SpecError: see :func:`spin_integrated`.
+    """
+    if not isinstance(system, System):
+        raise ArgumentError(
+            f"system is a {type(system).__name__}, not a System of equations: read it with "
+            f"tcgen.read_spec (text) or tcgen.read_spec_file (path)"
+        )
+    if form not in FORMS:
+        raise ArgumentError(f"spin {form!r} is not known: use {' or '.join(map(repr, FORMS))}")
+    if not any(has_labels(space) for space in system.spaces):
+        names = ", ".join(space.name for space in system.spaces) or "none"
+        raise ArgumentError(
+            f"{system.name} has no space over spin orbitals (spaces: {names}): declare the kind "
+            f"of those that are, such as: space o occupied"
+        )
+    return _Integration(_with_symmetries(system), form).result()
+
+
+def _with_symmetries(system: System) -> System:
+    """The system with the symmetries of intermediates and outputs, which decide on blocks."""
+    known = derive_symmetries(keep_needed(system), complex_values=True)
+    changed: dict[Tensor, Tensor] = {}
+    for equation in known.equations:
+        tensor = equation.lhs.tensor
+        if tensor.role is Role.OUTPUT and not tensor.accumulate:
+            derived = output_symmetry(equation, complex_values=True)
+            changed[tensor] = replace(tensor, symmetry=(*tensor.symmetry, *derived))
+    equations = tuple(
+        replace_refs(e, lambda ref: Ref(changed.get(ref.tensor, ref.tensor), ref.indices))
+        for e in known.equations
+    )
+    return replace(
+        known, tensors=tuple(changed.get(t, t) for t in known.tensors), equations=equations
+    )
+
+
+class _Integration:
+    """Blocks of a system, found in the order of its equations."""
+
+    def __init__(self, system: System, form: str) -> None:
+        self._system, self._form = system, form
+        self._blocks = Blocks(system, closed=form == FORMS[0])
+        self._wrong: list[Diagnostic] = []
+
+    def result(self) -> SpinIntegration:
+        system, blocks = self._system, self._blocks
+        for tensor in system.inputs:
+            blocks.forms[tensor] = form_of_input(tensor)
+            _check_symmetry(tensor)
+        equations: list[Equation] = []
+        for equation in system.equations:
+            blocks.forms[equation.lhs.tensor] = form_of(equation, blocks.forms)
+            for term in equation.terms:
+                self._check_term(equation, term)
+            equations += self._block_equations(equation)
+        if self._wrong:
+            raise SpecError(tuple(self._wrong))
+        place = {tensor.name: n for n, tensor in enumerate(system.tensors)}
+        equations = [
+            replace_refs(e, lambda ref: Ref(_bare(ref.tensor), ref.indices)) for e in equations
+        ]
+        made = sorted(
+            (replace(b, tensor=_bare(b.tensor)) for b in blocks.known.values() if b is not None),
+            key=lambda b: (place[b.source.name], b.pattern),
+        )
+        read = {r.tensor for e in equations for t in e.terms for r in t.refs}
+        inputs = [b.tensor for b in made if b.source.is_input and b.tensor in read]
+        whole = System(
+            f"{system.name.removesuffix('_spin_orbital')}_{self._form.replace('-', '_')}",
+            blocks.spaces.spaces,
+            (*inputs, *(e.lhs.tensor for e in equations)),
+            tuple(equations),
+            system.warnings,
+        )
+        needed = keep_needed(whole)
+        read = {r.tensor for e in needed.equations for t in e.terms for r in t.refs}
+        tensors = tuple(t for t in needed.tensors if not t.is_input or t in read)
+        final = replace(needed, tensors=tensors)
+        outer = {*final.inputs, *final.outputs}
+        kept = tuple(b for b in made if b.tensor in outer)
+        return SpinIntegration(system, self._form, final, kept, blocks)
+
+    def _block_equations(self, equation: Equation) -> list[Equation]:
+        """Equations of the blocks that are not zero; of an output at least one."""
+        tensor = equation.lhs.tensor
+        found: list[tuple[Pattern, tuple[Term, ...]]] = []
+        canonical = list(self._blocks.canonical(tensor))
+        for pattern in canonical:
+            terms = tuple(
+                t for term in equation.terms for t in self._terms(term, equation, pattern)
+            )
+            clean = self._equation(equation, pattern, terms)
+            if clean.terms:
+                found.append((pattern, clean.terms))
+                self._check_block(equation, pattern)
+        if not found and tensor.role is Role.OUTPUT and canonical:
+            found.append((self._first_conserving(tensor, canonical), ()))
+        made = []
+        for pattern, terms in found:
+            block = self._blocks.enter(tensor, pattern)
+            left = self._left(equation, pattern)
+            made.append(replace(equation, lhs=Ref(block.tensor, left), terms=terms))
+        return made
+
+    def _equation(self, equation: Equation, pattern: Pattern, terms: tuple[Term, ...]) -> Equation:
+        """The equation of a block whose array is not known yet.
+
+        Like terms are merged, and those that are permutations of each other within the block.
+        """
+        left = self._left(equation, pattern)
+        lhs = equation.lhs.tensor
+        probe = replace(lhs, spaces=tuple(i.space for i in left), symmetry=())
+        clean = clean_equation(Equation(Ref(probe, left), terms), True, frozenset())
+        plain = replace(clean, terms=tuple(t for t in clean.terms if not t.perms))
+        folded = fold_permutations(plain, output_symmetry(plain, True), True, _MOST_IMAGES)
+        return replace(clean, terms=(*folded.terms, *(t for t in clean.terms if t.perms)))
+
+    def _left(self, equation: Equation, pattern: Pattern) -> tuple[Index, ...]:
+        return tuple(
+            self._blocks.spaces.index(i, x)
+            for i, x in zip(equation.lhs.indices, pattern, strict=True)
+        )
+
+    def _first_conserving(self, tensor: Tensor, canonical: Sequence[Pattern]) -> Pattern:
+        """The block that stands for an output that is zero."""
+        flow = self._blocks.forms[tensor].flow
+        if flow is None or self._blocks.forms[tensor].constant:
+            return canonical[0]
+        return next((p for p in canonical if SPIN.conserved(p, flow)), canonical[0])
+
+    def _terms(self, term: Term, equation: Equation, pattern: Pattern) -> Iterator[Term]:
+        """The terms that a term gives in the equation of a block."""
+        for spins, first, perms in self._arrangements(term, pattern):
+            left = equation.lhs.indices
+            names = {left[k]: left[image] for k, image in enumerate(first.images)}
+            labels = dict(zip(left, spins, strict=True))
+            for number, factors, summed in self._assigned(term, labels, names):
+                yield replace(
+                    term,
+                    coeff=term.coeff * first.sign * number,
+                    factors=factors,
+                    sums=summed,
+                    perms=perms if len(perms) > 1 else (),
+                )
+
+    def _arrangements(
+        self, term: Term, pattern: Pattern
+    ) -> Iterator[tuple[Pattern, Permutation, tuple[Permutation, ...]]]:
+        """Spins of the left indices of a term, one of its permutations to them, and the others.
+
+        The others are permutations within the block. In a closed shell, those that flip all spins
+        of the block are among them.
+        """
+        every = term.perms or (Permutation(1, tuple(range(len(pattern)))),)
+        groups: dict[Pattern, list[Permutation]] = {}
+        for perm in every:
+            spins = "".join(pattern[image] for image in perm.images)
+            flipped = spins.translate(str.maketrans("ab", "ba"))
+            key = flipped if self._blocks.closed and flipped in groups else spins
+            groups.setdefault(key, []).append(perm)
+        for spins, perms in groups.items():
+            first = perms[0]
+            within = []
+            for perm in perms:
+                images = list(range(len(pattern)))
+                for k, start in enumerate(first.images):
+                    images[start] = perm.images[k]
+                within.append(Permutation(perm.sign * first.sign, tuple(images)))
+            yield spins, first, tuple(within)
+
+    def _assigned(
+        self, term: Term, labels: dict[Index, str], names: Mapping[Index, Index]
+    ) -> Iterator[tuple[Fraction, tuple[Factor, ...], tuple[Index, ...]]]:
+        """Number, factors and summed indices for all spins of the summed indices."""
+        order = sorted(range(len(term.factors)), key=lambda n: isinstance(term.factors[n], Apply))
+
+        def index(old: Index, spins: Mapping[Index, str]) -> Index:
+            return self._blocks.spaces.index(names.get(old, old), spins[old])
+
+        def walk(
+            place: int, spins: dict[Index, str], chosen: dict[int, list[tuple[Fraction, Factor]]]
+        ) -> Iterator[tuple[Fraction, tuple[Factor, ...], tuple[Index, ...]]]:
+            if place == len(order):
+                summed = tuple(index(i, spins) for i in term.sums)
+                for combination in product(*(chosen[n] for n in range(len(term.factors)))):
+                    number = Fraction(1)
+                    for factor_number, _ in combination:
+                        number *= factor_number
+                    yield number, tuple(f for _, f in combination), summed
+                return
+            n = order[place]
+            factor = term.factors[n]
+            new = [i for i in factor_indices(factor) if i not in spins]
+            choices = (SPIN.letters if has_labels(i.space) else UNLABELLED for i in new)
+            for added in product(*choices):
+                known = spins | dict(zip(new, added, strict=True))
+                alternatives = self._factor(factor, known, index)
+                if alternatives:
+                    yield from walk(place + 1, known, chosen | {n: alternatives})
+
+        yield from walk(0, labels, {})
+
+    def _factor(
+        self, factor: Factor, spins: dict[Index, str], index: _Index
+    ) -> list[tuple[Fraction, Factor]]:
+        """The factor at given spins, as a sum of numbers times factors; [] if it is zero."""
+        match factor:
+            case Ref():
+                return [(number, ref) for number, ref in self._refs(factor, spins, index)]
+            case Delta(left, right):
+                if spins[left] != spins[right]:
+                    return []
+                return [(Fraction(1), Delta(index(left, spins), index(right, spins)))]
+            case Apply(expr):
+                changed = without_zeros(map_leaves(expr, lambda x: self._leaf(x, spins, index)))
+                return [] if is_zero(changed) else [(Fraction(1), Apply(changed))]
+
+    def _refs(
+        self, ref: Ref, spins: dict[Index, str], index: _Index
+    ) -> Iterator[tuple[Fraction, Ref]]:
+        pattern = "".join(spins[i] for i in ref.indices)
+        for part in self._blocks.parts(ref.tensor, pattern):
+            indices = tuple(index(ref.indices[k], spins) for k in part.axes)
+            yield part.number, Ref(part.tensor, indices)
+
+    def _leaf(
+        self, leaf: Ref | Access | Delta | Equal, spins: dict[Index, str], index: _Index
+    ) -> Expr:
+        match leaf:
+            case Ref():
+                parts = [
+                    ref if number == 1 else Prod((Const(number), ref))
+                    for number, ref in self._refs(leaf, spins, index)
+                ]
+                if not parts:
+                    return Const(Fraction(0))
+                return parts[0] if len(parts) == 1 else Sum(tuple(parts))
+            case Delta(left, right):
+                if spins[left] != spins[right]:
+                    return Const(Fraction(0))
+                return Delta(index(left, spins), index(right, spins))
+            case _:
+                return leaf
+
+    def _check_term(self, equation: Equation, term: Term) -> None:
+        """Note a term whose factors contradict each other in what they conserve."""
+        found = contradiction(term, self._blocks.forms)
+        if found is None:
+            return
+        ref, index = found
+        span = term.span or equation.span or Span(self._system.name, 1, 1)
+        self._wrong.append(
+            Diagnostic(
+                span,
+                f"{ref} conserves spin from {_sides(ref)}, which contradicts the other factors "
+                f"at index {index}",
+                advice=f"if the axes of {ref.tensor.name} are in another order, such as that of "
+                f"(pq|rs), declare it: conserves (0,2)->(1,3)",
+            )
+        )
+
+    def _check_block(self, equation: Equation, pattern: Pattern) -> None:
+        """Note a block that is not zero, though the output is declared to conserve spin."""
+        tensor = equation.lhs.tensor
+        if tensor.conserves is None or SPIN.conserved(pattern, input_flow(tensor)):
+            return
+        span = equation.span or Span(self._system.name, 1, 1)
+        spins = ", ".join(
+            f"{i} {_WORDS[x]}"
+            for i, x in zip(equation.lhs.indices, pattern, strict=True)
+            if x in _WORDS
+        )
+        self._wrong.append(
+            Diagnostic(
+                span,
+                f"{equation.lhs} is declared to conserve spin from {_sides(equation.lhs)}, but "
+                f"its equation is not zero with {spins}",
+                advice=f"correct conserves of {tensor.name} or the equation, or leave conserves "
+                f"out: what an output conserves is found",
+            )
+        )
+
+
+def _bare(tensor: Tensor) -> Tensor:
+    """The tensor without the symmetry that follows from its equation, which later passes find."""
+    return tensor if tensor.is_input else replace(tensor, symmetry=())
+
+
+_WORDS = {"a": "alpha", "b": "beta"}
+
+
+def _sides(ref: Ref) -> str:
+    flow = input_flow(ref.tensor)
+    sides = (
+        ",".join(i.name for i, f in zip(ref.indices, flow, strict=True) if f == direction)
+        for direction in (1, -1)
+    )
+    return " to ".join(sides)
+
+
+def _check_symmetry(tensor: Tensor) -> None:
+    """Refuse an input whose symmetries exchange what enters with part of what leaves.
+
+    Raises:
+        ArgumentError: naming the input, the symmetry, and what it conserves.
+    """
+    flow = input_flow(tensor)
+    for symmetry in tensor.symmetry:
+        for pattern in patterns(tensor.spaces, SPIN.letters):
+            image = "".join(pattern[k] for k in symmetry.perm)
+            if SPIN.conserved(pattern, flow) != SPIN.conserved(image, flow):
+                axes = ",".join(space.name for space in tensor.spaces)
+                raise ArgumentError(
+                    f"{tensor.name}[{axes}] has the symmetry of axes in the order "
+                    f"{symmetry.perm}, which changes what it conserves, "
+                    f"{_positions(flow, 1)}->{_positions(flow, -1)}: if its axes are in another "
+                    f"order, such as that of (pq|rs), declare conserves (0,2)->(1,3)"
+                )
+
+
+def _positions(flow: tuple[int, ...], direction: int) -> str:
+    return f"({','.join(str(k) for k, f in enumerate(flow) if f == direction)})"

@@ -1,0 +1,171 @@
+"""How charge flows through the tensors of a system, term by term.
+
+In a term, the charge that leaves one factor through a summed index enters another one. Factors may
+therefore be turned around, so that each summed index leaves one and enters another. Where that
+works for all terms of an equation, the left side conserves in the same way; under rotations of the
+spin it is then an invariant, too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from ...ir.expr import Delta
+from ...ir.system import Equation, Term, factor_refs
+from ...ir.tensor import Index, Ref, Tensor
+from .labels import Flow, has_labels, input_flow
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What is known of how a tensor depends on labels.
+
+    Attributes:
+        flow: of a tensor that conserves charge and is a sum of products of deltas of labels; None
+            where it may depend on labels in any way.
+        constant: in a closed shell it has the same value for all labels, as denominators do.
+    """
+
+    flow: Flow | None = None
+    constant: bool = False
+
+
+Slots = dict[Index, list[tuple[int, int]]]
+"""For each index, the factors that hold it, by number, each with the direction of the axis."""
+
+_LEFT = -1  # the number of the left side in ``Slots``
+
+
+def form_of_input(tensor: Tensor) -> Form:
+    """How an input depends on labels: as it is declared, or by its halves."""
+    flow = input_flow(tensor)
+    if sum(map(abs, flow)) < 2:
+        return Form(constant=True)
+    return Form(flow) if sum(flow) == 0 else Form()
+
+
+def form_of(equation: Equation, forms: Mapping[Tensor, Form]) -> Form:
+    """How the left side of an equation depends on labels.
+
+    Args:
+        equation: whose factors are known.
+        forms: of the tensors that it reads.
+    """
+    lhs = equation.lhs
+    labelled = [k for k, i in enumerate(lhs.indices) if has_labels(i.space)]
+    if len(labelled) < 2 or all(_is_constant(term, forms) for term in equation.terms):
+        return Form(constant=True)
+    if len(labelled) % 2 == 0:
+        for flow in _flows(lhs.tensor, labelled):
+            if all(_flows_through(term, lhs, flow, forms) for term in equation.terms):
+                return Form(flow)
+    return Form()
+
+
+def contradiction(term: Term, forms: Mapping[Tensor, Form]) -> tuple[Ref, Index] | None:
+    """An input that cannot be turned so that charge flows, and the index at which it does not.
+
+    None where all is well; where an index is held more than twice, as such a product conserves
+    nothing by itself; and where an intermediate is read, which may conserve in several ways.
+    """
+    if any(not r.tensor.is_input for r in term.refs):
+        return None
+    slots = _slots(term, forms)
+    if slots is None:
+        return None
+    pairs = {i: s for i, s in slots.items() if i in term.sums and len(s) == 2}
+    if any(len(s) > 2 for s in slots.values()):
+        return None
+    found = _turned(pairs, {})
+    if not isinstance(found, Index):
+        return None
+    held = (term.factors[n] for n, _ in pairs[found])
+    inputs = [factor for factor in held if isinstance(factor, Ref)]
+    # Of two inputs, the one with more axes has the less usual order.
+    return (max(inputs, key=lambda r: r.tensor.rank), found) if inputs else None
+
+
+def _flows(tensor: Tensor, labelled: list[int]) -> list[Flow]:
+    """Possible flows: as declared, from the first half to the second, then all others."""
+    half = len(labelled) // 2
+    sides = [] if tensor.conserves is None else [tensor.conserves[0]]
+    sides += [tuple(labelled[:half])]
+    # The first axis may be on the first side: all directions may be reversed.
+    sides += [(labelled[0], *more) for more in combinations(labelled[1:], half - 1)]
+    return [
+        tuple(0 if k not in labelled else 1 if k in side else -1 for k in range(tensor.rank))
+        for side in dict.fromkeys(sides)
+    ]
+
+
+def _is_constant(term: Term, forms: Mapping[Tensor, Form]) -> bool:
+    return all(
+        not isinstance(f, Delta) and all(forms[r.tensor].constant for r in factor_refs(f))
+        for f in term.factors
+    )
+
+
+def _flows_through(term: Term, lhs: Ref, flow: Flow, forms: Mapping[Tensor, Form]) -> bool:
+    """True if the term, and each of its permutations, is an invariant with the flow of ``lhs``."""
+    for perm in term.perms:
+        moved = [flow[image] for image in perm.images]
+        if moved not in (list(flow), [-f for f in flow]):
+            return False
+    slots = _slots(term, forms)
+    if slots is None:
+        return False
+    for index, direction in zip(lhs.indices, flow, strict=True):
+        if direction:
+            slots[index].append((_LEFT, -direction))
+    labelled = [i for i in (*lhs.indices, *term.sums) if has_labels(i.space)]
+    constant = [
+        i
+        for i in labelled
+        if not slots[i] and i in term.sums  # a sum over factors without labels: a number
+    ]
+    if any(len(slots[i]) != 2 for i in labelled if i not in constant):
+        return False
+    return not isinstance(_turned(slots, {_LEFT: 1}), Index)
+
+
+def _slots(term: Term, forms: Mapping[Tensor, Form]) -> Slots | None:
+    """Where the labelled indices of a term stand; None if a factor depends on labels in any way."""
+    slots: Slots = defaultdict(list)
+    for number, factor in enumerate(term.factors):
+        if isinstance(factor, Delta):
+            if has_labels(factor.left.space):
+                slots[factor.left].append((number, 1))
+                slots[factor.right].append((number, -1))
+            continue
+        if all(forms[r.tensor].constant for r in factor_refs(factor)):
+            continue
+        if not isinstance(factor, Ref):
+            return None
+        flow = forms[factor.tensor].flow
+        if flow is None:
+            return None
+        for index, direction in zip(factor.indices, flow, strict=True):
+            if direction:
+                slots[index].append((number, direction))
+    return slots
+
+
+def _turned(slots: Slots, turns: dict[int, int]) -> dict[int, int] | Index:
+    """For each factor 1, or -1 if it is turned around; or an index at which no choice works."""
+    pending = [(index, pair) for index, pair in slots.items() if len(pair) == 2]
+    while pending:
+        known = [p for p in pending if any(n in turns for n, _ in p[1])]
+        if not known:
+            turns[pending[0][1][0][0]] = 1
+            continue
+        for index, ((one, d1), (two, d2)) in known:
+            if one not in turns:
+                one, d1, two, d2 = two, d2, one, d1
+            wanted = -turns[one] * d1 * d2
+            if turns.setdefault(two, wanted) != wanted:
+                return index
+        pending = [p for p in pending if p not in known]
+    return turns

@@ -1,0 +1,182 @@
+"""Equations integrated over spins as a .spec whose comments say what each input is.
+
+Integrals are told in physicists' and chemists' notation, with the expression by which PySCF gives
+them; amplitudes by the spins of their indices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..algebra.spin.blocks import Block
+from ..algebra.spin.integrate import FORMS, SpinIntegration, integrate
+from ..algebra.spin.labels import UNLABELLED, has_labels
+from ..frontend.spec.writer import spec_text
+from ..ir.quantity import Quantity
+from ..ir.system import System
+from ..ir.tensor import Index, Ref, Space, Tensor
+from ..ir.term_rewriting import replace_refs
+from .quantities import INTEGRALS, recognise
+from .spaces import Kind, classify
+
+_CLOSED = """\
+mf is a PySCF RHF object of nmo orbitals, nocc of them occupied, and mycc = pyscf.cc.CCSD(mf)
+mo, o, v = mf.mo_coeff, slice(0, nocc), slice(nocc, nmo)
+eri = pyscf.ao2mo.restore(1, pyscf.ao2mo.full(mf.mol, mo), nmo)  # (pq|rs)
+fock = mo.T @ mf.get_fock() @ mo"""
+_OPEN = """\
+Lower case is alpha, upper case beta.
+mf is a PySCF UHF object of nmo orbitals, nalpha and nbeta occupied, and mycc = pyscf.cc.UCCSD(mf)
+a, b = mf.mo_coeff
+o, v, O, V = slice(0, nalpha), slice(nalpha, nmo), slice(0, nbeta), slice(nbeta, nmo)
+eri_aa, eri_ab, eri_bb = (pyscf.ao2mo.general(mf.mol, (x, x, y, y), compact=False)
+                          .reshape(nmo, nmo, nmo, nmo) for x, y in ((a, a), (a, b), (b, b)))
+fock_a, fock_b = a.T @ mf.get_fock()[0] @ a, b.T @ mf.get_fock()[1] @ b"""
+_SPINS = {"a": "alpha", "b": "beta"}
+_AMPLITUDES = {  # by the name of the tensor and the spins of its axes
+    FORMS[0]: {("t1", "aa"): "mycc.t1", ("t2", "abab"): "mycc.t2"},
+    FORMS[1]: {
+        ("t1", "aa"): "mycc.t1[0]",
+        ("t1", "bb"): "mycc.t1[1]",
+        ("t2", "aaaa"): "mycc.t2[0]",
+        ("t2", "abab"): "mycc.t2[1]",
+        ("t2", "bbbb"): "mycc.t2[2]",
+    },
+}
+
+
+def annotated_spec(system: System, form: str) -> str:
+    """The text of :func:`tcgen.spin_integrated`, with comments on its inputs.
+
+    Args:
+        system: equations over spin orbitals.
+        form: "closed-shell" or "unrestricted".
+
+    Raises:
+        TcgenError: see :func:`tcgen.spin_integrated` and :func:`tcgen.spec_text`.
+    """
+    integration = integrate(_with_quantities(system), form)
+    spaces = classify(integration.source)
+    notes = {}
+    for block in integration.blocks:
+        if not block.source.is_input or not any(map(has_labels, block.source.spaces)):
+            continue
+        sliced = all(spaces.kind(s) in (Kind.OCCUPIED, Kind.VIRTUAL) for s in block.source.spaces)
+        quantity = block.source.quantity if sliced else None
+        notes[block.tensor.name] = _note(integration, block, quantity)
+    heading = [f"{integration.source.name} over {_WORDS[form]}, from equations over spin orbitals."]
+    if any(tensor.quantity for tensor in integration.system.inputs):
+        heading += (_CLOSED if form == FORMS[0] else _OPEN).splitlines()
+    return spec_text(integration.system, heading=heading, notes=notes)
+
+
+def _with_quantities(system: System) -> System:
+    """The system in which inputs say what they are that have the names of a mean field's."""
+    named = recognise(system, classify(system), {})
+    new = {}
+    for tensor in system.inputs:
+        one = named.get(tensor.name)
+        if tensor.quantity is None and tensor.conserves is None and one is not None:
+            quantity = Quantity.ANTISYMMETRISED if one.quantity in INTEGRALS else one.quantity
+            new[tensor] = replace(tensor, quantity=quantity)
+
+    def changed(tensor: Tensor) -> Tensor:
+        return new.get(tensor, tensor)
+
+    return replace(
+        system,
+        tensors=tuple(map(changed, system.tensors)),
+        equations=tuple(
+            replace_refs(e, lambda ref: Ref(changed(ref.tensor), ref.indices))
+            for e in system.equations
+        ),
+    )
+
+
+_WORDS = {FORMS[0]: "the spatial orbitals of a closed shell", FORMS[1]: "alpha and beta orbitals"}
+
+
+def _note(integration: SpinIntegration, block: Block, quantity: Quantity | None) -> str:
+    letters = _letters(integration, block.tensor)
+    spins = "".join(block.pattern[k] for k in block.axes)
+    frame = "" if integration.form == FORMS[0] else f"_{spins[0]}"
+    slices = [space.name for space in block.tensor.spaces]
+    if quantity is Quantity.ANTISYMMETRISED:
+        return _integrals(integration, letters, spins, slices)
+    if quantity is Quantity.FOCK:
+        return f"Fock matrix: fock{frame}[{','.join(slices)}]"
+    if quantity is Quantity.ENERGIES:
+        number = "" if not frame else f"[{'ab'.index(spins[0])}]"
+        return f"orbital energies: mf.mo_energy{number}[{slices[0]}]"
+    amplitude = _AMPLITUDES[integration.form].get((block.source.name, spins))
+    kinds = [space.kind for space in block.source.spaces]
+    in_order = kinds == sorted(kinds, key=str)  # occupied before virtual, as PySCF has them
+    text = _block_of(block, letters, spins)
+    return f"{text}: {amplitude}" if amplitude and in_order else text
+
+
+def _integrals(
+    integration: SpinIntegration, letters: list[str], spins: str, slices: list[str]
+) -> str:
+    """A block <pq|rs>, or <pq||rs> where all spins are equal."""
+    p, q, r, s = letters
+    direct = f"({p}{r}|{q}{s})"
+    if integration.form == FORMS[0]:
+        return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri', slices, (0, 2, 1, 3))}"
+    if spins[0] == spins[1]:
+        name = f"eri_{spins[:2]}"
+        exchanged = [slices[k] for k in (0, 1, 3, 2)]
+        return (
+            f"<{p}{q}||{r}{s}> = {direct} - ({p}{s}|{q}{r}): "
+            f"{_pyscf(name, slices, (0, 2, 1, 3))} - {_pyscf(name, exchanged, (0, 2, 3, 1))}"
+        )
+    order = (0, 2, 1, 3) if spins[0] == "a" else (2, 0, 3, 1)
+    chosen = slices if spins[0] == "a" else [slices[k] for k in (1, 0, 3, 2)]
+    return f"<{p}{q}|{r}{s}> = {direct}: {_pyscf('eri_ab', chosen, order)}"
+
+
+def _pyscf(name: str, slices: list[str], order: tuple[int, ...]) -> str:
+    """A block of (pr|qs) with the axes brought into another order.
+
+    Args:
+        name: of the array of all (pq|rs).
+        slices: of p, q, r, s, where p belongs to r and q to s.
+        order: of the axes p, r, q, s.
+    """
+    p, q, r, s = slices
+    return f"{name}[{p},{r},{q},{s}].transpose({','.join(map(str, order))})"
+
+
+def _block_of(block: Block, letters: list[str], spins: str) -> str:
+    """The block in terms of the tensor over spin orbitals, with the spin of each index."""
+    source = block.source
+    order = [letters[block.axes.index(k)] for k in range(source.rank)]
+    sign = "-" if block.sign < 0 else ""
+    by_spin = [
+        f"{','.join(x for x, s in zip(letters, spins, strict=True) if s == spin)} {_SPINS[spin]}"
+        for spin in dict.fromkeys(spins)
+        if spin != UNLABELLED
+    ]
+    whole = f"{sign}{source.name}[{','.join(order)}]"
+    return f"{whole} with {', '.join(by_spin)}"
+
+
+def _letters(integration: SpinIntegration, tensor: Tensor) -> list[str]:
+    """A different letter for each axis, from the indices of the equations."""
+    known: dict[Space, list[str]] = {}
+    for index in _indices(integration.system):
+        names = known.setdefault(index.space, [])
+        if index.name not in names:
+            names.append(index.name)
+    used: dict[Space, int] = {}
+    letters = []
+    for space in tensor.spaces:
+        names = known.get(space, [])
+        number = used.get(space, 0)
+        used[space] = number + 1
+        letters.append(names[number] if number < len(names) else f"{space.name}{number + 1}")
+    return letters
+
+
+def _indices(system: System) -> list[Index]:
+    return [i for e in system.equations for t in e.terms for i in (*e.lhs.indices, *t.indices)]

@@ -1,0 +1,39 @@
+"""What an input is in a calculation: integrals, a Fock matrix, orbital energies.
+
+Equations mean the same without it; ``tcgen.chem`` makes arrays by it.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Quantity(Enum):
+    """A quantity of a mean field; the value is how ``inputs=`` of ``tcgen.chem.solve`` names it."""
+
+    CHEMIST = "(pq|rs)"
+    PHYSICIST = "<pq|rs>"
+    ANTISYMMETRISED = "<pq||rs>"
+    THREE_INDEX = "df"
+    FOCK = "fock"
+    HCORE = "hcore"
+    ENERGIES = "energies"
+    DIPOLE = "dipole"
+
+    @property
+    def rank(self) -> int:
+        """Number of axes of its array.
+
+        Example:
+            >>> Quantity.FOCK.rank
+            2
+        """
+        match self:
+            case Quantity.CHEMIST | Quantity.PHYSICIST | Quantity.ANTISYMMETRISED:
+                return 4
+            case Quantity.THREE_INDEX | Quantity.DIPOLE:
+                return 3
+            case Quantity.FOCK | Quantity.HCORE:
+                return 2
+            case Quantity.ENERGIES:
+                return 1

@@ -1,0 +1,219 @@
+"""Spin integration against the equations over spin orbitals, element by element."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.messages import mentions
+from tcgen.errors import ArgumentError, SpecError
+from tcgen.frontend import read_spec, read_spec_file, spec_text
+from tcgen.interp import evaluate_system
+from tcgen.ir.system import System
+from tcgen.testing import random_arrays
+
+Arrays = dict[str, np.ndarray]
+HEAD = "space o occupied\nspace v virtual\nindex i j k l : o\nindex a b c d : v\n"
+CCSD = tcgen.spec_path("ccsd_spin_orbital")
+LAGRANGIAN = (
+    'include "ccsd_spin_orbital.spec"\n'
+    "input l1[o,v], l2[o,o,v,v] antisymmetric (0,1) (2,3)\noutput L\n"
+    "L = e + l1[i,a]*r1[i,a] + 1/4*l2[i,j,a,b]*r2[i,j,a,b]\n"
+)
+FORMS = ("closed-shell", "unrestricted")
+
+
+def spec(text: str) -> System:
+    return read_spec(HEAD + text, "test.spec")
+
+
+def deviation(
+    source: System, form: str, extents: dict[str, int], arrays: Arrays | None = None
+) -> float:
+    """The largest difference of a derived system from its source, at random blocks."""
+    derived = tcgen.spin_integrated(source, form)
+    derived.verify()
+    arrays = random_arrays(derived, extents, seed=5) | (arrays or {})
+    found = evaluate_system(derived, arrays, extents)
+    whole = tcgen.spin_orbital(source, arrays, form)
+    sizes = {s.name: extents[s.name] for s in source.spaces if s.kind == "auxiliary"}
+    for space in (s for s in source.spaces if s.name not in sizes and not s.parts):
+        sizes[space.name] = extents[space.name] + extents.get(
+            space.name.upper(), extents[space.name]
+        )
+    for tensor in source.inputs:  # those that no block of the result depends on
+        shape = [sum(sizes[base.name] for base in s.bases) for s in tensor.spaces]
+        whole.setdefault(tensor.name, np.zeros(shape))
+    expected = evaluate_system(source, whole, sizes)
+    again = tcgen.spin_orbital(source, found, form)
+    assert set(again) == set(expected)
+    return max(float(np.abs(again[n] - expected[n]).max(initial=0)) for n in expected)
+
+
+def sizes_of(form: str) -> dict[str, int]:
+    return {"o": 2, "v": 3} | ({"O": 1, "V": 4} if form == "unrestricted" else {})
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "name",
+    ["mp2_spin_orbital", "ccd_spin_orbital", "ccsd_spin_orbital", "t_spin_orbital"],
+)
+def test_shipped_specs(name: str, form: str) -> None:
+    source = read_spec_file(tcgen.spec_path(name))
+    assert deviation(source, form, sizes_of(form)) < 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_sigma_vector_of_eom(form: str) -> None:
+    ground = read_spec_file(CCSD)
+    sigma = tcgen.jvp(ground, {"t1": "c1", "t2": "c2"}, of=["r1", "r2"])
+    assert deviation(sigma, form, sizes_of(form)) < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMS)
+def test_lambda_equations(form: str) -> None:
+    lagrangian = read_spec(LAGRANGIAN, "lambda.spec", folder=CCSD.parent)
+    equations = tcgen.derivative(lagrangian, ("t1", "t2"), of="L")
+    assert deviation(equations, form, sizes_of(form)) < 1e-12
+
+
+def antisymmetric_triples(o: int, v: int) -> np.ndarray:
+    """The block (alpha, alpha, beta) of triples of a singlet, from a spin-free amplitude."""
+    free = np.random.default_rng(1).normal(size=(o, o, o, v, v, v))
+    free = sum(free.transpose(*p, *(3 + k for k in p)) for p in permutations(range(3)))
+    return free - free.transpose(0, 1, 2, 4, 3, 5)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_triples(form: str) -> None:
+    source = spec(
+        "input t3[o,o,o,v,v,v] antisymmetric (0,1,2) (3,4,5)\n"
+        "input v_vvvv[v,v,v,v] antisymmetric (0,1) (2,3)\n"
+        "input v_ovvo[o,v,v,o], f_ov[o,v]\noutput r3, r2\n"
+        "index e f : v\n"
+        "r3[i,j,k,a,b,c] = 1/2*P(c/ab) v_vvvv[a,b,e,f]*t3[i,j,k,e,f,c]\n"
+        "r3[i,j,k,a,b,c] += P(i/jk) P(a/bc) t3[l,j,k,e,b,c]*v_ovvo[l,a,e,i]\n"
+        "r2[i,j,a,b] = f_ov[k,c]*t3[i,j,k,a,b,c]\n"
+    )
+    derived = tcgen.spin_integrated(source, form)
+    triples = [t.name for t in derived.inputs if t.rank == 6]
+    if form == "unrestricted":
+        assert triples == ["t3aaa", "t3aab", "t3abb", "t3bbb"]
+        assert deviation(source, form, sizes_of(form) | {"O": 2}) < 1e-12
+    else:
+        assert triples == ["t3"]
+        assert deviation(source, form, sizes_of(form), {"t3": antisymmetric_triples(2, 3)}) < 1e-12
+
+
+def test_closed_shell_energy_is_written_with_one_amplitude() -> None:
+    source = spec(
+        "input v_oovv[o,o,v,v] antisymmetric (0,1) (2,3), t2[o,o,v,v] antisymmetric (0,1) (2,3)\n"
+        "output e\ne = 1/4*v_oovv[i,j,a,b]*t2[i,j,a,b]"
+    )
+    derived = tcgen.spin_integrated(source, "closed-shell")
+    assert [t.name for t in derived.inputs] == ["v_oovv", "t2"]
+    assert [str(t.coeff) for t in derived.equations[0].terms] == ["2", "-1"]
+
+
+def test_permutations_stay_inside_blocks() -> None:
+    source = spec(
+        "input x[o,v], y[o,v], u[o,o], w[v,v]\noutput r\nr[i,j,a,b] = P(i,j) P(a,b) x[i,a]*y[j,b]"
+    )
+    closed = tcgen.spin_integrated(source, "closed-shell")
+    assert "S(ia,jb) x[i,a]*y[j,b]" in spec_text(closed)
+    (same, *_) = tcgen.spin_integrated(source, "unrestricted").equations
+    assert [len(term.perms) for term in same.terms] == [4]
+
+
+def test_names_of_unrestricted_blocks() -> None:
+    derived = tcgen.spin_integrated(read_spec_file(CCSD), "unrestricted")
+    names = [t.name for t in derived.inputs]
+    assert {"f_oo", "f_OO", "v_oOvV", "v_oVvO", "v_OvVv", "t1a", "t1b", "t2ab"} <= set(names)
+    assert [t.name for t in derived.outputs] == ["e", "r1a", "r1b", "r2aa", "r2ab", "r2bb"]
+
+
+def test_default_extents_are_shared_out() -> None:
+    source = read_spec("space o occupied = 5\nindex i j : o\ninput f[o,o]\noutput e\ne = f[i,i]")
+    derived = tcgen.spin_integrated(source, "unrestricted")
+    assert [(s.name, s.extent) for s in derived.spaces] == [("o", 3), ("O", 2)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        # denominators are equal for all spins, and the energies of beta orbitals their own
+        "input g[o,o,v,v] antisymmetric (0,1) (2,3), e_o[o], e_v[v]\noutput t\n"
+        "d[i,j,a,b] = e_o[i] + e_o[j] - e_v[a] - e_v[b]\nt[i,j,a,b] = g[i,j,a,b]/d[i,j,a,b]",
+        # squares, element by element, are no invariants: all of their blocks are computed
+        "input g[o,o,v,v] antisymmetric (0,1) (2,3), h[o,o,v,v]\noutput q, e\n"
+        "q[i,j,a,b] = g[i,j,a,b]**2 + h[i,j,a,b]\ne = q[i,j,a,b]*h[i,j,a,b]",
+        # deltas, traces and an axis without spin
+        "space x auxiliary = 2\nindex p : x\ninput b[x,o,v], f[o,o]\noutput r, e\n"
+        "r[i,j,a,b] = delta[i,j]*b[p,k,a]*b[p,k,b] + 2*f[i,j]*f[k,k]*b[p,l,a]*b[p,l,b]\n"
+        "e = b[p,i,a]*b[p,i,a]",
+        # integrals in chemists' order
+        "input g[o,v,o,v] symmetry (0,1)<->(2,3) conserves (0,2)->(1,3), t[o,v]\noutput e, r\n"
+        "e = g[i,a,j,b]*t[i,a]*t[j,b]\nr[i,a] = g[i,a,j,b]*t[j,b] - g[i,b,j,a]*t[j,b]",
+        # an output whose axes are in chemists' order
+        "input t[o,v]\noutput r\nr[i,a,j,b] = t[i,a]*t[j,b] - t[i,b]*t[j,a]",
+        # ionised states
+        "input r1[o], r2[o,o,v] antisymmetric (0,1) conserves (0,1)->(2), f_oo[o,o], f_ov[o,v]\n"
+        "output s1, s2\ns1[i] = f_oo[k,i]*r1[k] + f_ov[k,c]*r2[i,k,c]\n"
+        "s2[i,j,a] = P(i,j) f_oo[k,i]*r2[k,j,a] + P(i,j) f_ov[i,a]*r1[j]",
+    ],
+    ids=["denominators", "squares", "deltas", "chemists", "chemists-output", "ionised"],
+)
+def test_other_equations(text: str, form: str) -> None:
+    assert deviation(spec(text), form, sizes_of(form) | {"x": 2}) < 1e-12
+
+
+def test_unknown_form_and_systems_without_spin() -> None:
+    source = spec("input f[o,o]\noutput e\ne = f[i,i]")
+    with pytest.raises(ArgumentError, match=mentions("'open' closed-shell unrestricted")):
+        tcgen.spin_integrated(source, "open")
+    plain = read_spec("space n\nindex i : n\ninput f[n,n]\noutput e\ne = f[i,i]")
+    with pytest.raises(ArgumentError, match=mentions("n space o occupied")):
+        tcgen.spin_integrated(plain, "closed-shell")
+
+
+def test_contradicting_conservation_is_refused_at_its_term() -> None:
+    source = spec(
+        "input g[o,v,o,v], t[o,v]\noutput e\ne = g[i,a,i,a]\ne += g[i,a,j,b]*t[i,a]*t[j,b]"
+    )
+    facts = "test.spec:8 g[i,a,j,b] conserves (0,2)->(1,3)"
+    with pytest.raises(SpecError, match=mentions(facts)):
+        tcgen.spin_integrated(source, "closed-shell")
+
+
+def test_output_that_breaks_its_declared_conservation() -> None:
+    source = spec("input t[o,v]\noutput r conserves (0,1)->(2,3)\nr[i,a,j,b] = t[i,a]*t[j,b]")
+    facts = "test.spec:7 i,a to j,b alpha beta conserves of r"
+    for form in FORMS:
+        with pytest.raises(SpecError, match=mentions(facts)):
+            tcgen.spin_integrated(source, form)
+
+
+@pytest.mark.parametrize(
+    ("declaration", "facts"),
+    [
+        ("g[o,o,v]", "g[o,o,v] 3 axes conserves (0,1)->(2)"),
+        ("g[n,o,v] conserves (0)->(1)", "axis 0 space n occupied"),
+        ("g[o,o,v,v] conserves (0)->(2)", "axis 1 neither side"),
+        ("g[o,o,o,o] symmetric (1,2)", "(0, 2, 1, 3) (0,1)->(2,3) conserves"),
+    ],
+)
+def test_inputs_that_cannot_conserve_spin(declaration: str, facts: str) -> None:
+    letters = {"o": iter("ijkl"), "v": iter("abcd"), "n": iter("z")}
+    axes = declaration[2 : declaration.index("]")].split(",")
+    indices = ",".join(next(letters[axis]) for axis in axes)
+    source = spec(
+        f"space n\nindex z : n\ninput {declaration}\noutput e\ne = g[{indices}]*g[{indices}]"
+    )
+    with pytest.raises(ArgumentError, match=mentions(facts)):
+        tcgen.spin_integrated(source, "closed-shell")
