@@ -16,6 +16,7 @@ from support.campaigns import cases
 from support.messages import mentions
 from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays import kernels
 from tcgen.lazy_arrays.equations import lazy_system
 
 Array = npt.NDArray[Any]
@@ -241,9 +242,9 @@ def test_values_are_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_equal_work_is_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled = []
-    original = evaluation.compile_system
+    original = kernels.compile_system
     monkeypatch.setattr(
-        evaluation, "compile_system", lambda *args: compiled.append(args) or original(*args)
+        kernels, "compile_system", lambda *args: compiled.append(args) or original(*args)
     )
     for n in range(5):  # other numbers and extents: the same kernel
         np.asarray(tcgen.lazy(drawn(3 + n, 7)) * float(n) + np.tanh(drawn(3 + n, 7)))

@@ -1,0 +1,115 @@
+"""Runs recorded operations in NumPy, one by one, as the user's program would have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, assert_never
+
+import numpy as np
+
+from .graph import (
+    Array,
+    Elementwise,
+    Leaf,
+    Product,
+    Scalar,
+    SumAxes,
+    Transpose,
+    Work,
+    with_axes_of_array,
+)
+from .line import Line
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "negative": np.negative,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "abs": np.absolute,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "conj": np.conjugate,
+}
+
+
+def run_in_numpy(line: Line) -> list[Array]:
+    """The arrays of the roots.
+
+    An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
+    the temporary arrays of an expression.
+    """
+    last: dict[int, int] = {}
+    for place, operands in enumerate(line.operands):
+        for operand in operands:
+            last[operand] = place
+    for root in line.roots:
+        last[root] = len(line.works)
+    values: list[Any] = []
+    free: set[int] = set()  # places of results that have no views
+    for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
+        given = [values[n] for n in operands]
+        spent = {n for n in operands if last[n] == place}
+        if type(work) is Elementwise:
+            target = None
+            for n in spent:
+                if n in free and line.shapes[n] == line.shapes[place]:
+                    target = values[n]
+                    break
+            values.append(_elementwise(work, given, target))
+            if line.shapes[place]:
+                free.add(place)
+        else:
+            values.append(_value(work, given))
+            if type(work) is Transpose:
+                free.difference_update(operands)  # its result is a view
+        for n in spent:
+            values[n] = None
+    return [_owned(np.asarray(values[root], line.dtype)) for root in line.roots]
+
+
+def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
+    if work.operation != "power":
+        return UFUNCS[work.operation](*given, out=target)
+    if work.exponent == 2:
+        return np.square(given[0], out=target)
+    return np.power(given[0], work.exponent, out=target)
+
+
+def _value(work: Work, given: list[Any]) -> Any:
+    match work:
+        case Leaf(array):
+            return array
+        case Scalar(value):
+            return value
+        case SumAxes(_, axes):
+            return np.sum(given[0], axis=axes)
+        case Transpose(_, source):
+            return with_axes_of_array(np.asarray(given[0]), source)
+        case Product():
+            return _product(work, given)
+        case Elementwise():
+            return _elementwise(work, given, None)
+        case _:
+            assert_never(work)
+
+
+def _product(work: Product, given: list[Any]) -> Any:
+    match work.labels, work.output:
+        case ((i, j), (k, m)), (n, p) if len({i, j, m}) == 3 and (j, i, m) == (k, n, p):
+            return np.matmul(*given)
+        case ((i, j), (k,)), (n,) if i != j and (j, i) == (k, n):
+            return np.matmul(*given)
+    parts: list[Any] = []
+    for operand, axes in zip(given, work.labels, strict=True):
+        parts += [operand, list(axes)]
+    return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
+
+
+def _owned(array: Array) -> Array:
+    """The array; a copy where it is a view of an operand, which may be the caller's."""
+    return array if array.base is None else array.copy()
