@@ -50,7 +50,7 @@ def _run(line: Line) -> list[Array]:
     seconds = perf_counter() - start
     times.note_numpy(seconds)
     form.spent += seconds
-    if form.spent >= LIMITS.seconds and not form.asked:
+    if not form.asked and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.asked = True
         lazy = lazy_system(line.nodes())  # the thread gets no arrays, which would stay in memory
         in_background(partial(_compile, form, lazy, line.dtype.name))

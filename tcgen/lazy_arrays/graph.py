@@ -1,4 +1,8 @@
-"""The graph of a lazy array: nodes for recorded operations and for arrays."""
+"""The graph of a lazy array: nodes for recorded operations and for arrays.
+
+Work is not changed after it is made. Its classes are not frozen, since that would take a third of
+the time in which an operation is noted.
+"""
 
 from __future__ import annotations
 
@@ -15,21 +19,21 @@ Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Leaf:
     """An array whose values are known."""
 
     array: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Scalar:
     """A number; its value is an argument of the kernel, which serves other numbers too."""
 
     value: complex
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Elementwise:
     """An operation on elements, its operands broadcast as in NumPy.
 
@@ -45,7 +49,7 @@ class Elementwise:
     exponent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SumAxes:
     """The sum over some axes; the result does not have them."""
 
@@ -53,7 +57,7 @@ class SumAxes:
     axes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Product:
     """A sum of products as ``einsum`` writes it.
 
@@ -68,7 +72,7 @@ class Product:
     output: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Transpose:
     """Axes in another order, with new axes of extent 1.
 
@@ -126,16 +130,23 @@ class Node:
     @property
     def has_kernels(self) -> bool:
         """True for an element type, in this machine's byte order, that kernels compute with."""
-        return self.dtype.isnative and self.dtype.name in DTYPES
+        return self.dtype in KERNEL_TYPES
 
     def set_array(self, array: Array) -> None:
         """Replace the work by its array, so that the memory of its operands can be freed."""
         self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
+KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
+
+
 def leaf(array: Array) -> Node:
     """The node of an array."""
-    return Node(Leaf(array), array.shape, array.dtype)
+    node = Node.__new__(Node)
+    node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
+    node.weight = node.depth = 0
+    node.reads = 1
+    return node
 
 
 def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
@@ -149,10 +160,10 @@ def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
 def operands_of(work: Work) -> tuple[Node, ...]:
     """The nodes that an operation reads."""
     match work:
-        case Leaf() | Scalar():
-            return ()
         case Elementwise() | Product():
             return work.operands
+        case Leaf() | Scalar():
+            return ()
         case SumAxes() | Transpose():
             return (work.operand,)
         case _:

@@ -127,8 +127,7 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
         case Elementwise():
             return (work.operation, operands, work.exponent)
         case Leaf(array):
-            flat = array.flags.c_contiguous
-            return (tuple([n == 1 for n in array.shape]), None if flat else layout_of(array))
+            return _leaf_form(array)
         case Scalar():
             return "number"
         case SumAxes():
@@ -139,6 +138,22 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return ("axes", operands, work.source)
         case _:
             assert_never(work)
+
+
+_LEAF_FORMS: dict[Hashable, Hashable] = {}
+_MOST_LEAF_FORMS = 10_000
+
+
+def _leaf_form(array: Array) -> Hashable:
+    key = (array.shape, array.strides, array.itemsize)
+    form = _LEAF_FORMS.get(key)
+    if form is None:
+        flat = array.flags.c_contiguous
+        form = (tuple([n == 1 for n in array.shape]), None if flat else layout_of(array))
+        if len(_LEAF_FORMS) >= _MOST_LEAF_FORMS:
+            _LEAF_FORMS.clear()
+        _LEAF_FORMS[key] = form
+    return form
 
 
 def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
@@ -156,7 +171,7 @@ def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """
     shape, strides = array.shape, array.strides
     axes = [n for n in range(array.ndim) if shape[n] != 1]
-    if any(strides[n] <= 0 or not shape[n] for n in axes) or not array.flags.aligned:
+    if any(strides[n] <= 0 or not shape[n] for n in axes):
         return None
     axes.sort(key=lambda n: -strides[n])
     longer = []

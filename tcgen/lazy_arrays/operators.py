@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from .memory import Memory
+from .record import record_operator
 from .worth import LIMITS
 
 _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
@@ -37,6 +38,8 @@ def disables_ufuncs(value: Any) -> bool:
     return getattr(value, "__array_ufunc__", True) is None
 
 
+# Operators that are noted on a short way.
+_NOTED = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide"}
 Binary = Callable[[Any, Any], Any]
 
 
@@ -44,6 +47,7 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
     """The three methods of a binary operator: forward, reflected, in place."""
     operate: Any = getattr(operator, name)
     change: Any = getattr(operator, f"i{name.strip('_')}", None)
+    operation = _NOTED.get(ufunc)
 
     def forward(self: Any, other: Any) -> Any:
         array = self._known()
@@ -54,6 +58,13 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
                     return self._wrapped(operate(array, value))
                 except (TypeError, ValueError):
                     pass  # said below
+        elif operation is not None:
+            kind = type(other)
+            if kind is type(self) or kind is float or kind is int:
+                value = other if kind is not type(self) else other._as_node()
+                node = record_operator(operation, self._as_node(), value)
+                if node is not None:
+                    return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
         return self._call(ufunc, (self, other), operate=operate)
@@ -65,6 +76,10 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
                 return self._wrapped(operate(other, array))
             except (TypeError, ValueError):
                 pass
+        elif operation is not None and (type(other) is float or type(other) is int):
+            node = record_operator(operation, self._as_node(), other, reflected=True)
+            if node is not None:
+                return self._of_node(node)
         if disables_ufuncs(other):
             return NotImplemented
         return self._call(ufunc, (other, self), operate=operate)

@@ -22,6 +22,7 @@ from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
 from .evaluate import evaluate
 from .graph import (
+    KERNEL_TYPES,
     Array,
     Elementwise,
     Leaf,
@@ -53,6 +54,34 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
         evaluate(operands_of(work))
         node = Node(work, shape, dtype)
     return node
+
+
+def record_operator(
+    operation: str, one: Node, other: Node | float, *, reflected: bool = False
+) -> Node | None:
+    """Record an operator on operands of one shape and type, or on a number: the usual case.
+
+    Args:
+        operation: of an :class:`Elementwise`.
+        one: an operand.
+        other: the second one.
+        reflected: it is the first one.
+
+    Returns:
+        None if the operands differ, or if no kernel computes with their type.
+    """
+    dtype = one.dtype
+    if dtype not in KERNEL_TYPES:
+        return None
+    if type(other) is not Node:
+        try:
+            other = Node(Scalar(float(other)), (), dtype)
+        except OverflowError:
+            return None
+    elif other.shape != one.shape or other.dtype is not dtype:
+        return None
+    operands = (other, one) if reflected else (one, other)
+    return record(Elementwise(operation, operands), one.shape, dtype)
 
 
 def _is_too_much(node: Node) -> bool:

@@ -24,13 +24,15 @@ class Limits:
 
     Attributes:
         elements: NumPy computes operations on fewer elements at once.
-        seconds: of NumPy's runs of one form, after which its kernel is compiled; at once if
-            all operations are noted.
+        large: seconds of one run in NumPy, from which the kernel is compiled at once.
+        spent: seconds of NumPy's runs of one form, after which its kernel is compiled in any case:
+            about those of compiling, during which Python's threads share one interpreter.
         trials: runs of the kernel that are measured before one of the two is chosen.
     """
 
     elements: int = 0
-    seconds: float = 0.02
+    large: float = 0.01
+    spent: float = 0.5
     trials: int = 3
 
     @property
