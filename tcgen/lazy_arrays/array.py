@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from operator import getitem, index, setitem
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
 from .equations import lazy_system
-from .evaluate import evaluate
+from .evaluate import evaluate, evaluate_into
 from .graph import Node, with_axes_of_array
 from .kernels import kernel_of
 from .line import line_of
@@ -231,6 +232,8 @@ class LazyArray(Operators, Memory):
             if value._root is not None and self._is_part(key, value):
                 return  # ``x[1:] += 1`` ends so: the part has been updated
             if value._known() is None:
+                if getrefcount(value) <= _PASSED and self._written_by(key, value):
+                    return
                 _settle((value,))
         elif kind is not np.ndarray and kind not in _PLAIN:
             self._update(setitem, (key, value), {})
@@ -240,6 +243,17 @@ class LazyArray(Operators, Memory):
             key = _evaluated(key)
         target = self._writable()
         target[key] = value._known() if kind is LazyArray else value
+
+    def _written_by(self, key: Any, value: LazyArray) -> bool:
+        """Let the operations of a value that nobody else has write to a slice of the array."""
+        if not (_is_basic(key) and self._alone()):
+            return False
+        node, target = value._node, self._known()
+        part = target[key]  # type: ignore[index]
+        if type(part) is not np.ndarray or part.shape != node.shape or part.dtype != node.dtype:
+            return False
+        evaluate_into(node, part)
+        return True
 
     def _is_part(self, key: Any, part: LazyArray) -> bool:
         """True if the part is this slice of the array."""
@@ -352,6 +366,22 @@ class LazyArray(Operators, Memory):
 
     def __repr__(self) -> str:
         return f"<lazy array of shape {self.shape}, {self.dtype}, {self.waiting} operations wait>"
+
+
+class _Probe:
+    """Counts the references to a value that an assignment alone holds."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.count = getrefcount(value)
+
+    @classmethod
+    def references(cls) -> int:
+        probe = cls()
+        probe[0] = object()
+        return probe.count
+
+
+_PASSED = _Probe.references()
 
 
 class _Method:

@@ -41,8 +41,8 @@ MINUS = Const(Fraction(-1))
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
-    """How a kernel reads an array.
+class Place:
+    """How a kernel reads or writes an array.
 
     Attributes:
         name: of its tensor.
@@ -54,7 +54,7 @@ class Input:
     index: tuple[int | slice, ...] | None
     axes: tuple[int, ...] | None
 
-    def read(self, array: Array) -> Array:
+    def view(self, array: Array) -> Array:
         """A view of an array with the axes of the tensor."""
         if self.index is not None:
             array = array[self.index]
@@ -69,23 +69,26 @@ class LazySystem:
         system: equations of all results; it does not depend on extents other than 1, nor on the
             values of numbers, so that equal operations give an equal system.
         inputs: for each array, in the order in which the operations read them.
+        target: for the array into which the result is written, if there is one.
         numbers: names of the inputs that are numbers, in the order of operations.
         outputs: name of the tensor of each root.
         extents: of each space.
     """
 
     system: System
-    inputs: tuple[Input, ...]
+    inputs: tuple[Place, ...]
+    target: Place | None
     numbers: tuple[str, ...]
     outputs: tuple[str, ...]
     extents: dict[str, int]
 
 
-def lazy_system(roots: Sequence[Node]) -> LazySystem:
+def lazy_system(roots: Sequence[Node], target: Array | None = None) -> LazySystem:
     """The equations of some nodes, an output for each.
 
     Args:
         roots: nodes of operations, each once.
+        target: an array like that into which the result of the only root is written.
 
     Example:
         >>> import numpy as np
@@ -96,27 +99,32 @@ def lazy_system(roots: Sequence[Node]) -> LazySystem:
         >>> print(lazy_system([total]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
-    return _Writer(roots).written()
+    return _Writer(roots, target).written()
 
 
 class _Writer:
     """Writes the equations of a graph; tensors are stored by the identity of their nodes."""
 
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], target: Array | None) -> None:
         self.roots = tuple(roots)
         self.nodes = in_order(roots)
         self.spaces = _Spaces(self.nodes)
         self.tensors: dict[int, Tensor] = {}
-        self.stored: dict[int, tuple[int, ...]] = {}  # axes of leaves that have another order
-        self.more: list[Space] = []  # spaces of the larger arrays of which inputs are parts
-        self.inputs: list[Input] = []
+        self.stored: dict[int, tuple[int, ...]] = {}  # axes of arrays that have another order
+        self.more: list[Space] = []  # spaces of the larger arrays of which arrays are parts
+        self.inputs: list[Place] = []
+        self.target: Place | None = None
         self.numbers: list[str] = []
         named = self._named()
         for node in self.nodes:
             axes = tuple(s for s in self.spaces.of(node) if s is not None)
             match node.work:
                 case Leaf(array):
-                    self.tensors[id(node)] = self._input(node, array)
+                    name = f"x{len(self.inputs)}"
+                    self.inputs.append(self._place(name, Role.INPUT, node, array))
+                    continue
+                case _ if target is not None and node is self.roots[0]:
+                    self.target = self._place("y0", Role.OUTPUT, node, target)
                     continue
                 case Scalar():
                     name, role = f"c{len(self.numbers)}", Role.INPUT
@@ -129,16 +137,15 @@ class _Writer:
                     continue
             self.tensors[id(node)] = Tensor(name, axes, role)
 
-    def _input(self, node: Node, array: Array) -> Tensor:
-        """The tensor of an array; a part of a larger array is read where it is."""
-        name, spaces = f"x{len(self.inputs)}", self.spaces.of(node)
+    def _place(self, name: str, role: Role, node: Node, array: Array) -> Place:
+        """The place of an array, and its tensor: a part of a larger array is used where it is."""
+        spaces = self.spaces.of(node)
         layout = None if array.flags.c_contiguous else layout_of(array)
         kept = tuple(n for n, space in enumerate(spaces) if space is not None)
         order, longer = (kept, ()) if layout is None else layout
         axes = None if order == kept else tuple(kept.index(n) for n in order)
         ones = len(kept) < len(spaces)
         index = tuple(0 if space is None else slice(None) for space in spaces) if ones else None
-        self.inputs.append(Input(name, index, axes))
         if axes is not None:
             self.stored[id(node)] = axes
         own = tuple(space for n in order if (space := spaces[n]) is not None)
@@ -147,9 +154,9 @@ class _Writer:
             gap = Space(f"{name}_gap{place}")
             within[place] = Space(f"{name}_axis{place}", parts=(own[place], gap))
             self.more += [gap, within[place]]
-        return Tensor(
-            name, own, Role.INPUT, storage=Storage(within=tuple(within) if longer else ())
-        )
+        storage = Storage(within=tuple(within) if longer else ())
+        self.tensors[id(node)] = Tensor(name, own, role, storage=storage)
+        return Place(name, index, axes)
 
     def written(self) -> LazySystem:
         """The whole system."""
@@ -163,6 +170,7 @@ class _Writer:
         return LazySystem(
             System("lazy", (*used, *self.more), tuple(tensors), equations),
             tuple(self.inputs),
+            self.target,
             tuple(self.numbers),
             tuple(self.tensors[id(root)].name for root in self.roots),
             {space.name: extent for space, extent in used.items()}
@@ -191,7 +199,7 @@ class _Writer:
     def _equation(self, node: Node) -> Equation:
         letters = _Letters()
         here = [letters.new(space) for space in self.spaces.of(node)]
-        lhs = Ref(self.tensors[id(node)], tuple(i for i in here if i is not None))
+        lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
         match node.work:
             case SumAxes(operand, axes):

@@ -32,10 +32,22 @@ def evaluate(nodes: Sequence[Node]) -> None:
         places[place].set_array(array)
 
 
+def evaluate_into(node: Node, target: Array) -> None:
+    """Write what a node would be computed to, into memory that no operation reads.
+
+    Args:
+        node: goes on waiting.
+        target: an array of its shape and type.
+    """
+    line = line_of((node,))
+    line.target = target
+    _run(line)
+
+
 def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
     if LIMITS.kernels_alone:
-        lazy = lazy_system(line.nodes())
+        lazy = lazy_system(line.nodes(), line.target)
         return with_kernels(lambda target: kernel_of(lazy, line.dtype.name, target).run(line))
     if line.largest < LIMITS.elements:
         return run_in_numpy(line)
@@ -52,7 +64,9 @@ def _run(line: Line) -> list[Array]:
     form.spent += seconds
     if not form.asked and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.asked = True
-        lazy = lazy_system(line.nodes())  # the thread gets no arrays, which would stay in memory
+        lazy = lazy_system(
+            line.nodes(), line.target
+        )  # the thread gets no arrays, which would stay in memory
         in_background(partial(_compile, form, lazy, line.dtype.name))
     return made
 

@@ -55,8 +55,8 @@ def run_in_numpy(line: Line) -> list[Array]:
         given = [values[n] for n in operands]
         spent = {n for n in operands if last[n] == place}
         if type(work) is Elementwise:
-            target = None
-            for n in spent:
+            target = line.target if place in line.roots else None
+            for n in spent if target is None else ():
                 if n in free and line.shapes[n] == line.shapes[place]:
                     target = values[n]
                     break
@@ -69,6 +69,11 @@ def run_in_numpy(line: Line) -> list[Array]:
                 free.difference_update(operands)  # its result is a view
         for n in spent:
             values[n] = None
+    if line.target is not None:
+        root = line.roots[0]
+        if type(line.works[root]) is not Elementwise:
+            line.target[...] = values[root]
+        return [line.target]
     return [_owned(np.asarray(values[root], line.dtype)) for root in line.roots]
 
 

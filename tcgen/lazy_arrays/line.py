@@ -38,6 +38,7 @@ class Line:
         form: for each work, all that a kernel depends on: not extents other than 1, not numbers.
         roots: places of the nodes that are asked for.
         dtype: element type of all.
+        target: the array into which the result of the only root is written, or None.
     """
 
     works: list[Work]
@@ -46,11 +47,13 @@ class Line:
     form: list[Hashable]
     roots: tuple[int, ...]
     dtype: Any
+    target: Array | None = None
 
     @property
     def key(self) -> Hashable:
         """Equal for lines that one kernel serves."""
-        return (self.dtype.name, self.roots, tuple(self.form))
+        target = None if self.target is None else _leaf_form(self.target)
+        return (self.dtype, self.roots, target, tuple(self.form))
 
     @property
     def elements(self) -> int:

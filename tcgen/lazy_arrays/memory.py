@@ -128,6 +128,11 @@ class Memory:
         assert array is not None
         return array
 
+    def _alone(self) -> bool:
+        """True if an update writes in place: nothing that waits reads the memory either."""
+        root = self if self._root is None else self._root
+        return root._array is not None and root._mine and _is_alone(root)
+
     def _replace(self, node: Node) -> None:
         """Take the values of a node of this shape and type; a view cannot."""
         work = node.work

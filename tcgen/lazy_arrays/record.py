@@ -73,7 +73,7 @@ def record_operator(
     dtype = one.dtype
     if dtype not in KERNEL_TYPES:
         return None
-    if type(other) is not Node:
+    if not isinstance(other, Node):
         try:
             other = Node(Scalar(float(other)), (), dtype)
         except OverflowError:
