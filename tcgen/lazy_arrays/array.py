@@ -214,7 +214,8 @@ class LazyArray(Operators, Memory):
         values = self._known()
         if values is None:
             part = sliced(self._node, key)
-            if part is not None:
+            small = part is None or math.prod(part.shape) < LIMITS.elements
+            if part is not None and (self._number or not small):
                 dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
                 is_view = (part.ndim or dots) and not self._number
                 return self._view((getitem, key)) if is_view else LazyArray._of_node(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .graph import (
 )
 from .line import Line
 
+Labels: TypeAlias = tuple[int, ...]
 UFUNCS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "subtract": np.subtract,
@@ -104,15 +105,28 @@ def _value(work: Work, given: list[Any]) -> Any:
 
 
 def _product(work: Product, given: list[Any]) -> Any:
-    match work.labels, work.output:
-        case ((i, j), (k, m)), (n, p) if len({i, j, m}) == 3 and (j, i, m) == (k, n, p):
-            return np.matmul(*given)
-        case ((i, j), (k,)), (n,) if i != j and (j, i) == (k, n):
-            return np.matmul(*given)
+    if len(given) == 2 and _is_matmul(*work.labels, work.output):
+        return np.matmul(*given)
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):
         parts += [operand, list(axes)]
     return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
+
+
+def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:
+    """True for products that ``@`` computes."""
+    if not left or not right or len({*left, *right}) > len(output) + 1:
+        return False
+    summed = left[-1]
+    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
+    batch = output[: len(output) - len(rows) - len(columns)]
+    return (
+        summed not in output
+        and right[-2 if len(right) > 1 else 0] == summed
+        and output == (*batch, *rows, *columns)
+        and len(set(output)) == len(output)
+        and all(part == batch[len(batch) - len(part) :] for part in (left[:-2], right[:-2]))
+    )
 
 
 def _owned(array: Array) -> Array:
