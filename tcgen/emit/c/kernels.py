@@ -217,18 +217,25 @@ def _loop(
             for inner in stmt.body
             for line in _statement(inner, scope, dtype, table, threads=threads)
         ]
-        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+        vector = ["#pragma omp simd"] if stmt.vector else []
+        return [*vector, f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
     body = [*guards, *_own_memory(chain[-1], scope, table)]
     for inner in chain[-1].body:
         body += _statement(inner, scope, dtype, table, threads=False)
-    for head in reversed(heads):
+    vector = chain[-1].vector and not scope.totals
+    divided = len(chain) - (vector and len(chain) > 1)
+    for number, head in reversed(list(enumerate(heads))):
         body = [f"{head} {{", *indented(body), "}"]
-    collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+        if number == divided:
+            body = ["#pragma omp simd", *body]
+    collapse = f" collapse({divided})" if divided > 1 else ""
     # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
         return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
+    if vector and len(chain) == 1:
+        return ["#pragma omp parallel for simd schedule(static) num_threads(tc_threads)", *body]
     clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
     return [f"#pragma omp parallel for{clauses}", *body]
 
