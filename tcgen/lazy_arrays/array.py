@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
+from .array_api import ArrayNamespace
 from .equations import lazy_system
 from .evaluate import evaluate, evaluate_into
 from .graph import Node, with_axes_of_array
@@ -306,10 +307,12 @@ class LazyArray(Operators, Memory):
     # ---- Python's protocols
 
     def __array_namespace__(self, *, api_version: Any = None) -> Any:
-        return np.empty(0).__array_namespace__(api_version=api_version)
+        np.empty(0).__array_namespace__(api_version=api_version)  # refuses unknown versions
+        return NAMESPACE
 
     def __dlpack__(self, **options: Any) -> Any:
-        options = {"copy": True, **options} if np.__version__ >= "2.1" else options
+        if options.pop("copy", None) is False:  # the other library could write to the memory
+            raise BufferError("lazy arrays are exported as copies: leave copy=False out")
         return self._values().copy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[Any, Any]:
@@ -428,6 +431,9 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         return LazyArray._of_array(np.array(array, copy=copy or None), False)
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
+
+
+NAMESPACE = ArrayNamespace(np, lambda array: LazyArray._of_array(array, mine=True))
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:

@@ -105,7 +105,7 @@ def _value(work: Work, given: list[Any]) -> Any:
 
 
 def _product(work: Product, given: list[Any]) -> Any:
-    if len(given) == 2 and _is_matmul(*work.labels, work.output):
+    if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
         return np.matmul(*given)
     parts: list[Any] = []
     for operand, axes in zip(given, work.labels, strict=True):

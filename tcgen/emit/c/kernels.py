@@ -224,8 +224,8 @@ def _loop(
     body = [*guards, *_own_memory(chain[-1], scope, table)]
     for inner in chain[-1].body:
         body += _statement(inner, scope, dtype, table, threads=False)
-    vector = chain[-1].vector and not scope.totals
-    divided = len(chain) - (vector and len(chain) > 1)
+    on_vectors = chain[-1].vector and not scope.totals
+    divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
     for number, head in reversed(list(enumerate(heads))):
         body = [f"{head} {{", *indented(body), "}"]
         if number == divided:
@@ -234,7 +234,7 @@ def _loop(
     # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
         return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
-    if vector and len(chain) == 1:
+    if on_vectors and len(chain) == 1:
         return ["#pragma omp parallel for simd schedule(static) num_threads(tc_threads)", *body]
     clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
     return [f"#pragma omp parallel for{clauses}", *body]
