@@ -257,6 +257,18 @@ class LazyArray(Operators, Memory):
         evaluate_into(node, part)
         return True
 
+    def _changed_by(self, operation: str, other: LazyArray) -> bool:
+        """Let the operations of a value that nobody else has change this view where it is."""
+        if self._root is None or other._known() is not None or not self._alone():
+            return False
+        node, target = other._node, self._known()
+        if type(target) is not np.ndarray:
+            return False
+        if target.shape != node.shape or target.dtype != node.dtype:
+            return False
+        evaluate_into(node, target, operation)
+        return True
+
     def _is_part(self, key: Any, part: LazyArray) -> bool:
         """True if the part is this slice of the array."""
         root, steps = (self, ()) if self._root is None else (self._root, self._steps)

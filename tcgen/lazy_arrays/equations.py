@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
@@ -83,12 +83,15 @@ class LazySystem:
     extents: dict[str, int]
 
 
-def lazy_system(roots: Sequence[Node], target: Array | None = None) -> LazySystem:
+def lazy_system(
+    roots: Sequence[Node], target: Array | None = None, *, accumulate: bool = False
+) -> LazySystem:
     """The equations of some nodes, an output for each.
 
     Args:
         roots: nodes of operations, each once.
         target: an array like that into which the result of the only root is written.
+        accumulate: it is added to the target.
 
     Example:
         >>> import numpy as np
@@ -99,13 +102,13 @@ def lazy_system(roots: Sequence[Node], target: Array | None = None) -> LazySyste
         >>> print(lazy_system([total]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
-    return _Writer(roots, target).written()
+    return _Writer(roots, target, accumulate).written()
 
 
 class _Writer:
     """Writes the equations of a graph; tensors are stored by the identity of their nodes."""
 
-    def __init__(self, roots: Sequence[Node], target: Array | None) -> None:
+    def __init__(self, roots: Sequence[Node], target: Array | None, accumulate: bool) -> None:
         self.roots = tuple(roots)
         self.nodes = in_order(roots)
         self.spaces = _Spaces(self.nodes)
@@ -125,6 +128,8 @@ class _Writer:
                     continue
                 case _ if target is not None and node is self.roots[0]:
                     self.target = self._place("y0", Role.OUTPUT, node, target)
+                    made = self.tensors[id(node)]
+                    self.tensors[id(node)] = replace(made, accumulate=accumulate)
                     continue
                 case Scalar():
                     name, role = f"c{len(self.numbers)}", Role.INPUT

@@ -32,22 +32,23 @@ def evaluate(nodes: Sequence[Node]) -> None:
         places[place].set_array(array)
 
 
-def evaluate_into(node: Node, target: Array) -> None:
+def evaluate_into(node: Node, target: Array, change: str = "") -> None:
     """Write what a node would be computed to, into memory that no operation reads.
 
     Args:
         node: goes on waiting.
         target: an array of its shape and type.
+        change: ``add`` or ``subtract`` changes the target by the values.
     """
     line = line_of((node,))
-    line.target = target
+    line.target, line.change = target, change
     _run(line)
 
 
 def _run(line: Line) -> list[Array]:
     """The arrays of the roots."""
     if LIMITS.kernels_alone:
-        lazy = lazy_system(line.nodes(), line.target)
+        lazy = _system(line)
         return with_kernels(lambda target: kernel_of(lazy, line.dtype.name, target).run(line))
     if line.largest < LIMITS.elements:
         return run_in_numpy(line)
@@ -64,11 +65,13 @@ def _run(line: Line) -> list[Array]:
     form.spent += seconds
     if not form.asked and (seconds >= LIMITS.large or form.spent >= LIMITS.spent):
         form.asked = True
-        lazy = lazy_system(
-            line.nodes(), line.target
-        )  # the thread gets no arrays, which would stay in memory
-        in_background(partial(_compile, form, lazy, line.dtype.name))
+        # The thread gets the system and no arrays, which would stay in memory.
+        in_background(partial(_compile, form, _system(line), line.dtype.name))
     return made
+
+
+def _system(line: Line) -> LazySystem:
+    return lazy_system(line.nodes(), line.target, accumulate=bool(line.change))
 
 
 def _compile(form: Form, lazy: LazySystem, dtype: str) -> None:

@@ -56,7 +56,7 @@ def run_in_numpy(line: Line) -> list[Array]:
         given = [values[n] for n in operands]
         spent = {n for n in operands if last[n] == place}
         if type(work) is Elementwise:
-            target = line.target if place in line.roots else None
+            target = line.target if place in line.roots and not line.change else None
             for n in spent if target is None else ():
                 if n in free and line.shapes[n] == line.shapes[place]:
                     target = values[n]
@@ -72,7 +72,9 @@ def run_in_numpy(line: Line) -> list[Array]:
             values[n] = None
     if line.target is not None:
         root = line.roots[0]
-        if type(line.works[root]) is not Elementwise:
+        if line.change:
+            UFUNCS[line.change](line.target, values[root], out=line.target)
+        elif type(line.works[root]) is not Elementwise:
             line.target[...] = values[root]
         return [line.target]
     return [_owned(np.asarray(values[root], line.dtype)) for root in line.roots]

@@ -39,6 +39,7 @@ class Line:
         roots: places of the nodes that are asked for.
         dtype: element type of all.
         target: the array into which the result of the only root is written, or None.
+        change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
 
     works: list[Work]
@@ -48,12 +49,13 @@ class Line:
     roots: tuple[int, ...]
     dtype: Any
     target: Array | None = None
+    change: str = ""
 
     @property
     def key(self) -> Hashable:
         """Equal for lines that one kernel serves."""
         target = None if self.target is None else _leaf_form(self.target)
-        return (self.dtype, self.roots, target, tuple(self.form))
+        return (self.dtype, self.roots, target, self.change, tuple(self.form))
 
     @property
     def elements(self) -> int:
@@ -80,11 +82,14 @@ class Line:
         return [work.value for work in self.works if type(work) is Scalar]
 
     def nodes(self) -> tuple[Node, ...]:
-        """Nodes of its own for the roots, which no other thread evaluates."""
+        """Nodes of its own for the roots, which no other thread evaluates: what a target gets."""
         made: list[Node] = []
         for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
             made.append(Node(reading(work, [made[n] for n in operands]), shape, self.dtype))
-        return tuple(made[n] for n in self.roots)
+        roots = tuple(made[n] for n in self.roots)
+        if self.change != "subtract":
+            return roots
+        return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
 
 
 def line_of(roots: Sequence[Node]) -> Line:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,9 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
                 except (TypeError, ValueError):
                     pass
         array = target = None  # references to memory would keep updates from writing there
+        changes = operation in ("add", "subtract") and type(other) is type(self)
+        if changes and getrefcount(other) <= _PASSED and self._changed_by(operation, other):
+            return self
         return self._call(ufunc, (self, other), (self,))
 
     return forward, reflected, in_place
@@ -128,6 +132,23 @@ def _unary(name: str, ufunc: Any) -> Callable[[Any], Any]:
         return self._call(ufunc, (self,))
 
     return unary
+
+
+class _Probe:
+    """Counts the references to a value that a change in place alone holds."""
+
+    def __iadd__(self, other: Any) -> _Probe:
+        self.count = getrefcount(other)
+        return self
+
+
+def _passed() -> int:
+    probe = _Probe()
+    probe += object()
+    return probe.count
+
+
+_PASSED = _passed()
 
 
 class Operators:
