@@ -20,16 +20,17 @@ from .worth import LIMITS, Form, form_of, in_background
 def evaluate(nodes: Sequence[Node]) -> None:
     """Compute nodes of one element type together; each becomes a leaf with its array.
 
+    So do nodes below them that somebody else holds, which are computed on the way.
+
     Several threads may evaluate a node at the same time.
     """
     line = line_of(nodes)
-    places = dict(zip(line.roots, nodes, strict=True))
-    waiting = [place for place in places if line.operands[place]]
-    if not waiting:
+    line.roots = tuple(dict.fromkeys(n for n in line.roots if line.operands[n]))
+    if not line.roots:
         return
-    line.roots = tuple(waiting)
-    for place, array in zip(waiting, _run(line), strict=True):
-        places[place].set_array(array)
+    line.roots += tuple(line.held())
+    for place, array in zip(line.roots, _run(line), strict=True):
+        line.sources[place].set_array(array)
 
 
 def evaluate_into(node: Node, target: Array, change: str = "") -> None:
@@ -41,6 +42,10 @@ def evaluate_into(node: Node, target: Array, change: str = "") -> None:
         change: ``add`` or ``subtract`` changes the target by the values.
     """
     line = line_of((node,))
+    held = [line.sources[place] for place in line.held()]
+    if held:
+        evaluate(held)
+        line = line_of((node,))
     line.target, line.change = target, change
     _run(line)
 

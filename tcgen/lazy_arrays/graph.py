@@ -137,6 +137,8 @@ class Node:
         self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
+# Operations that take less time than reading their operands from memory.
+CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"))
 KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from math import prod
+from sys import getrefcount
 from typing import Any, assert_never
 
 from .graph import (
+    CHEAP,
     Array,
     Elementwise,
     Leaf,
@@ -32,6 +34,7 @@ class Line:
     """The work of some nodes and of all below them.
 
     Attributes:
+        sources: the nodes.
         works: arrays, numbers and operations, operands first; equal arrays stand once.
         operands: for each work, the places of those that it reads.
         shapes: of the results.
@@ -42,6 +45,7 @@ class Line:
         change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
 
+    sources: list[Node]
     works: list[Work]
     operands: list[tuple[int, ...]]
     shapes: list[Shape]
@@ -81,6 +85,27 @@ class Line:
         """The numbers that it reads."""
         return [work.value for work in self.works if type(work) is Scalar]
 
+    def held(self) -> list[int]:
+        """Places of operations, other than roots, that an array or an operation elsewhere holds.
+
+        They will be asked for again, or may be: if they were not kept, they would be computed
+        twice. A little arithmetic may be, which takes less time than a pass over memory.
+        """
+        readers = [0] * len(self.works)
+        for operands in self.operands:
+            for place in operands:
+                readers[place] += 1
+        found = []
+        for place in range(len(self.works)):
+            work = self.works[place]
+            if not self.operands[place] or type(work) is Transpose or place in self.roots:
+                continue
+            if getrefcount(self.sources[place]) > readers[place] + _IN_LIST:
+                cheap = isinstance(work, Elementwise) and work.operation in CHEAP
+                if not cheap or self.sources[place].weight > _LITTLE_WORK:
+                    found.append(place)
+        return found
+
     def nodes(self) -> tuple[Node, ...]:
         """Nodes of its own for the roots, which no other thread evaluates: what a target gets."""
         made: list[Node] = []
@@ -90,6 +115,10 @@ class Line:
         if self.change != "subtract":
             return roots
         return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
+
+
+_IN_LIST = 2  # references to a node that a list alone holds, with that of the call
+_LITTLE_WORK = 2  # operations
 
 
 def line_of(roots: Sequence[Node]) -> Line:
@@ -103,7 +132,7 @@ def line_of(roots: Sequence[Node]) -> Line:
         >>> line_of([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
         [(), (0, 0), (1,)]
     """
-    line = Line([], [], [], [], (), roots[0].dtype)
+    line = Line([], [], [], [], [], (), roots[0].dtype)
     places: dict[int, int] = {}
     line.roots = tuple([_place(root, line, places) for root in roots])
     return line
@@ -123,6 +152,7 @@ def _place(node: Node, line: Line, places: dict[int, int]) -> int:
     place = places[id(node)] = len(line.works)
     if type(work) is Leaf:
         places[id(work.array)] = place
+    line.sources.append(node)
     line.works.append(work)
     line.operands.append(operands)
     line.shapes.append(node.shape)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from .graph import Elementwise, Leaf, Node, Scalar, Transpose, leaf
+from .graph import CHEAP, Elementwise, Leaf, Node, Scalar, Transpose, leaf
 from .record import record, with_axes
 
 Pick: TypeAlias = int | slice
-_CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"))
 _MOST_WORK = 6  # operations for each element; more take longer than a pass over memory
 
 
@@ -71,7 +70,7 @@ def _is_cheap(node: Node) -> bool:
         case Leaf() | Scalar():
             return True
         case Elementwise(operation, operands):
-            return operation in _CHEAP and all(map(_is_cheap, operands))
+            return operation in CHEAP and all(map(_is_cheap, operands))
         case Transpose(operand):
             return _is_cheap(operand)
         case _:
