@@ -55,7 +55,7 @@ def _run(line: Line) -> list[Array]:
     if LIMITS.kernels_alone:
         lazy = _system(line)
         return with_kernels(lambda target: kernel_of(lazy, line.dtype.name, target).run(line))
-    if line.largest < LIMITS.elements:
+    if (line.is_simple and not line.change) or line.largest < LIMITS.elements:
         return run_in_numpy(line)
     form = form_of(line.key)
     times = form.of_size(line.elements)

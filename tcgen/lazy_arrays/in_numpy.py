@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from math import prod
 from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
+from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
 from .graph import (
     Array,
     Elementwise,
@@ -20,6 +23,7 @@ from .graph import (
 )
 from .line import Line
 
+_HOST = HostDevice(reuse=True)  # its pool has pages that the system has mapped before
 Labels: TypeAlias = tuple[int, ...]
 UFUNCS: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -61,6 +65,8 @@ def run_in_numpy(line: Line) -> list[Array]:
                 if n in free and line.shapes[n] == line.shapes[place]:
                     target = values[n]
                     break
+            if target is None:
+                target = _memory(line, place, given)
             values.append(_elementwise(work, given, target))
             if line.shapes[place]:
                 free.add(place)
@@ -77,7 +83,24 @@ def run_in_numpy(line: Line) -> list[Array]:
         elif type(line.works[root]) is not Elementwise:
             line.target[...] = values[root]
         return [line.target]
-    return [_owned(np.asarray(values[root], line.dtype)) for root in line.roots]
+    results = []
+    for root in line.roots:
+        made = np.asarray(values[root], line.dtype)
+        is_new = type(line.works[root]) is Elementwise or made.base is None
+        results.append(made if is_new else made.copy())
+    return results
+
+
+def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
+    """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
+    shape = line.shapes[place]
+    if prod(shape) * line.dtype.itemsize < MIN_POOLED_BYTES:
+        return None
+    for array in given:
+        strides = getattr(array, "strides", ())
+        if any(one < other for one, other in pairwise(strides)):
+            return None
+    return _HOST.empty(shape, line.dtype)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
@@ -129,8 +152,3 @@ def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:
         and len(set(output)) == len(output)
         and all(part == batch[len(batch) - len(part) :] for part in (left[:-2], right[:-2]))
     )
-
-
-def _owned(array: Array) -> Array:
-    """The array; a copy where it is a view of an operand, which may be the caller's."""
-    return array if array.base is None else array.copy()

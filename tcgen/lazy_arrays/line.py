@@ -73,6 +73,13 @@ class Line:
         return count
 
     @property
+    def is_simple(self) -> bool:
+        """True for one cheap operation, of which a kernel gains nothing."""
+        last = self.works[-1]
+        one = sum(map(bool, self.operands)) == 1
+        return one and isinstance(last, Elementwise) and last.operation in CHEAP
+
+    @property
     def largest(self) -> int:
         """Elements of the largest array or result."""
         return max(map(prod, self.shapes))
