@@ -31,6 +31,7 @@ from .record import (
     UPDATES,
     UPDATING_METHODS,
     axes_of,
+    is_recorded,
     record_ufunc,
     sum_of,
     with_named_out,
@@ -177,7 +178,8 @@ class LazyArray(Operators, Memory):
         """The result of a universal function, or of Python's operator, which NumPy computes."""
         if options:
             return _called(None, ufunc, inputs, options, out)
-        return _called(partial(record_ufunc, ufunc), operate or ufunc, inputs, {}, out)
+        recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
+        return _called(recorder, operate or ufunc, inputs, {}, out)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

@@ -59,7 +59,7 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
                     return self._wrapped(operate(array, value))
                 except (TypeError, ValueError):
                     pass  # said below
-        elif operation is not None:
+        if operation is not None:
             kind = type(other)
             if kind is type(self) or kind is float or kind is int:
                 value = other if kind is not type(self) else other._as_node()

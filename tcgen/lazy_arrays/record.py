@@ -59,7 +59,7 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
 def record_operator(
     operation: str, one: Node, other: Node | float, *, reflected: bool = False
 ) -> Node | None:
-    """Record an operator on operands of one shape and type, or on a number: the usual case.
+    """Record an operator on operands of one type, or on a number: the usual case.
 
     Args:
         operation: of an :class:`Elementwise`.
@@ -68,7 +68,10 @@ def record_operator(
         reflected: it is the first one.
 
     Returns:
-        None if the operands differ, or if no kernel computes with their type.
+        None if the types differ, or if no kernel computes with them.
+
+    Raises:
+        ShapeError: the operands cannot be broadcast together.
     """
     dtype = one.dtype
     if dtype not in KERNEL_TYPES:
@@ -78,10 +81,13 @@ def record_operator(
             other = Node(Scalar(float(other)), (), dtype)
         except OverflowError:
             return None
-    elif other.shape != one.shape or other.dtype is not dtype:
+    elif other.dtype is not dtype:
         return None
     operands = (other, one) if reflected else (one, other)
-    return record(Elementwise(operation, operands), one.shape, dtype)
+    shape = one.shape
+    if other.shape != shape and other.shape:
+        shape = _broadcast(operands)
+    return record(Elementwise(operation, operands), shape, dtype)
 
 
 def _is_too_much(node: Node) -> bool:
@@ -157,6 +163,11 @@ def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Nod
     nodes = [_operand(v, first.dtype) for v in values]
     known = tuple(n for n in nodes if n is not None)
     return (first.dtype, known) if first.has_kernels and len(known) == len(nodes) else None
+
+
+def is_recorded(ufunc: np.ufunc) -> bool:
+    """True for a universal function of which some calls are recorded."""
+    return ufunc in _OPERATIONS or ufunc in (np.matmul, np.square, np.power)
 
 
 def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
