@@ -70,9 +70,9 @@ class Memory:
     def _values(self) -> Array:
         """The values, computed if need be."""
         root = self if self._root is None else self._root
-        if root._array is None:
-            assert root._waits is not None
-            evaluate((root._waits,))
+        waits = root._waits  # first: another thread may settle the array after this line
+        if root._array is None and waits is not None:
+            evaluate((waits,))
             root._settle()
         array = self._known()
         assert array is not None
@@ -96,15 +96,15 @@ class Memory:
         """The node of the values: later updates do not change it."""
         root = self if self._root is None else self._root
         root._settle()
-        if root._array is None:
-            assert root._waits is not None
+        waits = root._waits  # first: another thread may settle the array after this line
+        if root._array is None and waits is not None:
             if root is self:
-                return root._waits
-            if self._waits is not None and self._seen is root._waits:
+                return waits
+            if self._waits is not None and self._seen is waits:
                 return self._waits
-            node = _part(root._waits, self._steps)
+            node = _part(waits, self._steps)
             if node is not None:
-                self._seen, self._waits = root._waits, node
+                self._seen, self._waits = waits, node
                 return node
         if root is not self:
             self._seen = self._waits = None
