@@ -221,7 +221,11 @@ class LazyArray(Operators, Memory):
             if part is not None and (self._number or not small):
                 dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
                 is_view = (part.ndim or dots) and not self._number
-                return self._view((getitem, key)) if is_view else LazyArray._of_node(part)
+                if is_view:
+                    return self._view((getitem, key))
+                made = LazyArray._of_node(part)
+                made._number = made._number and not dots  # an array of a number, as in NumPy
+                return made
             values = self._values()
         found = values[()][key] if self._number else values[key]
         if type(found) is not np.ndarray:
