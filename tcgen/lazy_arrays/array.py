@@ -40,7 +40,9 @@ from .slices import sliced
 from .worth import LIMITS, read_limits
 
 # Methods with the arguments of functions that are recorded.
-_RECORDED_METHODS = {name: FUNCTIONS[getattr(np, name)] for name in ("dot", "mean", "sum")}
+_RECORDED_METHODS = {
+    name: FUNCTIONS[getattr(np, name)] for name in ("dot", "mean", "std", "sum", "var")
+}
 
 
 class LazyArray(Operators, Memory):

@@ -271,6 +271,36 @@ def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | No
     return record_ufunc(np.divide, total, math.prod(array.shape[n] for n in axes))
 
 
+def _var(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = np._NoValue,
+    **rest: Any,
+) -> Node | None:
+    """``numpy.var`` of real numbers: as in NumPy, the mean is subtracted before the squares."""
+    if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
+        return None
+    mean = _mean(array, axis, dtype, out, True)
+    if mean is None:
+        return None
+    apart = record_ufunc(np.subtract, array, mean)
+    squares = record_ufunc(np.multiply, apart, apart)
+    total = sum_of(squares, axis, keepdims=keepdims)
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
+    count = math.prod(array.shape[n] for n in axes) - ddof
+    if total is None or count <= 0:  # NumPy warns
+        return None
+    return record_ufunc(np.divide, total, count)
+
+
+def _std(array: Any, *args: Any, **options: Any) -> Node | None:
+    variance = _var(array, *args, **options)
+    return None if variance is None else record_ufunc(np.sqrt, variance)
+
+
 def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
@@ -364,6 +394,8 @@ def transposed(array: Node, axes: Any = None) -> Node:
 FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.sum: sum_of,
     np.mean: _mean,
+    np.var: _var,
+    np.std: _std,
     np.einsum: _einsum,
     np.dot: _dot,
     np.transpose: transposed,

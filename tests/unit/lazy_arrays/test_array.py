@@ -154,6 +154,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "ufunc methods": (lambda x: np.add.reduce(x) + np.maximum.reduce(x * 2), ((5, 3),)),
     "scalars": (lambda x: 2 * x - np.float64(3) + True - np.ones(3), ((3,),)),
     "extents of 1": (lambda x, y: (x + y) * x.sum(axis=1, keepdims=True), ((1, 4), (3, 1))),
+    "spread": (lambda x: x.std(0) + np.var(x, 1, ddof=1, keepdims=True) - np.std(x), ((4, 5),)),
     "numbers": (lambda x: x.sum() / x.mean() + abs(-x).sum(), ((1, 1),)),
 }
 
