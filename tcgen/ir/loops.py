@@ -109,12 +109,14 @@ class Loop:
     """``for var: body``.
 
     ``parallel``: the iterations write disjoint elements of every buffer that is not private to the
-    body, so they may run in any order and concurrently.
+    body, so they may run in any order and concurrently. ``vector``: so they do, and each iteration
+    assigns single elements, so that the vector unit may run several at once.
     """
 
     var: LoopVar
     body: tuple[Stmt, ...]
     parallel: bool = False
+    vector: bool = False
 
 
 @dataclass(frozen=True, slots=True)

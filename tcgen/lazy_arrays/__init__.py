@@ -1,5 +1,9 @@
 """Lazy arrays: NumPy code whose operations are fused before they run.
 
-``array`` is the class that users hold; ``record`` turns calls of NumPy's functions into nodes of a
-``graph``; ``equations`` writes a graph as a System; ``evaluate`` compiles and runs it.
+``graph`` has the nodes of recorded operations; ``line`` puts them in an order and names their form;
+``in_numpy`` runs a line operation by operation; ``equations`` writes it as a System, which
+``kernels`` compiles; ``worth`` says which of the two pays; ``evaluate`` does it. ``record`` turns
+calls of NumPy's functions into nodes, and ``slices`` takes parts of nodes. ``memory`` lets views
+share arrays; ``operators`` and ``array`` make the class that users hold. ``array_api`` and
+``namespace`` are its module of the array API.
 """

@@ -7,61 +7,97 @@ The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from operator import index, setitem
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from operator import getitem, index, setitem
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
+from .array_api import ArrayNamespace
 from .equations import lazy_system
-from .evaluate import evaluate, program_of
-from .graph import Leaf, Node, snapshot
+from .evaluate import evaluate, evaluate_into
+from .graph import Node, with_axes_of_array
+from .kernels import kernel_of
+from .line import line_of
+from .memory import Memory, Step, read_only
+from .operators import Operators
 from .record import (
     FUNCTIONS,
     UPDATES,
     UPDATING_METHODS,
-    Recorded,
+    axes_of,
+    is_recorded,
     record_ufunc,
     sum_of,
-    transposed,
-    with_axes,
     with_named_out,
 )
+from .slices import sliced
+from .worth import LIMITS, read_limits
+
+# Methods with the arguments of functions that are recorded.
+_RECORDED_METHODS = {
+    name: FUNCTIONS[getattr(np, name)] for name in ("dot", "mean", "std", "sum", "var")
+}
 
 
-class LazyArray(NDArrayOperatorsMixin):
+class LazyArray(Operators, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
-    Operators and NumPy's functions record operations: arithmetic, whole powers, sqrt, exp, log,
-    abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``, transposes and
-    new axes, on arrays of one element type out of float64, float32 and complex128. NumPy computes
-    every other operation from the values. Values are computed once, when something asks for them:
-    ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``, indexing.
+    Operators and NumPy's functions record operations on large arrays: arithmetic, whole powers,
+    sqrt, exp, log, abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``,
+    slices, transposes and new axes, on arrays of one element type out of float64, float32 and
+    complex128. NumPy computes every other operation from the values. Values are computed once, when
+    something asks for them: ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``.
     :func:`tcgen.compute` computes several arrays in one program.
     """
 
-    __slots__ = ("__weakref__", "_recorded")
+    __slots__ = ()
 
-    def __init__(self, record: Recorded) -> None:
-        self._recorded = record
+    @staticmethod
+    def _of_array(array: npt.NDArray[Any], mine: bool) -> LazyArray:
+        made = LazyArray.__new__(LazyArray)
+        made._root = made._waits = None
+        made._array, made._mine, made._number = array, mine, False
+        return made
+
+    @staticmethod
+    def _of_node(node: Node) -> LazyArray:
+        made = LazyArray.__new__(LazyArray)
+        made._root = None
+        made._number = not node.shape
+        made._replace(node)
+        return made
+
+    def _view(self, step: Step) -> LazyArray:
+        made = LazyArray.__new__(LazyArray)
+        made._array = made._waits = made._seen = None
+        made._number = False
+        if self._root is None:
+            made._root, made._steps = self, (step,)
+        else:
+            made._root, made._steps = self._root, (*self._steps, step)
+        return made
 
     @property
     def _node(self) -> Node:
-        return self._recorded.node
+        return self._as_node()
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape; it is known without the values."""
-        return self._node.shape
+        array = self._known()
+        return self._node.shape if array is None else array.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type; it is known without the values."""
-        return self._recorded.dtype
+        array = self._known()
+        return self._node.dtype if array is None else array.dtype
 
     @property
     def ndim(self) -> int:
@@ -86,83 +122,181 @@ class LazyArray(NDArrayOperatorsMixin):
     def transpose(self, *axes: Any) -> LazyArray:
         """``numpy.ndarray.transpose``."""
         given = axes[0] if len(axes) == 1 else axes or None
-        return LazyArray(transposed(self._recorded, given))
+        ndim = self.ndim
+        if given is None:
+            return self._view((with_axes_of_array, tuple(range(ndim - 1, -1, -1))))
+        order = axes_of(given, ndim)
+        if len(order) != ndim:
+            raise ShapeError(f"transpose: axes {given} of an array of {ndim} axes")
+        return self._view((with_axes_of_array, order))
 
-    def sum(self, *args: Any, **options: Any) -> Any:
-        """``numpy.ndarray.sum``."""
-        return np.sum(self, *args, **options)
-
-    def mean(self, *args: Any, **options: Any) -> Any:
-        """``numpy.ndarray.mean``."""
-        return np.mean(self, *args, **options)
+    def copy(self, order: Any = "C") -> LazyArray:
+        """``numpy.ndarray.copy``; operations that wait go on waiting."""
+        if self._known() is None and order in ("C", "K", "A"):
+            return LazyArray._of_node(self._node)
+        return LazyArray._of_array(self._values().copy(order), True)
 
     def explain(self) -> str:
         """The formula sequence and the loop nest of the kernel that would compute the values."""
-        (node,) = snapshot([self._node])
-        if not node.weight:
+        line = line_of((self._node,))
+        if not line.operands[-1]:
             return "no operation waits: the values are known\n"
-        lazy = lazy_system([node])
-        return program_of(lazy, self.dtype.name, kernel_target()).explain()
+        lazy = lazy_system(line.nodes())
+        return kernel_of(lazy, self.dtype.name, kernel_target()).program.explain()
 
     def compute(self) -> npt.NDArray[Any]:
         """The values as a read-only NumPy array; operations that wait run now."""
-        return np.asarray(self)
-
-    def _values(self) -> npt.NDArray[Any]:
-        evaluate([self._node], self.dtype.name)
-        assert isinstance(self._node.work, Leaf)
-        return self._node.work.array
+        return self._handed_out()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        values = self._values().view()
-        values.flags.writeable = False  # recorded operations may read these values
+        values = self._handed_out()
         if not copy and dtype is None:
             return values
         return np.array(values, dtype=dtype, copy=copy)  # refuses a cast without a copy
 
+    # ---- calls of NumPy's functions
+
     def __array_ufunc__(
         self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any
     ) -> Any:
-        made: Recorded | None = None
-        if method == "at" and isinstance(inputs[0], LazyArray):
-            return inputs[0]._updated(ufunc.at, inputs[1:], options)
-        if method == "__call__" and not options:
-            made = record_ufunc(ufunc, _recorded_arguments(inputs))
+        if method == "__call__":
+            return self._call(ufunc, inputs, out, options)
+        if method == "at":
+            if isinstance(inputs[0], LazyArray):
+                return inputs[0]._update(ufunc.at, inputs[1:], options)
         elif method == "reduce" and ufunc is np.add:
-            options.setdefault("axis", 0)  # the default of reduce, which is not that of sum
-            made = sum_of(*_recorded_arguments(inputs), **options)
-        return _result_of_call(made, out, getattr(ufunc, method), inputs, options)
+            named = {"axis": 0, **options}  # the default of reduce, which is not that of sum
+            return _called(sum_of, getattr(ufunc, method), inputs, named, out)
+        return _called(None, getattr(ufunc, method), inputs, options, out)
+
+    def _call(
+        self,
+        ufunc: np.ufunc,
+        inputs: tuple[Any, ...],
+        out: tuple[Any, ...] | None = None,
+        options: Any = None,
+        operate: Callable[..., Any] | None = None,
+    ) -> Any:
+        """The result of a universal function, or of Python's operator, which NumPy computes."""
+        if options:
+            return _called(None, ufunc, inputs, options, out)
+        recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
+        return _called(recorder, operate or ufunc, inputs, {}, out)
 
     def __array_function__(
         self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         args, kwargs = with_named_out(function, args, kwargs)
-        if function in UPDATES and args and isinstance(args[0], LazyArray):
-            return args[0]._updated(function, args[1:], kwargs)
-        options = {name: value for name, value in kwargs.items() if name != "out"}
+        if args and isinstance(args[0], LazyArray):
+            if function in UPDATES:
+                return args[0]._update(function, args[1:], kwargs)
+            if function is np.transpose:
+                return args[0].transpose(*args[1:], **kwargs)
+        options = kwargs
         target = kwargs.get("out")
-        recorder = FUNCTIONS.get(function)
-        made = None if recorder is None else recorder(*_recorded_arguments(args), **options)
-        return _result_of_call(made, None if target is None else (target,), function, args, options)
+        if "out" in kwargs:
+            options = {name: value for name, value in kwargs.items() if name != "out"}
+        out = None if target is None else (target,)
+        return _called(FUNCTIONS.get(function), function, args, options, out)
+
+    @staticmethod
+    def _operand(value: Any) -> Any:
+        _refuse_other_arrays(value)
+        return value._values() if type(value) is LazyArray else value
+
+    @staticmethod
+    def _wrapped(made: Any) -> Any:
+        """A result of NumPy; its arrays are new."""
+        if type(made) is np.ndarray:
+            return LazyArray._of_array(made, True)
+        return tuple(map(LazyArray._wrapped, made)) if type(made) is tuple else made
+
+    # ---- elements, slices and updates
 
     def __getitem__(self, key: Any) -> Any:
-        keys = key if isinstance(key, tuple) else (key,)
-        if all(k is None or k is Ellipsis or k == slice(None) for k in map(_comparable, keys)):
-            source = _picked_axes(keys, self.ndim)
-            if source is not None:
-                return LazyArray(with_axes(self._recorded, source))
-        found = self._values()[_evaluated(key)]
-        return _as_lazy(found) if type(found) is np.ndarray else found
+        if type(key) is tuple or type(key) not in (int, slice):
+            key = _evaluated(key)
+        values = self._known()
+        if values is None:
+            part = sliced(self._node, key)
+            small = part is None or math.prod(part.shape) < LIMITS.elements
+            if part is not None and (self._number or not small):
+                dots = key is Ellipsis or (type(key) is tuple and Ellipsis in key)
+                is_view = (part.ndim or dots) and not self._number
+                if is_view:
+                    return self._view((getitem, key))
+                made = LazyArray._of_node(part)
+                made._number = made._number and not dots  # an array of a number, as in NumPy
+                return made
+            values = self._values()
+        found = values[()][key] if self._number else values[key]
+        if type(found) is not np.ndarray:
+            return found
+        if found.base is None or not np.may_share_memory(found, values):
+            return LazyArray._of_array(found, True)
+        return self._view((getitem, key))
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._updated(setitem, (key, value), {})
+        kind = type(value)
+        if kind is LazyArray:
+            if value._root is not None and self._is_part(key, value):
+                return  # ``x[1:] += 1`` ends so: the part has been updated
+            if value._known() is None:
+                if getrefcount(value) <= _PASSED and self._written_by(key, value):
+                    return
+                _settle((value,))
+        elif kind is not np.ndarray and kind not in _PLAIN:
+            self._update(setitem, (key, value), {})
+            return
+        if type(key) is not slice and type(key) is not int:
+            _settle((key,))
+            key = _evaluated(key)
+        target = self._writable()
+        target[key] = value._known() if kind is LazyArray else value
 
-    def _updated(self, change: Callable[..., Any], args: Any, options: dict[str, Any]) -> Any:
-        """Let a function of NumPy change a copy of the values."""
-        values = self._values().copy()  # operations recorded before read the old ones
-        made = change(values, *_evaluated(args), **_evaluated(options))
-        self._recorded = _as_lazy(values)._recorded
-        return made
+    def _written_by(self, key: Any, value: LazyArray) -> bool:
+        """Let the operations of a value that nobody else has write to a slice of the array."""
+        if not (_is_basic(key) and self._alone()):
+            return False
+        node, target = value._node, self._known()
+        part = target[key]  # type: ignore[index]
+        if type(part) is not np.ndarray or part.shape != node.shape or part.dtype != node.dtype:
+            return False
+        evaluate_into(node, part)
+        return True
+
+    def _changed_by(self, operation: str, other: LazyArray) -> bool:
+        """Let the operations of a value that nobody else has change this view where it is."""
+        if self._root is None or other._known() is not None or not self._alone():
+            return False
+        node, target = other._node, self._known()
+        if type(target) is not np.ndarray:
+            return False
+        if target.shape != node.shape or target.dtype != node.dtype:
+            return False
+        evaluate_into(node, target, operation)
+        return True
+
+    def _is_part(self, key: Any, part: LazyArray) -> bool:
+        """True if the part is this slice of the array."""
+        root, steps = (self, ()) if self._root is None else (self._root, self._steps)
+        if part._root is not root or len(part._steps) != len(steps) + 1:
+            return False
+        step, argument = part._steps[-1]
+        if step is not getitem or part._steps[:-1] != steps:
+            return False
+        return _is_basic(key) and _is_basic(argument) and bool(key == argument)
+
+    def _update(
+        self, change: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        """Let a function of NumPy change the values, where nobody but views can see it."""
+        _settle((args, options))
+        self._writable()
+        values, named = _evaluated(args), _evaluated(options)
+        array = self._known()
+        made = change(array, *values, **named)
+        return self if made is array else made
 
     @property
     def _data(self) -> Any:
@@ -172,36 +306,69 @@ class LazyArray(NDArrayOperatorsMixin):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        found = getattr(np.ndarray, name)
+        if not callable(found):
+            return _result(getattr(read_only(self._values()), name), getattr, (self, name), {})
+        if name == "resize":
+            return self._resize
         if name in UPDATING_METHODS:
-            change = getattr(np.ndarray, name)
-            return lambda *args, **options: self._updated(change, args, options)
-        return getattr(np.asarray(self), name)
+            return lambda *args, **options: self._update(found, args, options)
+        return _Method(self, found)
+
+    def _resize(self, *shape: Any, refcheck: bool = True) -> None:
+        """``numpy.ndarray.resize``; other arrays keep the memory that they share."""
+        if self._root is not None:
+            raise ArgumentError("a view cannot be resized: resize the array, or a copy")
+        array = self._values().copy()
+        del refcheck  # the copy has no other references
+        array.resize(*shape, refcheck=False)
+        self._array, self._mine = array, True
+
+    # ---- Python's protocols
+
+    def __array_namespace__(self, *, api_version: Any = None) -> Any:
+        np.empty(0).__array_namespace__(api_version=api_version)  # refuses unknown versions
+        return NAMESPACE
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if options.pop("copy", None) is False:  # the other library could write to the memory
+            raise BufferError("lazy arrays are exported as copies: leave copy=False out")
+        return self._values().copy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[Any, Any]:
+        return np.empty(0).__dlpack_device__()
 
     def __copy__(self) -> LazyArray:
-        return LazyArray(self._recorded)  # an update of one array does not change the other
+        return self.copy("K")
+
+    def __deepcopy__(self, memo: Any) -> LazyArray:
+        return self.copy("K")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (lazy, (np.asarray(self),))
 
     def __len__(self) -> int:
-        if not self.shape:
+        shape = self.shape
+        if not shape:
             raise ShapeError("an array without axes has no length")
-        return self.shape[0]
+        return shape[0]
 
     def __contains__(self, value: object) -> bool:
-        return value in np.asarray(self)
+        return value in self._values()
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(np.asarray(self))
+        if not self.shape:
+            raise ArgumentError("an array without axes has no elements to iterate over")
+        return (self[n] for n in range(len(self))) if self.ndim > 1 else iter(self._values())
 
     def __bool__(self) -> bool:
-        return bool(np.asarray(self))
+        return bool(self._values())
 
     def __int__(self) -> int:
-        return int(np.asarray(self))
+        return int(self._values())
 
     def __index__(self) -> int:
-        return index(np.asarray(self))
+        return index(self._values())
 
     def __round__(self, digits: int | None = None) -> Any:
         if self.shape:
@@ -210,19 +377,51 @@ class LazyArray(NDArrayOperatorsMixin):
         return round(number, digits)
 
     def __float__(self) -> float:
-        return float(np.asarray(self))
+        return float(self._values())
 
     def __complex__(self) -> complex:
-        return complex(np.asarray(self))
+        return complex(self._values())
 
     def __format__(self, form: str) -> str:
-        return format(np.asarray(self), form)
+        return format(self._values(), form)
 
     def __str__(self) -> str:
-        return str(np.asarray(self))
+        return str(self._values())
 
     def __repr__(self) -> str:
         return f"<lazy array of shape {self.shape}, {self.dtype}, {self.waiting} operations wait>"
+
+
+class _Probe:
+    """Counts the references to a value that an assignment alone holds."""
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.count = getrefcount(value)
+
+    @classmethod
+    def references(cls) -> int:
+        probe = cls()
+        probe[0] = object()
+        return probe.count
+
+
+_PASSED = _Probe.references()
+
+
+class _Method:
+    """A function of NumPy with its first argument: a method of a lazy array."""
+
+    __slots__ = ("array", "function")
+
+    def __init__(self, array: LazyArray, function: Any) -> None:
+        self.array, self.function = array, function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        function, array = self.function, self.array
+        target = options.pop("out", None)
+        out = None if target is None else (target,)
+        recorder = _RECORDED_METHODS.get(function.__name__)
+        return _called(recorder, function, (array, *args), options, out)
 
 
 def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
@@ -235,22 +434,26 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
 
     Example:
         >>> import numpy as np
-        >>> x = lazy(np.linspace(0.0, 1.0, 5))
+        >>> x = lazy(np.linspace(0.0, 1.0, 50_000))
         >>> y = np.sin(x) ** 2 + np.cos(x) ** 2
         >>> y
-        <lazy array of shape (5,), float64, 5 operations wait>
+        <lazy array of shape (50000,), float64, 5 operations wait>
         >>> np.asarray(y)
-        array([1., 1., 1., 1., 1.])
+        array([1., 1., 1., ..., 1., 1., 1.], shape=(50000,))
     """
+    read_limits()
     if isinstance(array, LazyArray):
-        return _as_lazy(np.array(array)) if copy else array
+        return LazyArray._of_array(np.array(array), True) if copy else array
     if hasattr(array, "__cuda_array_interface__"):
         raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
     _refuse_other_arrays(array)
     try:
-        return _as_lazy(np.array(array, copy=copy or None))
+        return LazyArray._of_array(np.array(array, copy=copy or None), False)
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
+
+
+NAMESPACE = ArrayNamespace(np, lambda array: LazyArray._of_array(array, mine=True))
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
@@ -272,38 +475,62 @@ def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
     for array in arrays:
         if not isinstance(array, LazyArray):
             raise ArgumentError(f"compute: a {type(array).__name__} is not a lazy array")
-    for name in dict.fromkeys(a.dtype.name for a in arrays):
-        evaluate([a._node for a in arrays if a.dtype.name == name], name)
+    _settle(arrays)
     return tuple(a.compute() for a in arrays)
 
 
-def _as_lazy(array: npt.NDArray[Any]) -> LazyArray:
-    return LazyArray(Recorded(Node(Leaf(array), array.shape), array.dtype))
+def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
+    """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
+    for value in values:
+        kind = type(value)
+        if kind is LazyArray:
+            root = value if value._root is None else value._root
+            if root._array is None:
+                root._settle()
+                if root._waits is not None:
+                    waiting.append(root)
+        elif kind is tuple or kind is list:
+            _collect(value, waiting)
+        elif kind is dict:
+            _collect(value.values(), waiting)
+
+
+def _settle(values: Iterable[Any]) -> None:
+    """Compute all lazy arrays in the values, those of one element type together."""
+    waiting: list[Memory] = []
+    _collect(values, waiting)
+    nodes = [root._waits for root in waiting if root._waits is not None]
+    for dtype in {node.dtype for node in nodes}:
+        evaluate([node for node in nodes if node.dtype == dtype])
+    for root in waiting:
+        root._settle()
 
 
 def _evaluated(value: Any) -> Any:
     """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
-    match value:
-        case LazyArray():
-            return np.asarray(value)
-        case np.ndarray():
-            _refuse_other_arrays(value)
-            return value
-        case tuple() | list():
-            return type(value)(map(_evaluated, value)) if type(value) in (tuple, list) else value
-        case dict():
-            return {k: _evaluated(v) for k, v in value.items()}
-        case _:
-            return value
+    if type(value) is LazyArray:
+        return read_only(value._values())
+    kind = type(value)
+    if kind in (int, float, slice, str, bool) or value is None:
+        return value
+    if kind in (tuple, list):
+        return kind(map(_evaluated, value))
+    if kind is dict:
+        return {k: _evaluated(v) for k, v in value.items()} if value else value
+    _refuse_other_arrays(value)
+    return value
 
 
 def _refuse_other_arrays(value: object) -> None:
     """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
+    kind = type(value)
+    if kind is np.ndarray or kind in (int, float, LazyArray):
+        return
     if isinstance(value, np.matrix):
         raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
     if isinstance(value, np.ma.MaskedArray):
         raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
-    kind = type(value)  # such as SciPy's sparse arrays, whose operators NumPy calls
+    # such as SciPy's sparse arrays, whose operators NumPy calls
     if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
         raise ArgumentError(
             f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
@@ -311,53 +538,170 @@ def _refuse_other_arrays(value: object) -> None:
         )
 
 
-def _recorded_arguments(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments, lazy arrays replaced by their recorded operations."""
+def _is_basic(key: Any) -> bool:
+    """True for a key of numbers, slices and new axes, which can be compared."""
+    if type(key) is tuple:
+        return all(map(_is_basic, key))
+    return key is None or key is Ellipsis or type(key) in (int, slice)
+
+
+# ---- calls
+
+
+def _are_plain(values: Iterable[Any]) -> bool:
+    return all(type(value) in _PLAIN for value in values)
+
+
+_PLAIN = frozenset(
+    (int, float, complex, bool, str, slice, type(None), np.float64, np.int64, type(np._NoValue))
+)
+
+
+def _known_values(args: Iterable[Any], most: float) -> list[Any] | None:
+    """Arguments with lazy arrays as values, or None if one waits or has as many elements as most.
+
+    Arrays are read-only views: a function that changes them refuses.
+    """
+    values = []
+    for value in args:
+        kind = type(value)
+        if kind is LazyArray:
+            value = value._known()
+            if value is None or value.size >= most:
+                return None
+            value = value.view()
+            value.flags.writeable = False
+        elif kind is np.ndarray:
+            if value.size >= most:
+                return None
+        elif kind is list or kind is tuple:
+            parts = _known_values(value, most)
+            if parts is None:
+                return None
+            value = kind(parts)
+        elif kind not in _PLAIN:
+            return None
+        values.append(value)
+    return values
+
+
+def _broadcasts_little(values: list[Any], most: float) -> bool:
+    """True if the arrays broadcast to fewer elements."""
+    shapes = [value.shape for value in values if type(value) is np.ndarray]
+    if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
+        return True
+    if math.prod(map(math.prod, shapes)) < most:
+        return True
+    try:
+        return math.prod(np.broadcast_shapes(*shapes)) < most
+    except ValueError:
+        return True
+
+
+def _recorded(recorder: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:
     for value in args:
         _refuse_other_arrays(value)
-    return tuple(a._recorded if isinstance(a, LazyArray) else a for a in args)
+    return recorder(*[a._as_node() if type(a) is LazyArray else a for a in args], **options)
 
 
-def _wrapped(made: Any) -> Any:
-    if isinstance(made, Recorded):
-        return LazyArray(made)
-    return _as_lazy(made) if type(made) is np.ndarray and made.ndim else made
-
-
-def _result_of_call(
-    made: Recorded | None,
-    out: tuple[Any, ...] | None,
+def _called(
+    recorder: Callable[..., Any] | None,
     call: Callable[..., Any],
     args: tuple[Any, ...],
     options: dict[str, Any],
+    out: tuple[Any, ...] | None = None,
 ) -> Any:
     """The result of a call: its recorded operation, or NumPy's result if there is none."""
-    if out is None:
-        return _wrapped(call(*_evaluated(args), **_evaluated(options)) if made is None else made)
-    if made is None or not _fits(made, out[0]):
-        return _call_numpy_with_out(out, call, args, options)
-    if isinstance(out[0], LazyArray):
-        out[0]._recorded = made  # the target takes the new operation
-    else:
-        np.copyto(out[0], np.asarray(LazyArray(made)))
-    return out[0]
+    most = math.inf if recorder is None else LIMITS.elements
+    values = _known_values(args, most)
+    if values is not None and recorder is not None and not _broadcasts_little(values, most):
+        values = None
+    noted = recorder is not None and values is None
+    if values is not None and out is None and _are_plain(options.values()):
+        try:
+            return _result(call(*values, **options), call, args, options)
+        except (TypeError, ValueError, LookupError):
+            pass  # raised again below
+    values = None  # a reference to memory would keep updates from writing there
+    if recorder is not None and noted:
+        if out is None:
+            made = _recorded(recorder, args, options)
+            if made is not None:
+                return LazyArray._of_node(made)
+        elif _takes_node(out[0]):
+            made = _recorded(recorder, args, options)
+            target = out[0]
+            if made is not None and made.shape == target.shape and made.dtype == target.dtype:
+                target._replace(made)
+                return target
+    _settle((args, options))
+    if out is not None:
+        return _call_with_out(out, call, args, options)
+    try:
+        made = call(*_evaluated(args), **_evaluated(options))
+    except (TypeError, ValueError, LookupError):
+        if recorder is not None and not noted:
+            _recorded(recorder, args, options)  # raises an error that says what to do
+        raise
+    return _result(made, call, args, options)
 
 
-def _fits(made: Recorded, target: Any) -> bool:
-    """True if the target has the shape and type of the result; NumPy handles every other target."""
-    return (
-        (isinstance(target, LazyArray) or type(target) is np.ndarray)
-        and target.shape == made.shape
-        and target.dtype == made.dtype
-    )
+def _takes_node(target: Any) -> bool:
+    """True for a target that can take operations in place of its values."""
+    return type(target) is LazyArray and target._root is None and not target._number
 
 
-def _call_numpy_with_out(
+def _result(
+    made: Any, call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """What NumPy made, its arrays as lazy ones: views of a lazy operand share its memory."""
+    if type(made) is np.ndarray:
+        if made.base is None and made.flags.owndata:
+            return LazyArray._of_array(made, True)
+        return _array_result(made, call, args, options, None)
+    if type(made) in (tuple, list):
+        return type(made)(
+            _array_result(m, call, args, options, n) if type(m) is np.ndarray else m
+            for n, m in enumerate(made)
+        )
+    return made
+
+
+def _array_result(
+    made: npt.NDArray[Any],
+    call: Callable[..., Any],
+    args: tuple[Any, ...],
+    options: dict[str, Any],
+    place: int | None,
+) -> LazyArray:
+    if made.base is not None or not made.flags.owndata:
+        for n, source in enumerate(args):
+            if type(source) is LazyArray and np.may_share_memory(made, source._values()):
+                others = (*map(_evaluated, args[:n]), None, *map(_evaluated, args[n + 1 :]))
+                again = (call, n, others, _evaluated(options), place)
+                return source._view((_call_again, again))
+    return LazyArray._of_array(made, made.flags.owndata)
+
+
+def _call_again(array: npt.NDArray[Any], call: Any) -> Any:
+    """The step to a view that a function of NumPy takes."""
+    function, place, args, options, part = call
+    made = function(*args[:place], array, *args[place + 1 :], **options)
+    return made if part is None else made[part]
+
+
+def _call_with_out(
     out: tuple[Any, ...], call: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
 ) -> Any:
     """NumPy's call with ``out``: only NumPy knows which elements of a target it leaves alone."""
-    places = tuple(_memory_for(target, options) for target in out)
-    values, named = _evaluated(args), _evaluated(options)
+    for target in out:
+        if type(target) is LazyArray:
+            target._writable()
+        else:
+            _refuse_other_arrays(target)
+    places = tuple([t._known() if type(t) is LazyArray else t for t in out])
+    values = _known_values(args, math.inf) or _evaluated(args)
+    named = _evaluated(options)
     try:
         made = call(*values, out=places if len(places) > 1 else places[0], **named)
     except (TypeError, ValueError) as error:
@@ -368,40 +712,9 @@ def _call_numpy_with_out(
         said = " and ".join(f"{t.dtype}" if cast else f"shape {t.shape}" for t in targets)
         kind = ArgumentError if cast else ShapeError
         raise kind(f"out has {said}: {error}") from None
-    results = []
-    for target, place, result in zip(
-        out, places, made if isinstance(made, tuple) else (made,), strict=True
-    ):
-        if isinstance(target, LazyArray):
-            target._recorded = _as_lazy(place)._recorded
-        results.append(_wrapped(result) if target is None else target)
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def _memory_for(target: Any, options: dict[str, Any]) -> Any:
-    """Memory that NumPy writes for a target; new for a lazy one, whose values others may read."""
-    _refuse_other_arrays(target)
-    if not isinstance(target, LazyArray):
-        return target
-    if options.get("where", True) is True:
-        return np.empty(target.shape, target.dtype)
-    return target._values().copy()  # elements outside the mask keep their values
-
-
-def _picked_axes(keys: tuple[Any, ...], ndim: int) -> tuple[int | None, ...] | None:
-    """Axes that a key of whole slices, new axes and an ellipsis selects; None for a wrong key."""
-    taken = sum(k is not None and k is not Ellipsis for k in keys)
-    dots = [n for n, k in enumerate(keys) if k is Ellipsis]
-    if taken > ndim or len(dots) > 1:
-        return None
-    place = dots[0] if dots else len(keys)
-    rest = (slice(None),) * (ndim - taken)
-    axes = iter(range(ndim))
+    if len(out) == 1:
+        return out[0]
     return tuple(
-        None if k is None else next(axes) for k in (*keys[:place], *rest, *keys[place + 1 :])
+        _result(result, call, args, options) if target is None else target
+        for target, result in zip(out, made, strict=True)
     )
-
-
-def _comparable(key: Any) -> Any:
-    """The key, or 0 in place of an array, which cannot be compared with others."""
-    return key if key is None or key is Ellipsis or isinstance(key, slice) else 0

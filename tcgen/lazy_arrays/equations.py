@@ -14,14 +14,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from ..frontend.einsum.equation import label_names
 from ..ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
 from ..ir.system import Apply, Equation, Factor, System, Term
-from ..ir.tensor import Index, Ref, Role, Space, Tensor
+from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from .graph import (
     Array,
     Elementwise,
@@ -34,67 +34,106 @@ from .graph import (
     in_order,
     operands_of,
 )
+from .line import layout_of
 
 Axis: TypeAlias = tuple[int, int]
 MINUS = Const(Fraction(-1))
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """How a kernel reads or writes an array.
+
+    Attributes:
+        name: of its tensor.
+        index: leaves out the axes of extent 1; None where there are none.
+        axes: order in which the others are stored; None where it is theirs.
+    """
+
+    name: str
+    index: tuple[int | slice, ...] | None
+    axes: tuple[int, ...] | None
+
+    def view(self, array: Array) -> Array:
+        """A view of an array with the axes of the tensor."""
+        if self.index is not None:
+            array = array[self.index]
+        return array if self.axes is None else array.transpose(self.axes)
+
+
+@dataclass(frozen=True, slots=True)
 class LazySystem:
-    """A system with the arrays and numbers of its inputs.
+    """A system, and what its inputs are.
 
     Attributes:
         system: equations of all results; it does not depend on extents other than 1, nor on the
             values of numbers, so that equal operations give an equal system.
-        inputs: array of each input.
-        numbers: value of each input without axes.
+        inputs: for each array, in the order in which the operations read them.
+        target: for the array into which the result is written, if there is one.
+        numbers: names of the inputs that are numbers, in the order of operations.
         outputs: name of the tensor of each root.
         extents: of each space.
     """
 
     system: System
-    inputs: dict[str, Array]
-    numbers: dict[str, complex]
+    inputs: tuple[Place, ...]
+    target: Place | None
+    numbers: tuple[str, ...]
     outputs: tuple[str, ...]
     extents: dict[str, int]
 
 
-def lazy_system(roots: Sequence[Node]) -> LazySystem:
+def lazy_system(
+    roots: Sequence[Node], target: Array | None = None, *, accumulate: bool = False
+) -> LazySystem:
     """The equations of some nodes, an output for each.
 
     Args:
         roots: nodes of operations, each once.
+        target: an array like that into which the result of the only root is written.
+        accumulate: it is added to the target.
 
     Example:
         >>> import numpy as np
-        >>> x = Node(Leaf(np.ones((3, 4))), (3, 4))
-        >>> square = Node(Elementwise("multiply", (x, x)), (3, 4))
-        >>> print(lazy_system([Node(SumAxes(square, (0,)), (4,))]).system.pretty(), end="")
+        >>> from tcgen.lazy_arrays.graph import leaf
+        >>> x = leaf(np.ones((3, 4)))
+        >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
+        >>> total = Node(SumAxes(square, (0,)), (4,), x.dtype)
+        >>> print(lazy_system([total]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
-    return _Writer(roots).written()
+    return _Writer(roots, target, accumulate).written()
 
 
 class _Writer:
     """Writes the equations of a graph; tensors are stored by the identity of their nodes."""
 
-    def __init__(self, roots: Sequence[Node]) -> None:
+    def __init__(self, roots: Sequence[Node], target: Array | None, accumulate: bool) -> None:
         self.roots = tuple(roots)
         self.nodes = in_order(roots)
         self.spaces = _Spaces(self.nodes)
         self.tensors: dict[int, Tensor] = {}
-        self.inputs: dict[str, Array] = {}
-        self.numbers: dict[str, complex] = {}
+        self.stored: dict[int, tuple[int, ...]] = {}  # axes of arrays that have another order
+        self.more: list[Space] = []  # spaces of the larger arrays of which arrays are parts
+        self.inputs: list[Place] = []
+        self.target: Place | None = None
+        self.numbers: list[str] = []
         named = self._named()
         for node in self.nodes:
             axes = tuple(s for s in self.spaces.of(node) if s is not None)
             match node.work:
                 case Leaf(array):
-                    name, role = f"x{len(self.inputs)}", Role.INPUT
-                    self.inputs[name] = array
-                case Scalar(value):
+                    name = f"x{len(self.inputs)}"
+                    self.inputs.append(self._place(name, Role.INPUT, node, array))
+                    continue
+                case _ if target is not None and node is self.roots[0]:
+                    self.target = self._place("y0", Role.OUTPUT, node, target)
+                    made = self.tensors[id(node)]
+                    self.tensors[id(node)] = replace(made, accumulate=accumulate)
+                    continue
+                case Scalar():
                     name, role = f"c{len(self.numbers)}", Role.INPUT
-                    self.numbers[name] = value
+                    self.numbers.append(name)
                 case _ if id(node) in named:
                     root = next((n for n, r in enumerate(self.roots) if r is node), None)
                     name = f"t{len(self.tensors)}" if root is None else f"y{root}"
@@ -102,6 +141,27 @@ class _Writer:
                 case _:
                     continue
             self.tensors[id(node)] = Tensor(name, axes, role)
+
+    def _place(self, name: str, role: Role, node: Node, array: Array) -> Place:
+        """The place of an array, and its tensor: a part of a larger array is used where it is."""
+        spaces = self.spaces.of(node)
+        layout = None if array.flags.c_contiguous else layout_of(array)
+        kept = tuple(n for n, space in enumerate(spaces) if space is not None)
+        order, longer = (kept, ()) if layout is None else layout
+        axes = None if order == kept else tuple(kept.index(n) for n in order)
+        ones = len(kept) < len(spaces)
+        index = tuple(0 if space is None else slice(None) for space in spaces) if ones else None
+        if axes is not None:
+            self.stored[id(node)] = axes
+        own = tuple(space for n in order if (space := spaces[n]) is not None)
+        within = list(own)
+        for place in longer:
+            gap = Space(f"{name}_gap{place}")
+            within[place] = Space(f"{name}_axis{place}", parts=(own[place], gap))
+            self.more += [gap, within[place]]
+        storage = Storage(within=tuple(within) if longer else ())
+        self.tensors[id(node)] = Tensor(name, own, role, storage=storage)
+        return Place(name, index, axes)
 
     def written(self) -> LazySystem:
         """The whole system."""
@@ -113,21 +173,23 @@ class _Writer:
         tensors = sorted(self.tensors.values(), key=lambda t: not t.is_input)
         used = self.spaces.used()
         return LazySystem(
-            System("lazy", tuple(used), tuple(tensors), equations),
-            self.inputs,
-            self.numbers,
+            System("lazy", (*used, *self.more), tuple(tensors), equations),
+            tuple(self.inputs),
+            self.target,
+            tuple(self.numbers),
             tuple(self.tensors[id(root)].name for root in self.roots),
-            {space.name: extent for space, extent in used.items()},
+            {space.name: extent for space, extent in used.items()}
+            | {space.name: 0 for space in self.more if not space.parts},
         )
 
     def _named(self) -> set[int]:
         """Nodes of operations that have an equation of their own."""
-        readers = Counter(id(o) for node in self.nodes for o in operands_of(node))
+        readers = Counter(id(o) for node in self.nodes for o in operands_of(node.work))
         named = {id(root) for root in self.roots}
         for node in self.nodes:
             if isinstance(node.work, SumAxes | Product):
                 named.add(id(node))
-            for operand in operands_of(node):
+            for operand in operands_of(node.work):
                 core, shared = operand, False
                 while isinstance(core.work, Transpose):
                     shared |= readers[id(core)] > 1
@@ -142,7 +204,7 @@ class _Writer:
     def _equation(self, node: Node) -> Equation:
         letters = _Letters()
         here = [letters.new(space) for space in self.spaces.of(node)]
-        lhs = Ref(self.tensors[id(node)], tuple(i for i in here if i is not None))
+        lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
         match node.work:
             case SumAxes(operand, axes):
@@ -203,7 +265,9 @@ class _Writer:
                 assert_never(node.work)
 
     def _reference(self, node: Node, places: Sequence[Index | None]) -> Ref:
-        return Ref(self.tensors[id(node)], tuple(i for i in places if i is not None))
+        indices = tuple(i for i in places if i is not None)
+        axes = self.stored.get(id(node), range(len(indices)))
+        return Ref(self.tensors[id(node)], tuple(indices[n] for n in axes))
 
 
 def _aligned(operand: Node, places: Sequence[Index | None]) -> list[Index | None]:

@@ -1,4 +1,8 @@
-"""The graph of a lazy array: nodes for recorded operations and for arrays."""
+"""The graph of a lazy array: nodes for recorded operations and for arrays.
+
+Work is not changed after it is made. Its classes are not frozen, since that would take a third of
+the time in which an operation is noted.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, assert_never
 
+import numpy as np
 import numpy.typing as npt
+
+from ..options import DTYPES
 
 Array: TypeAlias = npt.NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Leaf:
     """An array whose values are known."""
 
     array: Array
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Scalar:
     """A number; its value is an argument of the kernel, which serves other numbers too."""
 
     value: complex
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Elementwise:
     """An operation on elements, its operands broadcast as in NumPy.
 
@@ -42,7 +49,7 @@ class Elementwise:
     exponent: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class SumAxes:
     """The sum over some axes; the result does not have them."""
 
@@ -50,7 +57,7 @@ class SumAxes:
     axes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Product:
     """A sum of products as ``einsum`` writes it.
 
@@ -65,7 +72,7 @@ class Product:
     output: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Transpose:
     """Axes in another order, with new axes of extent 1.
 
@@ -81,76 +88,99 @@ class Transpose:
 Work: TypeAlias = Leaf | Scalar | Elementwise | SumAxes | Product | Transpose
 
 
-@dataclass(slots=True, eq=False)
 class Node:
     """A node of the graph. Its work becomes a leaf once its array is computed.
 
     Attributes:
         work: the operation, array or number.
         shape: of the result.
+        dtype: element type of the result, and of all operands.
         weight: operations that wait, of this node and below it; shared ones count for each reader.
         depth: operations that wait, on the longest path.
         reads: arrays that these operations read; shared ones count for each reader.
     """
 
-    work: Work
-    shape: Shape
-    weight: int = 0
-    depth: int = 0
-    reads: int = 0
+    __slots__ = ("depth", "dtype", "reads", "shape", "weight", "work")
 
-    def __post_init__(self) -> None:
-        below = operands_of(self)
-        self.weight = sum(o.weight for o in below) + 1 if below else 0
-        self.depth = max(o.depth for o in below) + 1 if below else 0
-        self.reads = sum(o.reads for o in below) if below else isinstance(self.work, Leaf)
+    weight: int
+    depth: int
+    reads: int
+
+    def __init__(self, work: Work, shape: Shape, dtype: np.dtype[Any]) -> None:
+        self.work, self.shape, self.dtype = work, shape, dtype
+        weight = depth = reads = 0
+        below = operands_of(work)
+        if below:
+            for operand in below:
+                weight += operand.weight
+                reads += operand.reads
+                if operand.depth > depth:
+                    depth = operand.depth
+            weight += 1
+            depth += 1
+        elif type(work) is Leaf:
+            reads = 1
+        self.weight, self.depth, self.reads = weight, depth, reads
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def has_kernels(self) -> bool:
+        """True for an element type, in this machine's byte order, that kernels compute with."""
+        return self.dtype in KERNEL_TYPES
 
     def set_array(self, array: Array) -> None:
         """Replace the work by its array, so that the memory of its operands can be freed."""
         self.work, self.weight, self.depth, self.reads = Leaf(array), 0, 0, 1
 
 
-def operands_of(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node reads."""
-    match node.work:
+# Operations that take less time than reading their operands from memory.
+CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"))
+KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
+
+
+def leaf(array: Array) -> Node:
+    """The node of an array."""
+    node = Node.__new__(Node)
+    node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
+    node.weight = node.depth = 0
+    node.reads = 1
+    return node
+
+
+def with_axes_of_array(array: Array, source: tuple[int | None, ...]) -> Array:
+    """Axes in another order, None for a new one."""
+    view = array.transpose([a for a in source if a is not None])
+    if None not in source:
+        return view
+    return view[tuple([None if a is None else slice(None) for a in source])]
+
+
+def operands_of(work: Work) -> tuple[Node, ...]:
+    """The nodes that an operation reads."""
+    match work:
+        case Elementwise() | Product():
+            return work.operands
         case Leaf() | Scalar():
             return ()
-        case Elementwise(_, operands) | Product(operands):
-            return operands
-        case SumAxes(operand) | Transpose(operand):
-            return (operand,)
+        case SumAxes() | Transpose():
+            return (work.operand,)
         case _:
-            assert_never(node.work)
+            assert_never(work)
 
 
-def snapshot(roots: Sequence[Node]) -> tuple[Node, ...]:
-    """Copies of the nodes and of all below them: other threads may evaluate the originals.
-
-    Args:
-        roots: nodes; one that is given twice has one copy.
-    """
-    copies: dict[Node, Node] = {}
-    return tuple(_copied(root, copies) for root in roots)
-
-
-# These are two functions, since a recursive function inside another one is a reference cycle, which
-# would keep the arrays until Python's garbage collection.
-def _copied(node: Node, copies: dict[Node, Node]) -> Node:
-    if node not in copies:
-        work = node.work  # another thread may replace it after this line
-        copies[node] = Node(_reading(work, copies), node.shape)
-    return copies[node]
-
-
-def _reading(work: Work, copies: dict[Node, Node]) -> Work:
-    """Work that reads copies of its operands."""
+def reading(work: Work, operands: Sequence[Node]) -> Work:
+    """The work with other operands."""
     match work:
         case Leaf() | Scalar():
             return work
-        case Elementwise(_, operands) | Product(operands):
-            return replace(work, operands=tuple(_copied(o, copies) for o in operands))
-        case SumAxes(operand) | Transpose(operand):
-            return replace(work, operand=_copied(operand, copies))
+        case Elementwise() | Product():
+            return replace(work, operands=tuple(operands))
+        case SumAxes() | Transpose():
+            return replace(work, operand=operands[0])
         case _:
             assert_never(work)
 
@@ -165,6 +195,6 @@ def in_order(roots: Sequence[Node]) -> tuple[Node, ...]:
 
 def _visit(node: Node, visited: dict[int, Node]) -> None:
     if id(node) not in visited:
-        for operand in operands_of(node):
+        for operand in operands_of(node.work):
             _visit(operand, visited)
         visited[id(node)] = node

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from inspect import Parameter, signature
 from operator import index
@@ -21,9 +20,9 @@ from ..errors import ArgumentError, AxisError, EinsumError, ShapeError
 from ..frontend.einsum.equation import extents_of
 from ..frontend.einsum.path import check_order_name
 from ..frontend.einsum.subscripts import express
-from ..options import DTYPES
 from .evaluate import evaluate
 from .graph import (
+    KERNEL_TYPES,
     Array,
     Elementwise,
     Leaf,
@@ -34,61 +33,61 @@ from .graph import (
     Transpose,
     Work,
     in_order,
+    leaf,
     operands_of,
+    with_axes_of_array,
 )
+from .in_numpy import UFUNCS
 
 # Beyond these numbers, operands are computed first.
 _HEAVIEST = 200  # operations of one kernel
 _DEEPEST = 64  # operations on the longest path: each takes several frames of Python's stack
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
-_OPERATIONS: dict[Any, str] = {
-    np.add: "add",
-    np.subtract: "subtract",
-    np.multiply: "multiply",
-    np.divide: "divide",
-    np.negative: "negative",
-    np.sqrt: "sqrt",
-    np.exp: "exp",
-    np.log: "log",
-    np.absolute: "abs",
-    np.sin: "sin",
-    np.cos: "cos",
-    np.tanh: "tanh",
-    np.conjugate: "conj",
-}
+_OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recorded:
-    """A node and its element type."""
-
-    node: Node
-    dtype: np.dtype[Any]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the result."""
-        return self.node.shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.node.shape)
-
-    @property
-    def has_kernels(self) -> bool:
-        """True for an element type, in this machine's byte order, that kernels compute with."""
-        return self.dtype.isnative and self.dtype.name in DTYPES
-
-
-def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Recorded:
+def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
     """A node for the work; its operands are computed first if too many operations wait."""
-    node = Node(work, shape)
+    node = Node(work, shape, dtype)
     if _is_too_much(node):
-        evaluate([o for o in operands_of(node) if o.weight], dtype.name)
-        node = Node(work, shape)
-    return Recorded(node, dtype)
+        evaluate(operands_of(work))
+        node = Node(work, shape, dtype)
+    return node
+
+
+def record_operator(
+    operation: str, one: Node, other: Node | float, *, reflected: bool = False
+) -> Node | None:
+    """Record an operator on operands of one type, or on a number: the usual case.
+
+    Args:
+        operation: of an :class:`Elementwise`.
+        one: an operand.
+        other: the second one.
+        reflected: it is the first one.
+
+    Returns:
+        None if the types differ, or if no kernel computes with them.
+
+    Raises:
+        ShapeError: the operands cannot be broadcast together.
+    """
+    dtype = one.dtype
+    if dtype not in KERNEL_TYPES:
+        return None
+    if not isinstance(other, Node):
+        try:
+            other = Node(Scalar(float(other)), (), dtype)
+        except OverflowError:
+            return None
+    elif other.dtype is not dtype:
+        return None
+    operands = (other, one) if reflected else (one, other)
+    shape = one.shape
+    if other.shape != shape and other.shape:
+        shape = _broadcast(operands)
+    return record(Elementwise(operation, operands), shape, dtype)
 
 
 def _is_too_much(node: Node) -> bool:
@@ -99,35 +98,35 @@ def _is_too_much(node: Node) -> bool:
     return sum(isinstance(n.work, Leaf) for n in in_order([node])) > _MOST_ARRAYS
 
 
-def with_axes(array: Recorded, source: tuple[int | None, ...]) -> Recorded:
+def with_axes(array: Node, source: tuple[int | None, ...]) -> Node:
     """Axes in another order, None for a new one; a view if the array is known."""
-    shape = tuple(1 if a is None else array.shape[a] for a in source)
-    if isinstance(array.node.work, Leaf):
-        view = array.node.work.array.transpose([a for a in source if a is not None])
-        return Recorded(Node(Leaf(view.reshape(shape)), shape), array.dtype)
-    return record(Transpose(array.node, source), shape, array.dtype)
+    shape = tuple([1 if a is None else array.shape[a] for a in source])
+    work = array.work
+    if isinstance(work, Leaf):
+        return leaf(with_axes_of_array(work.array, source))
+    return record(Transpose(array, source), shape, array.dtype)
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
     """The node of an operand of this element type; None if NumPy would promote it."""
     match value:
-        case Recorded():
-            return value.node if value.dtype == dtype else None
+        case Node():
+            return value if value.dtype == dtype else None
         case bool() | np.bool_():
             return None
         case np.generic():
-            return Node(Scalar(value.item()), ()) if value.dtype == dtype else None
+            return Node(Scalar(value.item()), (), dtype) if value.dtype == dtype else None
         case np.ndarray():
             if value.dtype != dtype or type(value) is not np.ndarray:
                 return None
-            return Node(Leaf(_unchanging(value)), value.shape)
+            return leaf(_unchanging(value))
         case int() | float():
             try:
-                return Node(Scalar(float(value)), ())
+                return Node(Scalar(float(value)), (), dtype)
             except OverflowError:
                 return None
         case complex():
-            return Node(Scalar(value), ()) if dtype.kind == "c" else None
+            return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
         case _:
             return None
 
@@ -158,7 +157,7 @@ def _is_read_only(array: Array) -> bool:
 
 def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
     """Element type and nodes of operands that a kernel takes; None if NumPy has to compute."""
-    first = next((v for v in values if isinstance(v, Recorded)), None)
+    first = next((v for v in values if isinstance(v, Node)), None)
     if first is None:  # only ``out`` is a lazy array
         return None
     nodes = [_operand(v, first.dtype) for v in values]
@@ -166,7 +165,12 @@ def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Nod
     return (first.dtype, known) if first.has_kernels and len(known) == len(nodes) else None
 
 
-def record_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Recorded | None:
+def is_recorded(ufunc: np.ufunc) -> bool:
+    """True for a universal function of which some calls are recorded."""
+    return ufunc in _OPERATIONS or ufunc in (np.matmul, np.square, np.power)
+
+
+def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
     """Record a call of a universal function."""
     if ufunc is np.matmul:
         return _matmul(*inputs)
@@ -184,18 +188,18 @@ def record_ufunc(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Recorded | None:
     return record(Elementwise(operation, nodes), _broadcast(nodes), dtype)
 
 
-def _power(base: Any, exponent: Any) -> Recorded | None:
-    if not isinstance(base, Recorded) or not base.has_kernels:
+def _power(base: Any, exponent: Any) -> Node | None:
+    if not isinstance(base, Node) or not base.has_kernels:
         return None
     if isinstance(exponent, bool) or not isinstance(exponent, int | float):
         return None
     if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
         return None
     if exponent == 0.5:
-        return record_ufunc(np.sqrt, (base,))
+        return record_ufunc(np.sqrt, base)
     if not math.isfinite(exponent) or exponent != int(exponent):
         return None
-    work = Elementwise("power", (base.node,), int(exponent))
+    work = Elementwise("power", (base,), int(exponent))
     return record(work, base.shape, base.dtype)
 
 
@@ -236,10 +240,10 @@ def sum_of(
     keepdims: Any = np._NoValue,
     initial: Any = np._NoValue,
     where: Any = True,
-) -> Recorded | None:
+) -> Node | None:
     """``numpy.sum`` over axes, all of them for None; the order of arguments is NumPy's."""
     if (
-        not isinstance(array, Recorded)
+        not isinstance(array, Node)
         or not array.has_kernels
         or dtype is not None
         or out is not None
@@ -251,7 +255,7 @@ def sum_of(
         axis = None
     axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
     kept = [n for n in range(array.ndim) if n not in axes]
-    total = record(SumAxes(array.node, axes), tuple(array.shape[n] for n in kept), array.dtype)
+    total = record(SumAxes(array, axes), tuple(array.shape[n] for n in kept), array.dtype)
     if keepdims is not np._NoValue and keepdims:
         return with_axes(
             total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim))
@@ -259,15 +263,45 @@ def sum_of(
     return total
 
 
-def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Recorded | None:
+def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
     total = sum_of(array, axis, *rest, **options)
     if total is None:
         return None
     axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    return record_ufunc(np.divide, (total, math.prod(array.shape[n] for n in axes)))
+    return record_ufunc(np.divide, total, math.prod(array.shape[n] for n in axes))
 
 
-def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Recorded | None:
+def _var(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = np._NoValue,
+    **rest: Any,
+) -> Node | None:
+    """``numpy.var`` of real numbers: as in NumPy, the mean is subtracted before the squares."""
+    if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
+        return None
+    mean = _mean(array, axis, dtype, out, True)
+    if mean is None:
+        return None
+    apart = record_ufunc(np.subtract, array, mean)
+    squares = record_ufunc(np.multiply, apart, apart)
+    total = sum_of(squares, axis, keepdims=keepdims)
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
+    count = math.prod(array.shape[n] for n in axes) - ddof
+    if total is None or count <= 0:  # NumPy warns
+        return None
+    return record_ufunc(np.divide, total, count)
+
+
+def _std(array: Any, *args: Any, **options: Any) -> Node | None:
+    variance = _var(array, *args, **options)
+    return None if variance is None else record_ufunc(np.sqrt, variance)
+
+
+def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
     if not _is_free_order(options.get("optimize"), len(operands)):
@@ -277,6 +311,8 @@ def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Recorded | None:
         return None
     dtype, nodes = common
     expression = express(subscripts, tuple(len(n.shape) for n in nodes))
+    if len(nodes) == 1 and len(expression.output) == len(nodes[0].shape):
+        return None  # NumPy's result is a view
     extents = extents_of(expression, tuple(n.shape for n in nodes))
     work = Product(nodes, expression.inputs, expression.output)
     return record(work, tuple(extents[n] for n in expression.output), dtype)
@@ -294,7 +330,7 @@ def _is_free_order(optimize: Any, count: int) -> bool:
     return optimize is None or isinstance(optimize, bool | np.bool_)
 
 
-def _matmul(a: Any, b: Any) -> Recorded | None:
+def _matmul(a: Any, b: Any) -> Node | None:
     m, n = np.ndim(a), np.ndim(b)
     if not m or not n:
         raise EinsumError("@ needs operands with axes: use * for numbers")
@@ -309,7 +345,7 @@ def _matmul(a: Any, b: Any) -> Recorded | None:
     return _einsum(f"{left},{right}->{output}", a, b)
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Recorded | None:
+def _dot(a: Any, b: Any, out: Any = None) -> Node | None:
     return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
 
 
@@ -345,7 +381,7 @@ def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
     return tuple(parameters), list(parameters).index("out")
 
 
-def transposed(array: Recorded, axes: Any = None) -> Recorded:
+def transposed(array: Node, axes: Any = None) -> Node:
     """``numpy.transpose`` of a lazy array."""
     if axes is None:
         return with_axes(array, tuple(reversed(range(array.ndim))))
@@ -355,9 +391,11 @@ def transposed(array: Recorded, axes: Any = None) -> Recorded:
     return with_axes(array, order)
 
 
-FUNCTIONS: dict[Any, Callable[..., Recorded | None]] = {
+FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
     np.sum: sum_of,
     np.mean: _mean,
+    np.var: _var,
+    np.std: _std,
     np.einsum: _einsum,
     np.dot: _dot,
     np.transpose: transposed,

@@ -62,16 +62,22 @@ static inline int64_t tc_orbit(int count, const int64_t *values)
     return arrangements;
 }
 
-/* Five bits without a loop: a constant exponent leaves straight code, which has vectors. */
-#define TC_POW_BIT                      \
-    if (n & 1) result *= base;          \
-    base *= base;                       \
+/* Five bits without a loop: a constant exponent leaves straight code, which has vectors. As in
+ * NumPy, powers from 4 on and negative ones begin with a product by 1, which turns complex
+ * infinities into NaN, and the others do not. */
+#define TC_POW_BIT                                  \
+    if (n & 1) {                                    \
+        result = first ? base : result*base;        \
+        first = 0;                                  \
+    }                                               \
+    base *= base;                                   \
     n >>= 1;
 #define TC_POW(kind, type)                                      \
     static inline type tc_pow_##kind(type base, int exponent)   \
     {                                                           \
         type result = 1;                                        \
         int n = exponent < 0 ? -exponent : exponent;            \
+        int first = 0 < exponent && exponent < 4;               \
         TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT TC_POW_BIT  \
         while (n > 0) { TC_POW_BIT }                            \
         return exponent < 0 ? 1/result : result;                \

@@ -250,9 +250,11 @@ def _loop(
             for inner in stmt.body
             for line in _statement(inner, scope, dtype, table, threads=threads)
         ]
-        if numbered(stmt.var, scope):
+        some = numbered(stmt.var, scope)
+        if some:
             body = [*skip_lines(scope, "int64_t"), *body]
-        return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
+        vector = ["#pragma omp simd"] if stmt.vector and not some else []
+        return [*vector, f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
     if any(numbered(loop.var, scope) for loop in chain):
@@ -260,12 +262,18 @@ def _loop(
     body = [*guards, *_own_memory(chain[-1], scope, table)]
     for inner in chain[-1].body:
         body += _statement(inner, scope, dtype, table, threads=False)
-    for head in reversed(heads):
+    on_vectors = chain[-1].vector and not scope.totals
+    divided = len(chain) - 1 if on_vectors and len(chain) > 1 else len(chain)
+    for number, head in reversed(list(enumerate(heads))):
         body = [f"{head} {{", *indented(body), "}"]
-    collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+        if number == divided:
+            body = ["#pragma omp simd", *body]
+    collapse = f" collapse({divided})" if divided > 1 else ""
     # Sums of threads are reproducible only if each thread has the same iterations in each run.
     if scope.totals:
         return [f"#pragma omp for{collapse} schedule(static, 1) nowait", *body]
+    if on_vectors and len(chain) == 1:
+        return ["#pragma omp parallel for simd schedule(static) num_threads(tc_threads)", *body]
     clauses = f"{collapse} schedule(dynamic) num_threads(tc_threads)"
     return [f"#pragma omp parallel for{clauses}", *body]
 

@@ -9,11 +9,18 @@ there is one tile in memory and threads divide its statements.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
-from ...ir.loop_analysis import band_of, blocks_parallel, parallel_chain, private_to, summed_numbers
+from ...ir.loop_analysis import (
+    band_of,
+    blocks_parallel,
+    parallel_chain,
+    private_to,
+    summed_numbers,
+    used_buffers,
+)
 from ...ir.loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...thresholds import CpuThresholds
 from ..layout import elements, iterations, points
@@ -50,7 +57,36 @@ def mark_parallel(
             if parallel and not _worth(parallel, extents, thresholds, small=small):
                 parallel = None
         body.append(parallel or _marked(stmt, extents, thresholds, nested=False))
-    return replace(kernel, body=tuple(body))
+    marked = replace(kernel, body=tuple(body))
+    return replace(marked, body=tuple(_with_vectors(s, marked, buffers) for s in body))
+
+
+def _with_vectors(stmt: Stmt, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Stmt:
+    """A statement whose innermost loops over single elements are for the vector unit."""
+    if not isinstance(stmt, Loop):
+        return stmt
+    if any(isinstance(s, Loop) for s in stmt.body):
+        return replace(stmt, body=tuple(_with_vectors(s, kernel, buffers) for s in stmt.body))
+    single = all(isinstance(s, Assign) and not s.band for s in stmt.body)
+    if not single or stmt.var.tile or stmt.var.below:
+        return stmt
+    used = [name for s in stmt.body for name in used_buffers(s)]
+    everywhere = [name for s in _in_all_loops(kernel.body) for name in used_buffers(s)]
+    own = frozenset(
+        name
+        for name in used
+        if buffers[name].place == "register" and everywhere.count(name) == used.count(name)
+    )
+    return replace(stmt, vector=blocks_parallel(stmt, own) is None)
+
+
+def _in_all_loops(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements that are no loops."""
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            yield from _in_all_loops(stmt.body)
+        else:
+            yield stmt
 
 
 def _parallel_iterations(

@@ -29,6 +29,12 @@ def least_elements(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
 
 
+@pytest.fixture
+def all_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays are noted, too."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+
+
 def grid(*shape: int) -> Array:
     return np.arange(float(np.prod(shape))).reshape(shape) + 1
 
@@ -163,6 +169,7 @@ def test_views_of_memory_that_can_change_are_copied(view: Callable[[Array], Arra
     np.testing.assert_array_equal(y, np.ones(y.shape))
 
 
+@pytest.mark.usefixtures("all_noted")
 def test_memory_that_cannot_change_is_not_copied() -> None:
     owner = np.zeros(6)
     owner.flags.writeable = False
@@ -173,6 +180,7 @@ def test_memory_that_cannot_change_is_not_copied() -> None:
         assert np.shares_memory(held, array)
 
 
+@pytest.mark.usefixtures("all_noted")
 def test_a_broadcast_view_is_copied_once_only() -> None:
     view = np.broadcast_to(np.zeros((5, 1)), (3, 5, 10_000))
     held = (tcgen.lazy(np.ones((5, 1))) + view)._node.work.operands[1].work.array
@@ -192,15 +200,16 @@ def test_a_copy_is_taken_of_a_lazy_array_too() -> None:
 
 def test_computed_values_are_no_alias_of_the_callers_array() -> None:
     values = grid(2, 3)
-    y = np.einsum("ij->ji", tcgen.lazy(values))
+    y = np.einsum("ij->j", tcgen.lazy(values))
     np.asarray(y)
     values[:] = 99
-    np.testing.assert_allclose(y, grid(2, 3).T)
+    np.testing.assert_allclose(y, grid(2, 3).sum(0))
 
 
 # ---- threads
 
 
+@pytest.mark.usefixtures("all_noted")
 def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     x = tcgen.lazy(grid(4, 5))
     shared = np.exp(-x)
@@ -213,8 +222,7 @@ def test_another_thread_computes_the_same_meanwhile(monkeypatch: pytest.MonkeyPa
             meanwhile.join()
         return run(roots)
 
-    for name in ("lazy_system", "in_order"):  # the first step of kernels, and of NumPy
-        monkeypatch.setattr(evaluation, name, partial(after_the_other, getattr(evaluation, name)))
+    monkeypatch.setattr(evaluation, "_run", partial(after_the_other, evaluation._run))
     np.testing.assert_allclose(y, np.exp(-grid(4, 5)) * 3)
     assert meanwhile.ident
     assert (y.waiting, shared.waiting) == (0, 0)
@@ -237,6 +245,7 @@ def test_many_threads_ask_for_the_same_values() -> None:
 # ---- arguments and errors
 
 
+@pytest.mark.usefixtures("all_noted")
 def test_arguments_by_position_are_those_of_numpy() -> None:
     x, lazy = grid(2, 3), tcgen.lazy(grid(2, 3))
     assert float(np.sum(lazy, None, None, None, False, 5.0)) == x.sum() + 5
@@ -312,7 +321,7 @@ def test_a_masked_array_is_not_updated_by_a_lazy_one() -> None:
         (lambda x: x.sum(axis=3), 3, 2),
         (lambda x: x.sum(axis=(0, -3)), -3, 2),
         (lambda x: np.add.reduce(x, axis=2), 2, 2),
-        (lambda x: x.sum().mean(axis=0), 0, 0),
+        (lambda x: np.mean(x, axis=-4), -4, 2),
         (lambda x: x.transpose(0, 5), 5, 2),
     ],
 )
@@ -350,6 +359,7 @@ def test_orders_of_contraction_are_checked() -> None:
 # ---- numbers and protocols
 
 
+@pytest.mark.usefixtures("all_noted")
 def test_first_powers_keep_complex_infinities(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TCGEN_EINSUM_TARGET")  # generated C multiplied by 1
     x = np.array([complex(0, np.inf), complex(np.inf, 0), complex(1, 2)])
@@ -368,7 +378,7 @@ def test_numbers_are_rounded_and_counted_with() -> None:
     with pytest.raises(ArgumentError, match=mentions("round shape (2, 3) numpy")):
         round(x)
     for other in (x.sum(), tcgen.lazy(np.arange(3))):
-        with pytest.raises(TypeError, match="only integer scalar arrays"):
+        with pytest.raises(TypeError, match="integer"):
             index(other)
 
 
@@ -384,14 +394,18 @@ def test_a_copy_that_is_not_wanted_is_not_taken() -> None:
     assert not np.shares_memory(taken, np.asarray(y))
 
 
-def test_updates_do_not_reach_slices_and_slices_not_the_array() -> None:
-    s = tcgen.lazy(grid(3))
+def test_updates_reach_slices_and_those_of_slices_the_array() -> None:
+    given = grid(3)
+    s = tcgen.lazy(given)
     v = s[1:]
     assert np.shares_memory(np.asarray(v), np.asarray(s))
+    before = v + 0
     v[0] = 99
     s[2] = 77
-    np.testing.assert_array_equal(s, [1, 2, 77])
-    np.testing.assert_array_equal(v, [99, 3])
+    np.testing.assert_array_equal(s, [1, 99, 77])
+    np.testing.assert_array_equal(v, [99, 77])
+    np.testing.assert_array_equal(before, [2, 3])
+    np.testing.assert_array_equal(given, [1, 2, 3])
 
 
 def test_an_update_of_one_element_changes_no_other_array() -> None:

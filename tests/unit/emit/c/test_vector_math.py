@@ -71,3 +71,12 @@ def test_powers() -> None:
     for n, power in enumerate(EXPONENTS):
         with np.errstate(all="ignore"):
             np.testing.assert_allclose(results[f"z{n}"], x**power, rtol=1e-12)
+
+
+def test_complex_powers_overflow_as_numpys() -> None:
+    x = np.array([1e200, 1e200j, -1e200 + 1j, complex(np.inf, 1), complex(1, np.inf), 3 + 4j])
+    exponents = (1, 2, 3, 4, 5, 8)
+    results = program({f"z{n}": f"x[i]**{n}" for n in exponents}, "complex128")(x=x)
+    for n in exponents:
+        with np.errstate(all="ignore"):
+            np.testing.assert_allclose(results[f"z{n}"], x**n, rtol=1e-12, err_msg=str(n))

@@ -1,0 +1,58 @@
+"""The functions of the array API standard for lazy arrays: NumPy's, whose results are lazy.
+
+NumPy's own functions take lazy arrays, too; but those that make arrays of nothing, such as
+``zeros``, make NumPy's. Code that asks an array for its namespace expects arrays of its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, wraps
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+
+class ArrayNamespace:
+    """A module of NumPy, the arrays in whose results are made lazy.
+
+    Args:
+        module: NumPy, or a part of it.
+        made_lazy: makes an array lazy.
+    """
+
+    def __init__(self, module: ModuleType, made_lazy: Callable[[Any], Any]) -> None:
+        self._module, self._made_lazy = module, made_lazy
+        self._wrapped = cache(self._function)  # equal functions at each access
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._module) if not name.startswith("_")]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") and not name.startswith("__array_"):
+            raise AttributeError(name)
+        found = getattr(self._module, name)
+        if isinstance(found, ModuleType):
+            return ArrayNamespace(found, self._made_lazy)
+        if isinstance(found, type) or not callable(found):
+            return found
+        return self._wrapped(found)
+
+    def _function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function, updated=())
+        def called(*args: Any, **options: Any) -> Any:
+            return self._lazy(function(*args, **options))
+
+        return called
+
+    def _lazy(self, made: Any) -> Any:
+        """A result with its arrays lazy, also in tuples, which may have named fields."""
+        if isinstance(made, np.ndarray | np.generic):
+            return self._made_lazy(np.asarray(made))
+        if type(made) is list:
+            return [self._lazy(part) for part in made]
+        if isinstance(made, tuple):
+            parts = [self._lazy(part) for part in made]
+            return type(made)(*parts) if hasattr(made, "_fields") else tuple(parts)
+        return made

@@ -1,0 +1,154 @@
+"""Runs recorded operations in NumPy, one by one, as the user's program would have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import prod
+from typing import Any, TypeAlias, assert_never
+
+import numpy as np
+
+from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
+from .graph import (
+    Array,
+    Elementwise,
+    Leaf,
+    Product,
+    Scalar,
+    SumAxes,
+    Transpose,
+    Work,
+    with_axes_of_array,
+)
+from .line import Line
+
+_HOST = HostDevice(reuse=True)  # its pool has pages that the system has mapped before
+Labels: TypeAlias = tuple[int, ...]
+UFUNCS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "negative": np.negative,
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "abs": np.absolute,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "conj": np.conjugate,
+}
+
+
+def run_in_numpy(line: Line) -> list[Array]:
+    """The arrays of the roots.
+
+    An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
+    the temporary arrays of an expression.
+    """
+    last: dict[int, int] = {}
+    for place, operands in enumerate(line.operands):
+        for operand in operands:
+            last[operand] = place
+    for root in line.roots:
+        last[root] = len(line.works)
+    values: list[Any] = []
+    free: set[int] = set()  # places of results that have no views
+    for place, (work, operands) in enumerate(zip(line.works, line.operands, strict=True)):
+        given = [values[n] for n in operands]
+        spent = {n for n in operands if last[n] == place}
+        if type(work) is Elementwise:
+            target = line.target if place in line.roots and not line.change else None
+            for n in spent if target is None else ():
+                if n in free and line.shapes[n] == line.shapes[place]:
+                    target = values[n]
+                    break
+            if target is None:
+                target = _memory(line, place, given)
+            values.append(_elementwise(work, given, target))
+            if line.shapes[place]:
+                free.add(place)
+        else:
+            values.append(_value(work, given))
+            if type(work) is Transpose:
+                free.difference_update(operands)  # its result is a view
+        for n in spent:
+            values[n] = None
+    if line.target is not None:
+        root = line.roots[0]
+        if line.change:
+            UFUNCS[line.change](line.target, values[root], out=line.target)
+        elif type(line.works[root]) is not Elementwise:
+            line.target[...] = values[root]
+        return [line.target]
+    results = []
+    for root in line.roots:
+        made = np.asarray(values[root], line.dtype)
+        is_new = type(line.works[root]) is Elementwise or made.base is None
+        results.append(made if is_new else made.copy())
+    return results
+
+
+def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
+    """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
+    shape = line.shapes[place]
+    if prod(shape) * line.dtype.itemsize < MIN_POOLED_BYTES:
+        return None
+    for array in given:
+        strides = getattr(array, "strides", ())
+        if any(one < other for one, other in pairwise(strides)):
+            return None
+    return _HOST.empty(shape, line.dtype)
+
+
+def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
+    if work.operation != "power":
+        return UFUNCS[work.operation](*given, out=target)
+    if work.exponent == 2:
+        return np.square(given[0], out=target)
+    return np.power(given[0], work.exponent, out=target)
+
+
+def _value(work: Work, given: list[Any]) -> Any:
+    match work:
+        case Leaf(array):
+            return array
+        case Scalar(value):
+            return value
+        case SumAxes(_, axes):
+            return np.sum(given[0], axis=axes)
+        case Transpose(_, source):
+            return with_axes_of_array(np.asarray(given[0]), source)
+        case Product():
+            return _product(work, given)
+        case Elementwise():
+            return _elementwise(work, given, None)
+        case _:
+            assert_never(work)
+
+
+def _product(work: Product, given: list[Any]) -> Any:
+    if len(given) == 2 and _is_matmul(work.labels[0], work.labels[1], work.output):
+        return np.matmul(*given)
+    parts: list[Any] = []
+    for operand, axes in zip(given, work.labels, strict=True):
+        parts += [operand, list(axes)]
+    return np.einsum(*parts, list(work.output), optimize=len(given) > 2)
+
+
+def _is_matmul(left: Labels, right: Labels, output: Labels) -> bool:
+    """True for products that ``@`` computes."""
+    if not left or not right or len({*left, *right}) > len(output) + 1:
+        return False
+    summed = left[-1]
+    rows, columns = left[-2:-1], right[-1:] if len(right) > 1 else ()
+    batch = output[: len(output) - len(rows) - len(columns)]
+    return (
+        summed not in output
+        and right[-2 if len(right) > 1 else 0] == summed
+        and output == (*batch, *rows, *columns)
+        and len(set(output)) == len(output)
+        and all(part == batch[len(batch) - len(part) :] for part in (left[:-2], right[:-2]))
+    )

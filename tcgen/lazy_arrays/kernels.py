@@ -1,0 +1,76 @@
+"""Kernels of lazy arrays: a program for each form of line, however it is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..artifact.folder import Artifact
+from ..compiler.driver import compile_system
+from ..compiler.program_cache import ProgramCache
+from ..options import Options
+from ..runtime.program import Program
+from .equations import LazySystem
+from .graph import Array
+from .line import Line
+
+_MOST_PROGRAMS = 256  # compiled programs that a process keeps
+PROGRAMS = ProgramCache(Program, lambda: _MOST_PROGRAMS)
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A compiled program of a form.
+
+    Attributes:
+        program: it runs any line of the form.
+        lazy: its system, with the names of arrays, numbers and results.
+    """
+
+    program: Program
+    lazy: LazySystem
+
+    def run(self, line: Line) -> list[Array]:
+        """The arrays of the roots.
+
+        Raises:
+            UnavailableError: the kernels cannot be built.
+        """
+        lazy, dtype = self.lazy, line.dtype
+        given: dict[str, Any] = {
+            p.name: p.view(array) for p, array in zip(lazy.inputs, line.arrays(), strict=True)
+        }
+        for name, value in zip(lazy.numbers, line.numbers(), strict=True):
+            given[name] = np.array(value, dtype)
+        if lazy.target is not None and line.target is not None:
+            self.program(out={lazy.target.name: lazy.target.view(line.target)}, **given)
+            return [line.target]
+        made = self.program(**given)
+        results = []
+        for name, root in zip(lazy.outputs, line.roots, strict=True):
+            array, shape = made[name], line.shapes[root]
+            results.append(array if array.shape == shape else array.reshape(shape))
+        return results
+
+
+def kernel_of(lazy: LazySystem, dtype: str, target: str) -> Kernel:
+    """The kernel of a system, compiled if the cache has none."""
+    key = (lazy.system, dtype, target)
+    return Kernel(PROGRAMS.program(key, lambda: _compiled(lazy, dtype, target)), lazy)
+
+
+def _compiled(lazy: LazySystem, dtype: str, target: str) -> Artifact:
+    # Products stay matrix products; without them intermediates shrink to elements of fused loops.
+    products = any(len(t.factors) > 1 for e in lazy.system.equations for t in e.terms)
+    options = Options(
+        extents=tuple(sorted((name, max(1, n)) for name, n in lazy.extents.items())),
+        target=target,
+        dtype=dtype,
+        objective="none" if products or len(lazy.system.equations) == 1 else "memory",
+        optimize=False,
+        round_each=True,
+        sums_alone=False,
+    )
+    return compile_system(lazy.system, options).artifact

@@ -1,0 +1,231 @@
+"""A graph as a line: its operations in an order in which they can run, and their form.
+
+Another thread may evaluate the same nodes and replace their work by arrays. A line reads the work
+of each node once, so it stays what it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from math import prod
+from sys import getrefcount
+from typing import Any, assert_never
+
+from .graph import (
+    CHEAP,
+    Array,
+    Elementwise,
+    Leaf,
+    Node,
+    Product,
+    Scalar,
+    Shape,
+    SumAxes,
+    Transpose,
+    Work,
+    operands_of,
+    reading,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Line:
+    """The work of some nodes and of all below them.
+
+    Attributes:
+        sources: the nodes.
+        works: arrays, numbers and operations, operands first; equal arrays stand once.
+        operands: for each work, the places of those that it reads.
+        shapes: of the results.
+        form: for each work, all that a kernel depends on: not extents other than 1, not numbers.
+        roots: places of the nodes that are asked for.
+        dtype: element type of all.
+        target: the array into which the result of the only root is written, or None.
+        change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
+    """
+
+    sources: list[Node]
+    works: list[Work]
+    operands: list[tuple[int, ...]]
+    shapes: list[Shape]
+    form: list[Hashable]
+    roots: tuple[int, ...]
+    dtype: Any
+    target: Array | None = None
+    change: str = ""
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for lines that one kernel serves."""
+        target = None if self.target is None else _leaf_form(self.target)
+        return (self.dtype, self.roots, target, self.change, tuple(self.form))
+
+    @property
+    def elements(self) -> int:
+        """Elements of all operations together, those that sums and products read included."""
+        count = 0
+        for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
+            if operands:
+                count += prod(shape)
+                if type(work) is SumAxes or type(work) is Product:
+                    count += sum(prod(self.shapes[n]) for n in operands)
+        return count
+
+    @property
+    def is_simple(self) -> bool:
+        """True for one cheap operation, of which a kernel gains nothing."""
+        last = self.works[-1]
+        one = sum(map(bool, self.operands)) == 1
+        return one and isinstance(last, Elementwise) and last.operation in CHEAP
+
+    @property
+    def largest(self) -> int:
+        """Elements of the largest array or result."""
+        return max(map(prod, self.shapes))
+
+    def arrays(self) -> list[Array]:
+        """The arrays that it reads."""
+        return [work.array for work in self.works if type(work) is Leaf]
+
+    def numbers(self) -> list[complex]:
+        """The numbers that it reads."""
+        return [work.value for work in self.works if type(work) is Scalar]
+
+    def held(self) -> list[int]:
+        """Places of operations, other than roots, that an array or an operation elsewhere holds.
+
+        They will be asked for again, or may be: if they were not kept, they would be computed
+        twice. A little arithmetic may be, which takes less time than a pass over memory.
+        """
+        readers = [0] * len(self.works)
+        for operands in self.operands:
+            for place in operands:
+                readers[place] += 1
+        found = []
+        for place in range(len(self.works)):
+            work = self.works[place]
+            if not self.operands[place] or type(work) is Transpose or place in self.roots:
+                continue
+            if getrefcount(self.sources[place]) > readers[place] + _IN_LIST:
+                cheap = isinstance(work, Elementwise) and work.operation in CHEAP
+                if not cheap or self.sources[place].weight > _LITTLE_WORK:
+                    found.append(place)
+        return found
+
+    def nodes(self) -> tuple[Node, ...]:
+        """Nodes of its own for the roots, which no other thread evaluates: what a target gets."""
+        made: list[Node] = []
+        for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
+            made.append(Node(reading(work, [made[n] for n in operands]), shape, self.dtype))
+        roots = tuple(made[n] for n in self.roots)
+        if self.change != "subtract":
+            return roots
+        return tuple(Node(Elementwise("negative", (r,)), r.shape, r.dtype) for r in roots)
+
+
+_IN_LIST = 2  # references to a node that a list alone holds, with that of the call
+_LITTLE_WORK = 2  # operations
+
+
+def line_of(roots: Sequence[Node]) -> Line:
+    """The line of nodes of one element type.
+
+    Example:
+        >>> import numpy as np
+        >>> from tcgen.lazy_arrays.graph import leaf
+        >>> x = leaf(np.ones(3))
+        >>> y = Node(Elementwise("add", (x, x)), x.shape, x.dtype)
+        >>> line_of([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
+        [(), (0, 0), (1,)]
+    """
+    line = Line([], [], [], [], [], (), roots[0].dtype)
+    places: dict[int, int] = {}
+    line.roots = tuple([_place(root, line, places) for root in roots])
+    return line
+
+
+def _place(node: Node, line: Line, places: dict[int, int]) -> int:
+    place = places.get(id(node))
+    if place is not None:
+        return place
+    work = node.work  # another thread may replace it after this line
+    if type(work) is Leaf:
+        place = places.get(id(work.array))
+        if place is not None:
+            places[id(node)] = place
+            return place
+    operands = tuple([_place(o, line, places) for o in operands_of(work)])
+    place = places[id(node)] = len(line.works)
+    if type(work) is Leaf:
+        places[id(work.array)] = place
+    line.sources.append(node)
+    line.works.append(work)
+    line.operands.append(operands)
+    line.shapes.append(node.shape)
+    line.form.append(_form(work, operands))
+    return place
+
+
+def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
+    match work:
+        case Elementwise():
+            return (work.operation, operands, work.exponent)
+        case Leaf(array):
+            return _leaf_form(array)
+        case Scalar():
+            return "number"
+        case SumAxes():
+            return ("sum", operands, work.axes)
+        case Product():
+            return ("product", operands, work.labels, work.output)
+        case Transpose():
+            return ("axes", operands, work.source)
+        case _:
+            assert_never(work)
+
+
+_LEAF_FORMS: dict[Hashable, Hashable] = {}
+_MOST_LEAF_FORMS = 10_000
+
+
+def _leaf_form(array: Array) -> Hashable:
+    key = (array.shape, array.strides, array.itemsize)
+    form = _LEAF_FORMS.get(key)
+    if form is None:
+        flat = array.flags.c_contiguous
+        form = (tuple([n == 1 for n in array.shape]), None if flat else layout_of(array))
+        if len(_LEAF_FORMS) >= _MOST_LEAF_FORMS:
+            _LEAF_FORMS.clear()
+        _LEAF_FORMS[key] = form
+    return form
+
+
+def layout_of(array: Array) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """How the array is part of a larger one in C order; None where a kernel reads a copy.
+
+    Returns:
+        The axes other than those of extent 1, outermost first; the places in this list of axes that
+        are longer in the larger array.
+
+    Example:
+        >>> import numpy as np
+        >>> x = np.ones((4, 5))
+        >>> layout_of(x), layout_of(x.T), layout_of(x[:, 1:]), layout_of(x[:, ::2])
+        (((0, 1), ()), ((1, 0), ()), ((0, 1), (1,)), None)
+    """
+    shape, strides = array.shape, array.strides
+    axes = [n for n in range(array.ndim) if shape[n] != 1]
+    if any(strides[n] <= 0 or not shape[n] for n in axes):
+        return None
+    axes.sort(key=lambda n: -strides[n])
+    longer = []
+    inner, length = array.itemsize, 1  # bytes from element to element of the next axis within
+    for place in range(len(axes) - 1, -1, -1):
+        whole, rest = divmod(strides[axes[place]], inner)
+        if rest or whole < length or (whole > length and place + 1 == len(axes)):
+            return None
+        if whole > length:
+            longer.append(place + 1)
+        inner, length = strides[axes[place]], shape[axes[place]]
+    return tuple(axes), tuple(sorted(longer))

@@ -1,0 +1,171 @@
+"""The memory of lazy arrays: an array or the operations that make it, and views that share it.
+
+A view has no array. It is the steps (a slice, a transpose) that lead to it from the array whose
+memory it shares. So an update through a view or through the array itself is seen by all of them,
+also if the array was still waiting when the view was taken.
+
+An update writes in place if nobody else can see it: recorded operations and NumPy arrays that
+were handed out hold references to the memory. Otherwise the array first moves to a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import getitem
+from sys import getrefcount
+from typing import Any, TypeAlias
+
+from ..errors import ArgumentError
+from .evaluate import evaluate
+from .graph import Array, Leaf, Node, leaf, with_axes_of_array
+from .record import with_axes
+from .slices import sliced
+
+Step: TypeAlias = tuple[Callable[[Any, Any], Array], Any]  # a function of an array and an argument
+
+
+def read_only(array: Array) -> Array:
+    """A view to which nobody can write."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+class Memory:
+    """An array, operations that wait, or a view of another one.
+
+    Attributes:
+        _array: the values, if they are known; None for a view.
+        _waits: node of the operations that make the values, if they are not known. Of a view:
+            the node of its part of the operations of ``_seen``.
+        _mine: nobody else writes to the array, or expects it to stay.
+        _number: the result of an operation that NumPy would give as a number, not as an array.
+        _root: the array of which this one is a view, or None.
+        _steps: that lead from it to the view.
+        _seen: node of the root when the view's node was made.
+    """
+
+    __slots__ = ("__weakref__", "_array", "_mine", "_number", "_root", "_seen", "_steps", "_waits")
+
+    _array: Array | None
+    _mine: bool
+    _number: bool
+    _root: Memory | None
+    _seen: Node | None
+    _steps: tuple[Step, ...]
+    _waits: Node | None
+
+    def _known(self) -> Array | None:
+        """The values, if they are known: memory that may be the caller's."""
+        root = self._root
+        if root is None:
+            return self._array
+        array = root._array
+        if array is None:
+            return None
+        for step, argument in self._steps:
+            array = step(array, argument)
+        return array
+
+    def _values(self) -> Array:
+        """The values, computed if need be."""
+        root = self if self._root is None else self._root
+        waits = root._waits  # first: another thread may settle the array after this line
+        if root._array is None and waits is not None:
+            evaluate((waits,))
+            root._settle()
+        array = self._known()
+        assert array is not None
+        return array
+
+    def _settle(self) -> None:
+        """Take the array of operations that have been computed."""
+        waits = self._waits
+        if waits is not None and isinstance(waits.work, Leaf):
+            self._array, self._waits, self._mine = waits.work.array, None, True
+
+    def _handed_out(self) -> Array:
+        """A read-only view of the values; an update then moves to other memory."""
+        values = self._values()
+        root = self if self._root is None else self._root
+        if root._mine and root._array is not None:
+            root._array.flags.writeable = False  # lazy arrays read it later without a copy
+        return read_only(values)
+
+    def _as_node(self) -> Node:
+        """The node of the values: later updates do not change it."""
+        root = self if self._root is None else self._root
+        root._settle()
+        waits = root._waits  # first: another thread may settle the array after this line
+        if root._array is None and waits is not None:
+            if root is self:
+                return waits
+            if self._waits is not None and self._seen is waits:
+                return self._waits
+            node = _part(waits, self._steps)
+            if node is not None:
+                self._seen, self._waits = waits, node
+                return node
+        if root is not self:
+            self._seen = self._waits = None
+        return leaf(self._values())
+
+    def _writable(self) -> Array:
+        """The values in memory to which an update may write.
+
+        Raises:
+            ArgumentError: it is a number.
+        """
+        root = self if self._root is None else self._root
+        if root._number:
+            raise ArgumentError("a number cannot be updated: NumPy has no array here either")
+        root._values()
+        if not (root._mine and _is_alone(root)):
+            assert root._array is not None
+            root._array = root._array.copy("K")
+            root._mine = True
+        array = self._known()
+        assert array is not None
+        return array
+
+    def _alone(self) -> bool:
+        """True if an update writes in place: nothing that waits reads the memory either."""
+        root = self if self._root is None else self._root
+        return root._array is not None and root._mine and _is_alone(root)
+
+    def _replace(self, node: Node) -> None:
+        """Take the values of a node of this shape and type; a view cannot."""
+        work = node.work
+        if isinstance(work, Leaf):
+            self._array, self._waits, self._mine = work.array, None, False
+        else:
+            self._array, self._waits = None, node
+
+
+def _part(node: Node, steps: tuple[Step, ...]) -> Node | None:
+    """The node of a view of work that waits; None if the work must be computed."""
+    made: Node | None = node
+    for step, argument in steps:
+        if made is None:
+            return None
+        if step is getitem:
+            made = sliced(made, argument)
+        elif step is with_axes_of_array:
+            made = with_axes(made, argument)
+        else:
+            return None
+    return made
+
+
+def _is_alone(root: Memory) -> bool:
+    """True if the array has its memory for itself: no view, waiting work or variable holds it."""
+    array: Any = root._array
+    if not array.flags.writeable:
+        return False
+    if array.base is not None and getrefcount(array.base) > _ATTRIBUTE:
+        return False
+    del array
+    return getrefcount(root._array) <= _ATTRIBUTE
+
+
+_ATTRIBUTE = 2  # references to an object that an attribute alone holds, with that of the call

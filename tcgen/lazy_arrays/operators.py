@@ -1,0 +1,185 @@
+"""Python's operators of lazy arrays.
+
+Operations on few elements run at once, on a short way to NumPy's own operators. All others, and
+those that NumPy refuses, go the long way, which notes operations and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from .memory import Memory
+from .record import record_operator
+from .worth import LIMITS
+
+_NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
+
+
+def _other(value: Any) -> Any:
+    """An operand as NumPy's operators take it on the short way; None if it goes the long way."""
+    if type(value) in _NUMBERS or type(value) is np.ndarray:
+        return value
+    return value._known() if isinstance(value, Memory) else None
+
+
+def _is_small(one: Any, other: Any) -> bool:
+    """True if a result that broadcasts the two has few elements."""
+    if type(other) is not np.ndarray or one.shape == other.shape:
+        return True
+    return bool(one.size * other.size < LIMITS.elements)
+
+
+def disables_ufuncs(value: Any) -> bool:
+    """True for a type that wants its own operators to be called."""
+    return getattr(value, "__array_ufunc__", True) is None
+
+
+# Operators that are noted on a short way.
+_NOTED = {np.add: "add", np.subtract: "subtract", np.multiply: "multiply", np.divide: "divide"}
+Binary = Callable[[Any, Any], Any]
+
+
+def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, Binary, Binary]:
+    """The three methods of a binary operator: forward, reflected, in place."""
+    operate: Any = getattr(operator, name)
+    change: Any = getattr(operator, f"i{name.strip('_')}", None)
+    operation = _NOTED.get(ufunc)
+
+    def forward(self: Any, other: Any) -> Any:
+        array = self._known()
+        if array is not None and array.size < LIMITS.elements:
+            value = _other(other)
+            if value is not None and (not broadcasts or _is_small(array, value)):
+                try:
+                    return self._wrapped(operate(array, value))
+                except (TypeError, ValueError):
+                    pass  # said below
+        if operation is not None:
+            kind = type(other)
+            if kind is type(self) or kind is float or kind is int:
+                value = other if kind is not type(self) else other._as_node()
+                node = record_operator(operation, self._as_node(), value)
+                if node is not None:
+                    return self._of_node(node)
+        if disables_ufuncs(other):
+            return NotImplemented
+        return self._call(ufunc, (self, other), operate=operate)
+
+    def reflected(self: Any, other: Any) -> Any:
+        array = self._known()
+        if array is not None and array.size < LIMITS.elements and type(other) in _NUMBERS:
+            try:
+                return self._wrapped(operate(other, array))
+            except (TypeError, ValueError):
+                pass
+        elif operation is not None and (type(other) is float or type(other) is int):
+            node = record_operator(operation, self._as_node(), other, reflected=True)
+            if node is not None:
+                return self._of_node(node)
+        if disables_ufuncs(other):
+            return NotImplemented
+        return self._call(ufunc, (other, self), operate=operate)
+
+    def in_place(self: Any, other: Any) -> Any:
+        if self._number:
+            return forward(self, other)
+        array = self._known()
+        if array is not None and array.size < LIMITS.elements and array.ndim:
+            small = type(other) in _NUMBERS
+            if not small:
+                value = _other(other)
+                small = value is not None and _is_small(array, value)
+                del value
+            if small:
+                del array
+                target = self._writable()
+                try:
+                    change(target, _other(other))
+                    return self
+                except (TypeError, ValueError):
+                    pass
+        array = target = None  # references to memory would keep updates from writing there
+        changes = operation in ("add", "subtract") and type(other) is type(self)
+        if changes and getrefcount(other) <= _PASSED and self._changed_by(operation, other):
+            return self
+        return self._call(ufunc, (self, other), (self,))
+
+    return forward, reflected, in_place
+
+
+def _comparison(name: str) -> Binary:
+    operate: Any = getattr(operator, name)
+
+    def compared(self: Any, other: Any) -> Any:
+        value = self._operand(other)
+        return self._wrapped(operate(self._values(), value))
+
+    return compared
+
+
+def _unary(name: str, ufunc: Any) -> Callable[[Any], Any]:
+    operate: Any = getattr(operator, name)
+
+    def unary(self: Any) -> Any:
+        array = self._known()
+        if array is not None and array.size < LIMITS.elements:
+            return self._wrapped(operate(array))
+        return self._call(ufunc, (self,))
+
+    return unary
+
+
+class _Probe:
+    """Counts the references to a value that a change in place alone holds."""
+
+    def __iadd__(self, other: Any) -> _Probe:
+        self.count = getrefcount(other)
+        return self
+
+
+def _passed() -> int:
+    probe = _Probe()
+    probe += object()
+    return probe.count
+
+
+_PASSED = _passed()
+
+
+class Operators:
+    """The operators; a class that has them knows ``_call``, ``_operand`` and ``_wrapped``."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    __add__, __radd__, __iadd__ = _binary("add", np.add)
+    __sub__, __rsub__, __isub__ = _binary("sub", np.subtract)
+    __mul__, __rmul__, __imul__ = _binary("mul", np.multiply)
+    __truediv__, __rtruediv__, __itruediv__ = _binary("truediv", np.divide)
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary("floordiv", np.floor_divide)
+    __mod__, __rmod__, __imod__ = _binary("mod", np.remainder)
+    __pow__, __rpow__, __ipow__ = _binary("pow", np.power)
+    __and__, __rand__, __iand__ = _binary("and_", np.bitwise_and)
+    __or__, __ror__, __ior__ = _binary("or_", np.bitwise_or)
+    __xor__, __rxor__, __ixor__ = _binary("xor", np.bitwise_xor)
+    __lshift__, __rlshift__, __ilshift__ = _binary("lshift", np.left_shift)
+    __rshift__, __rrshift__, __irshift__ = _binary("rshift", np.right_shift)
+    __matmul__, __rmatmul__, __imatmul__ = _binary("matmul", np.matmul, broadcasts=False)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self._call(np.divmod, (self, other))  # type: ignore[attr-defined]
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return self._call(np.divmod, (other, self))  # type: ignore[attr-defined]
+
+    __eq__ = _comparison("eq")
+    __ne__ = _comparison("ne")
+    __lt__, __le__ = _comparison("lt"), _comparison("le")
+    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
+    __neg__, __pos__ = _unary("neg", np.negative), _unary("pos", np.positive)
+    __abs__, __invert__ = _unary("abs", np.absolute), _unary("invert", np.invert)

@@ -1,0 +1,144 @@
+"""Updates of lazy arrays and of their views write through, as NumPy's do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tcgen
+from support.array_programs import check_program
+from support.campaigns import cases
+from support.messages import mentions
+from tcgen.errors import ArgumentError
+
+
+@pytest.fixture(autouse=True)
+def all_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small arrays wait, too."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "numpy")
+
+
+def _add_to(part: Any) -> None:
+    part += 1
+
+
+UPDATES: dict[str, Callable[[Any], Any]] = {
+    "item of an item": lambda a: a[0].__setitem__(1, 9),
+    "out": lambda a: np.add(a[:1], 1, out=a[1:2]),
+    "out of a method": lambda a: a.sum(0, out=a[0]),
+    "copyto": lambda a: np.copyto(a[1:], 7),
+    "transpose": lambda a: a.T.__setitem__((0, 1), 9),
+    "slice in place": lambda a: _add_to(a[1:]),
+    "slice of a slice": lambda a: _add_to(a[1:][::-1, 1]),
+    "overlap": lambda a: a.__setitem__(slice(1, None), a[:-1]),
+    "overlap in place": lambda a: np.multiply(a[:, 1:], a[:, :-1], out=a[:, 1:]),
+    "reshape": lambda a: a.reshape(-1).__setitem__(slice(None, None, 2), 5),
+    "function": lambda a: np.reshape(a, 12).fill(2),
+    "ravel": lambda a: a.ravel().__setitem__(0, 5),
+    "swapaxes": lambda a: _add_to(a.swapaxes(0, 1)[1]),
+    "part of a split": lambda a: _add_to(np.split(a, 3)[1]),
+    "rows": lambda a: [_add_to(row) for row in a],
+    "mask": lambda a: a[1:].__setitem__(a[1:] > 5, 0),
+    "real": lambda a: _add_to(a.real[0]),
+    "one element": lambda a: _add_to(a[1, 2, ...]),
+    "einsum": lambda a: np.einsum("ij->ji", a).__setitem__((0, 1), 9),
+    "at": lambda a: np.add.at(a[1:], ([0, 0],), 1),
+    "sort": lambda a: a[:, 1].sort(),
+}
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("name", UPDATES)
+def test_updates_write_through_views(
+    name: str, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not waits:
+        monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "1000000")
+    given_array = np.arange(12.0).reshape(3, 4)[::-1].copy()
+    wanted, x = given_array.copy(), tcgen.lazy(given_array)
+    if waits:
+        wanted, x = wanted * 2, x * 2
+    view, before = x[1:, ::2], x + 0
+    wanted_view, wanted_before = wanted[1:, ::2], wanted + 0
+    handed_out = np.asarray(x[0]) if not waits else None
+    UPDATES[name](wanted)
+    UPDATES[name](x)
+    np.testing.assert_array_equal(x, wanted)
+    np.testing.assert_array_equal(view, wanted_view)
+    np.testing.assert_array_equal(before, wanted_before)
+    np.testing.assert_array_equal(given_array, np.arange(12.0).reshape(3, 4)[::-1])
+    if handed_out is not None:
+        np.testing.assert_array_equal(handed_out, given_array[0])
+
+
+def test_an_update_writes_in_place_where_nobody_else_reads() -> None:
+    x = tcgen.lazy(np.ones((4, 4))) + 0
+    x[0] = 2
+    memory = x._values().__array_interface__["data"]
+    for _ in range(3):
+        x[1:] = x[:-1] * 2
+        x[0] += 1
+        np.add(x, 1, out=x[...])
+    assert x._values().__array_interface__["data"] == memory
+    view = x[1:]
+    view[0] = 5
+    assert x._values().__array_interface__["data"] == memory
+    waits = x + 1
+    x[0] = 7
+    assert x._values().__array_interface__["data"] != memory
+    assert waits[0, 0] != 8
+
+
+def test_numbers_are_no_arrays_to_update() -> None:
+    x = tcgen.lazy(np.ones((2, 2)))
+    total = x.sum()
+    again = total
+    total += 1
+    assert (float(total), float(again)) == (5, 4)
+    with pytest.raises(TypeError):
+        again[()] = 3  # type: ignore[index]
+
+
+def test_what_cannot_be_updated_says_so() -> None:
+    x: Any = tcgen.lazy(np.ones((2, 3)))
+    with pytest.raises(ArgumentError, match=mentions("view resized copy")):
+        x[1:].resize(3)
+    with pytest.raises(ValueError, match="read-only"):
+        np.broadcast_to(x, (4, 2, 3))[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        x.flat[0] = 1
+    np.testing.assert_array_equal(x, np.ones((2, 3)))
+
+
+def test_methods_give_lazy_arrays() -> None:
+    x = tcgen.lazy(np.arange(6.0).reshape(2, 3))
+    for made in (
+        x.reshape(3, 2),
+        x.copy(),
+        x.astype("f4"),
+        x.max(0),
+        x.ravel(),
+        x.swapaxes(0, 1),
+        x.squeeze(),
+        x.cumsum(1),
+        np.tensordot(x, x.T, 1),
+        x[0],
+        x.T,
+        x > 2,
+    ):
+        assert isinstance(made, tcgen.LazyArray)
+
+
+@cases(200, 3000)
+@given(st.integers(0, 2**32 - 1))
+def test_random_array_programs_do_what_numpys_do(seed: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if seed % 16:
+            patch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "1000000")
+        check_program(seed, tcgen.lazy)

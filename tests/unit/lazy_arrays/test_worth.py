@@ -1,0 +1,98 @@
+"""Operations go to NumPy or to kernels as they are worth it; both give the same values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.lazy_arrays import evaluate as evaluation
+from tcgen.lazy_arrays import worth
+from tcgen.lazy_arrays.worth import LIMITS, Times
+
+
+@pytest.fixture(autouse=True)
+def compiled_soon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Few elements are noted, and forms compiled at their first run."""
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "100")
+    monkeypatch.setattr(LIMITS, "large", 0.0)
+    yield
+    worth.wait_for_background()
+
+
+def smooth(a: Any, b: Any) -> Any:
+    b[1:-1, 1:-1] = (a[1:-1, :-2] + a[1:-1, 2:] + a[:-2, 1:-1] + a[2:, 1:-1]) / 4
+    return b
+
+
+def staggered(a: Any, b: Any) -> Any:
+    a[1:] -= 0.5 * (b[1:] - b[:-1])
+    b[:, :-1] += 0.25 * (a[:, 1:] - a[:, :-1])
+    return a + b
+
+
+def shared(a: Any, b: Any) -> Any:
+    near = np.sin(a) * b
+    return np.arctan2(np.sqrt(near), np.sqrt(1 + near))
+
+
+def turned(a: Any, b: Any) -> Any:
+    return (a.T + b.T * 2)[1:, ::2] - 1
+
+
+PROGRAMS: dict[str, Callable[[Any, Any], Any]] = {
+    "smooth": smooth,
+    "staggered": staggered,
+    "shared": shared,
+    "turned": turned,
+    "reversed": lambda a, b: a[::-1] * b[:, ::-1] + a.sum(0) @ b.T[:, :1],
+    "batched products": lambda a, b: (a[:, :, None] * 2) @ b[:, None, :] + 1,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_that_are_compiled_later_give_the_same(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((20, 20)), rng.random((20, 20))
+    wanted = PROGRAMS[name](a.copy(), b.copy())
+    ran = []
+    original = evaluation.form_of
+    monkeypatch.setattr(evaluation, "form_of", lambda key: ran.append(original(key)) or ran[-1])
+    for _ in range(3):
+        found = PROGRAMS[name](tcgen.lazy(a), tcgen.lazy(b))
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+        worth.wait_for_background()
+    assert all(form.kernel is not None for form in ran)
+    assert any(times.runs for form in ran for times in form.times.values())
+
+
+def test_the_faster_one_is_chosen() -> None:
+    times = Times()
+    times.note_numpy(1.0)
+    times.note_kernel(9.0)  # the first run loads the kernel
+    assert times.prefers_kernel(trials=2)
+    times.note_kernel(2.0)
+    times.note_kernel(1.5)
+    assert not times.prefers_kernel(trials=2)
+    times.kernel = 0.5
+    assert times.prefers_kernel(trials=2)
+
+
+def test_few_elements_do_not_wait() -> None:
+    x = tcgen.lazy(np.ones((9, 9)))
+    assert ((x + 1) * x).waiting == 0
+    assert (x[:, :, None] + x).waiting == 1  # a result of many elements
+
+
+def test_a_form_depends_neither_on_numbers_nor_on_extents() -> None:
+    keys = set()
+    for n in (20, 30):
+        for part in (slice(None), slice(None, -1)):
+            x = tcgen.lazy(np.ones((n, n)))[part]
+            keys.add(evaluation.line_of(((x * n + 1)._node,)).key)
+    assert len(keys) == 1
