@@ -310,6 +310,7 @@ def _with_documents(
         report |= {"tuning": tuning, "reproducible": False}
     documents = (
         ("system.json", encode(system)),
+        ("equations.tex", system.latex() + "\n"),
         ("plan.json", encode(plan)),
         ("report.json", json.dumps(report, indent=1) + "\n"),
         ("report.html", report_html(system, plan, manifest, extents, pareto, tuning)),

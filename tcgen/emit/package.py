@@ -7,6 +7,7 @@ from pathlib import Path
 
 from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ArgumentError
+from ..ir.tensor import CALL_KEYWORDS
 from ..resources import fill
 from .names import PYTHON_RESERVED, unique
 
@@ -16,6 +17,7 @@ _NEEDS = {
     "numpy": "; SciPy's BLAS is used if it is there",
 }
 _TRAVELS = (
+    "atomic_file.py",
     "cache_files.py",
     "dtypes.py",
     "environment.py",
@@ -32,11 +34,12 @@ def package_text(manifest: Manifest) -> str:
         ArgumentError: an input has the name of the keyword ``out``.
     """
     inputs = [t for t in manifest.tensors if t.role != "output"]
-    if any(t.name == "out" for t in inputs):
-        raise ArgumentError(
-            "an input named out cannot be passed, since out= names the arrays for the results: "
-            "rename the input"
-        )
+    for keyword, meaning in CALL_KEYWORDS.items():
+        if any(t.name == keyword for t in inputs):
+            raise ArgumentError(
+                f"an input named {keyword} cannot be passed, since {keyword}= {meaning}: "
+                f"rename the input"
+            )
     # Builtins may be parameters; keywords of the language may not.
     words = unique((t.name for t in inputs), PYTHON_RESERVED, taken=("out", "program"))
     name = unique((manifest.name,), PYTHON_RESERVED, taken=("program", "Program", "Any", "npt"))[0]

@@ -14,6 +14,12 @@ from ..dtypes import BY_NAME
 from ..errors import TcgenError
 from .quantity import Quantity
 
+# Keywords of a program's calls beside its inputs, which therefore have other names.
+CALL_KEYWORDS = {
+    "out": "names the arrays for the results",
+    "strict": "says whether arrays that are no inputs are refused",
+}
+
 
 class Role(Enum):
     """What a tensor is to the user's program."""

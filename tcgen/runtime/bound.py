@@ -15,6 +15,7 @@ from ..options import parse_extents
 from .arguments import (
     Source,
     check_names,
+    only_inputs,
     read_inputs,
     refuse_positional,
 )
@@ -22,6 +23,7 @@ from .call.phase import ConstantState, compute_state
 from .execution import Execution
 from .fork_safe_lock import Lock
 from .memory.usage import check_limit
+from .report import Report
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +61,19 @@ class BoundProgram:
         """Bytes that the latest call of the program, bound or not, allocated beyond its inputs."""
         return self._execution.allocated_bytes
 
+    @property
+    def report(self) -> Report:
+        """Operations, memory, arrays and loops at the planning extents, as for the program.
+
+        Raises:
+            ArtifactError: the file of the report is missing or damaged.
+        """
+        return self._execution.report
+
+    def explain(self) -> str:
+        """The formula sequence with the cost of each line."""
+        return self._execution.explain()
+
     def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
         """Bytes that a call allocates at its peak beyond the inputs, with all that is kept.
 
@@ -86,9 +101,14 @@ class BoundProgram:
         return 0 if state is None else state.memory.nbytes + state.bytes_beside_arena
 
     def __call__(
-        self, /, *positional: object, out: dict[str, Any] | None = None, **arrays: object
+        self,
+        /,
+        *positional: object,
+        out: dict[str, Any] | None = None,
+        strict: bool = True,
+        **arrays: object,
     ) -> dict[str, Array]:
-        """Run the volatile part: the volatile inputs by name, and ``out`` as for a program.
+        """Run the volatile part: the volatile inputs by name; ``out``, ``strict`` as for a program.
 
         Raises:
             ExtentError: the arrays have other extents than the constants.
@@ -97,6 +117,8 @@ class BoundProgram:
         wanted = self._volatile
         if positional:
             refuse_positional(name, wanted)
+        if not strict:
+            arrays = only_inputs(wanted, arrays)
         check_names(f"{name}, bound", wanted, arrays)
         given = read_inputs(execution.device, wanted, arrays)
         sources = {**self._constants, **given}
@@ -106,6 +128,10 @@ class BoundProgram:
         on_device = execution.on_device(given) if given else self._on_device
         state = self._state_at(extents)
         return execution.run(sources, extents, out, state, on_device=on_device)
+
+    def _repr_html_(self) -> str:
+        """The equations and the costs, for a notebook."""
+        return self._execution.html(repr(self))
 
     def __repr__(self) -> str:
         manifest = self._execution.manifest

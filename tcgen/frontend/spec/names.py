@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from ...errors import Span
 from ...ir.expr import FUNCTIONS
-from ...ir.tensor import Index, Role, Space, Tensor
+from ...ir.tensor import CALL_KEYWORDS, Index, Role, Space, Tensor
 from ..blocks import Family
 from ..exact_numbers import literal
 from ..source import Problems
@@ -279,8 +279,9 @@ class Names:
         else:
             self.inputs.append(tensor)
             self._input_names.add(tensor.name)
-            if tensor.name == "out":
-                message = "an input named out cannot be passed: out= names the arrays for results"
+            if tensor.name in CALL_KEYWORDS:
+                name = tensor.name
+                message = f"an input named {name} cannot be passed: {name}= {CALL_KEYWORDS[name]}"
                 self._problems.add(line.name.span, message, "rename the input")
 
     def _define(self, equations: list[EquationLine], declared: set[str]) -> None:
