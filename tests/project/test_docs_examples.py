@@ -37,7 +37,10 @@ from tcgen.ir.system import System
 from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = ("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md", "solve.md")
+LONG = (
+    *("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md", "solve.md"),
+    *("howto_pyscf.md", "howto_pdaggerq.md", "howto_density_fitting.md"),
+)
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 WILDCARD = re.compile(r"(?<!\S)\.\.\.")  # what stands after a word is printed: [ARGS]...
