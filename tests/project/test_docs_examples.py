@@ -39,7 +39,7 @@ from tcgen.testing import random_arrays
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LONG = (
     *("README.md", "quickstart.md", "memory.md", "cli.md", "contractions.md", "solve.md"),
-    *("howto_pyscf.md", "howto_pdaggerq.md", "howto_density_fitting.md"),
+    *("howto_pyscf.md", "howto_pdaggerq.md"),
 )
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
