@@ -24,7 +24,11 @@ OBJECTIVES = ("none", "linear", "memory", "peak", "time", "kernels")
 MOST = 2**63 - 1  # an extent, or bytes: generated code counts in 64 bits
 
 # Keywords of a call beside the inputs, and what they do: no input can have these names.
-KEYWORDS = {"out": "names the arrays for results", "part": "says which parts of a call run"}
+KEYWORDS = {
+    "out": "names the arrays for results",
+    "part": "says which parts of a call run",
+    "strict": "says whether arrays that are no inputs are refused",
+}
 
 _MOST_DIGITS = 100  # of an amount of memory
 _UNITS = {

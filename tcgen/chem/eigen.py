@@ -1,6 +1,7 @@
 """Lowest roots of an eigenvalue problem whose matrix a program multiplies with amplitudes.
 
-PySCF's Davidson method works on vectors of the elements that symmetry leaves independent.
+PySCF's Davidson method works on vectors of the elements that symmetry leaves independent. A small
+matrix is made whole, since the vectors of that method soon depend on each other there.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..ir.tensor import Tensor, symmetry_group
 Array = npt.NDArray[Any]
 
 _MORE = 4  # vectors to start from beyond the roots asked for, so that none of those is missed
+_WHOLE = 64  # rows up to which a matrix is made whole
 _NEGLIGIBLE = 1e-2  # norm of a new direction, in units of the tolerance, that is left out
 
 
@@ -139,6 +141,18 @@ def lowest_roots(
         below = estimate - value
         return np.asarray(residual / np.where(np.abs(below) < 1e-8, 1e-8, below))
 
+    def done(values: Array, vectors: Sequence[Array]) -> Roots:
+        order = np.argsort(values, kind="stable")[:count]
+        chosen = [vectors[k] for k in order]
+        norms = tuple(
+            float(np.linalg.norm(image - values[k] * vector))
+            for image, k, vector in zip(apply(chosen), order, chosen, strict=True)
+        )
+        roots = tuple(float(values[k]) for k in order)
+        return Roots(roots, amplitudes(chosen), norms, products)
+
+    if estimate.size <= _WHOLE:
+        return done(*_all_roots(np.stack(apply(list(np.eye(estimate.size))), axis=1)))
     guess = packed(start)[:count] if start else []
     wanted = min(count + _MORE, estimate.size) if len(guess) < count else 0
     for place in np.argsort(estimate, kind="stable")[:wanted]:
@@ -159,11 +173,15 @@ def lowest_roots(
     )
     found = np.atleast_1d(np.asarray(values).real)
     vectors = [np.asarray(v).real for v in (vectors if count > 1 else np.atleast_2d(vectors))]
-    order = np.argsort(found, kind="stable")
-    found, vectors = found[order], [vectors[k] for k in order]
-    images = apply(vectors)
-    norms = tuple(
-        float(np.linalg.norm(image - value * vector))
-        for image, value, vector in zip(images, found, vectors, strict=True)
-    )
-    return Roots(tuple(float(x) for x in found), amplitudes(vectors), norms, products)
+    return done(found, vectors)
+
+
+def _all_roots(matrix: Array) -> tuple[Array, list[Array]]:
+    """Real parts of all eigenvalues of a matrix, and real vectors of norm 1.
+
+    Equal eigenvalues may come as a complex pair by rounding: the real and the imaginary part of its
+    vectors are then the two vectors.
+    """
+    values, columns = np.linalg.eig(matrix)
+    real = np.where(values.imag < 0, columns.imag, columns.real)
+    return values.real, list((real / np.linalg.norm(real, axis=0)).T)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import dataclass, field, fields
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,19 @@ class Solution:
         if not found:
             found = list(self.values or self.amplitudes)
         return f"<{self.name} on {self.reference}, {state}, {', '.join(found)}>"
+
+    def _repr_html_(self) -> str:
+        """Energies and residual norms as a table, for a notebook."""
+        rows: list[tuple[str, str]] = [("E(HF)", f"{self.e_hf:.10f}")]
+        if self.e_corr is not None and self.e_tot is not None:
+            rows += [("E(corr)", f"{self.e_corr:.10f}"), ("E(total)", f"{self.e_tot:.10f}")]
+        rows += [(name, f"{value:.10f}") for name, value in self.energies.items()]
+        rows += [(f"root {n}", f"{value:.8f}") for n, value in enumerate(self.roots, 1)]
+        rows += [(f"|{name}|", f"{norm:.1e}") for name, norm in self.residual_norms.items()]
+        cells = "".join(f"<tr><td>{escape(n)}</td><td>{v}</td></tr>" for n, v in rows)
+        state = "converged" if self.converged else "NOT converged"
+        title = f"{self.name} on {self.reference}, {state}, {self.iterations} iterations"
+        return f"<p><b>{escape(title)}</b> (Hartree)</p><table><tbody>{cells}</tbody></table>"
 
     def as_json(self) -> dict[str, Any]:
         """Everything but arrays; the keys are those of ``tcgen solve --json``."""

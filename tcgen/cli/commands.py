@@ -33,6 +33,7 @@ from ..compiler.driver import (
     report_of,
 )
 from ..compiler.plan_cache import plans_kept
+from ..compiler.progress import in_words
 from ..compiler.target import default_target
 from ..compiler.timings import times_kept
 from ..errors import CacheWarning, ExtentError, SpecError, TcgenError
@@ -610,7 +611,7 @@ def _compile(ctx: click.Context, system: System, planning: dict[str, Any]) -> Co
         result = compile_system(system, options, Tracer())
     else:
         with console.status("reading") as status:
-            tracer = Tracer(progress=lambda text: status.update(escape(text)))
+            tracer = Tracer(lambda text: status.update(escape(in_words(text, options.target))))
             result = compile_system(system, options, tracer)
     print_warnings(ctx, result)
     if ctx.obj["verbose"]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,13 @@ def _in_a_thread() -> Iterator[ThreadPoolExecutor]:
 def _timed(program: Program, case: Case, repeat: int) -> tuple[Arrays, dict[str, Any]]:
     times = []
     outputs: Arrays = {}
+    given: dict[str, Any] = dict(case.inputs)
     with _in_a_thread() as worker:
         for n in range(repeat + 1):
             out = {name: start.copy() for name, start in case.starts.items()}
             start = time.perf_counter()
-            outputs = worker.submit(program, **case.inputs, out=out).result()
+            call = partial(program, out=out, **given)
+            outputs = worker.submit(call).result()
             if n > 0:
                 times.append(time.perf_counter() - start)
     numbers = {

@@ -6,6 +6,6 @@ the element type cannot hold; ``plan_cache`` looks up sequences and plans on dis
 ``serialize`` writes and reads as text; ``memory_limit`` plans and lowers again until a program fits
 its limit; ``autotune`` replaces variants of products by those that ``timings`` finds faster.
 ``program_cache`` holds the programs of einsum calls and lazy arrays in a process.
-``documents`` reads the equations and the plan beside a saved program.
-``deprecations`` has the public names of the version before.
+``progress`` tells in words what is being done. ``documents`` reads the equations and the plan
+beside a saved program. ``deprecations`` has the public names of the version before.
 """

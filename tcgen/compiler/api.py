@@ -17,6 +17,7 @@ from ..ir.system import System
 from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
 from .driver import Tracer, compile_system, read_system
+from .progress import Progress, reported
 from .target import default_target
 
 
@@ -30,6 +31,7 @@ def compile(
     constant: str | Sequence[str] = (),
     volatile: str | Sequence[str] = (),
     planning: Planning | None = None,
+    progress: Progress | bool = False,
     **shorthand: Any,
 ) -> Program:
     """Compile equations into a program that takes and returns NumPy arrays, or CuPy's on a GPU.
@@ -48,6 +50,9 @@ def compile(
             the source declares.
         volatile: names of inputs that may change from call to call.
         planning: how equations are factored and loops fused; see :class:`tcgen.Planning`.
+        progress: is called with what is being done ("factoring", "planning memory", "writing C",
+            ...); True shows a bar in terminals and notebooks. The C compiler then runs at once, and
+            not in the first call.
         shorthand: fields of ``planning``, given as keywords of their own: ``objective="time"`` is
             short for ``planning=Planning(objective="time")``.
 
@@ -88,11 +93,16 @@ def compile(
         system = marked(system, constant, volatile)
     for message in system.warnings:
         warnings.warn(message, stacklevel=2)
-    result = compile_system(system, options, Tracer())
+    with reported(progress, options.target) as tell:
+        result = compile_system(system, options, Tracer(tell))
+        program = Program(result.artifact)
+        if progress and options.target == "cpu":
+            tell("build")
+            program.build()
     typed = not isinstance(source, System)  # a program that makes equations may mean a zero
     for message in result.warnings if typed else ():
         warnings.warn(message, stacklevel=2)
-    return Program(result.artifact)
+    return program
 
 
 _warn = partial(warnings.warn, stacklevel=3)  # in the line that calls compile

@@ -323,6 +323,7 @@ def _with_documents(
         report |= {"tuning": tuning, "reproducible": False}
     documents = (
         ("system.json", encode(system)),
+        ("equations.tex", system.latex() + "\n"),
         ("plan.json", encode(plan)),
         ("executed.json", encode(executed)),
         ("report.json", json.dumps(report, indent=1) + "\n"),

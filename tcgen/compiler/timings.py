@@ -110,7 +110,7 @@ def _measured(artifact: Artifact, variants: Sequence[str], timer: Timer) -> Roun
     repeats = [1 for _ in numbers]  # of the product in one measurement
 
     def seconds(n: int) -> float:
-        given = {**inputs, f"times{n}": np.zeros(repeats[n], out["target"].dtype)}
+        given: dict[str, Any] = {**inputs, f"times{n}": np.zeros(repeats[n], out["target"].dtype)}
         return timer(lambda: program(out=out, **given), variants[n]) / repeats[n]
 
     latest = []

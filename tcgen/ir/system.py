@@ -7,10 +7,11 @@ which order anything is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from html import escape
+from typing import ClassVar, TypeAlias
 
 from ..errors import ExtentError, Span
 from .expr import Delta, Expr, expr_indices, refs
@@ -83,7 +84,7 @@ class Equation:
         return tuple(dict.fromkeys(r.tensor.name for t in self.terms for r in t.refs))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class System(Level):
     """Equations in an order in which every name is defined before it is read.
 
@@ -95,7 +96,10 @@ class System(Level):
         warnings: messages for the user (a name that no output needs, for example).
         written: names of tensors and spaces that the source writes in another way, each with how it
             writes them: ``("N_occ", "N_{occ}")``; for readers only.
+        typesetter: sets the equations in LaTeX (:func:`tcgen.ir.pretty.latex.latex_system`).
     """
+
+    typesetter: ClassVar[Callable[[System], str]]
 
     name: str
     spaces: tuple[Space, ...]
@@ -114,9 +118,28 @@ class System(Level):
         """Outputs in declared order."""
         return tuple(t for t in self.tensors if t.role is Role.OUTPUT)
 
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(_with_axes, self.inputs))
+        outputs = ", ".join(map(_with_axes, self.outputs))
+        return f"<System {self.name}({inputs}) -> {outputs}>"
+
+    def _repr_html_(self) -> str:
+        """The equations for a notebook, which sets them with MathJax."""
+        body = escape(self.latex(), quote=False)
+        return f"<p>{escape(repr(self))}</p>\n$$\\begin{{aligned}}\n{body}\n\\end{{aligned}}$$"
+
+    def latex(self) -> str:
+        """The equations in LaTeX, one term a line: the body of an ``aligned`` environment."""
+        return System.typesetter(self)
+
     def equation(self, tensor: Tensor) -> Equation:
         """The equation that defines ``tensor``."""
         return next(e for e in self.equations if e.lhs.tensor == tensor)
+
+
+def _with_axes(tensor: Tensor) -> str:
+    axes = ",".join(space.name for space in tensor.spaces)
+    return f"{tensor.name}[{axes}]" if axes else tensor.name
 
 
 def factor_refs(factor: Factor) -> tuple[Ref, ...]:

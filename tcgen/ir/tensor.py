@@ -14,6 +14,8 @@ from ..dtypes import BY_NAME
 from ..errors import TcgenError
 from .quantity import Quantity
 
+# Keywords of a program's calls beside its inputs, which therefore have other names.
+
 
 class Role(Enum):
     """What a tensor is to the user's program."""

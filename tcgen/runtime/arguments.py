@@ -59,6 +59,12 @@ def check_names(name: str, wanted: tuple[TensorEntry, ...], arrays: Mapping[str,
     raise ArgumentError(f"{name}: {'; '.join(parts)} ({listed})")
 
 
+def only_inputs(wanted: tuple[TensorEntry, ...], arrays: Mapping[str, object]) -> dict[str, object]:
+    """Those of the arrays that are inputs."""
+    names = {tensor.name for tensor in wanted}
+    return {name: array for name, array in arrays.items() if name in names}
+
+
 def refuse_positional(name: str, wanted: tuple[TensorEntry, ...]) -> NoReturn:
     """Refuse arrays without names, since equations do not order their inputs.
 

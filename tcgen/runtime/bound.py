@@ -15,6 +15,7 @@ from ..options import parse_extents
 from .arguments import (
     Source,
     check_names,
+    only_inputs,
     read_inputs,
     refuse_positional,
 )
@@ -23,6 +24,7 @@ from .execution import Execution
 from .fork_safe_lock import Lock
 from .memory.usage import check_limit
 from .parts import Rectangle
+from .report import Report
 
 Array = npt.NDArray[Any]
 
@@ -59,6 +61,19 @@ class BoundProgram:
     def allocated_bytes(self) -> int:
         """Bytes that the latest call of the program, bound or not, allocated beyond its inputs."""
         return self._execution.allocated_bytes
+
+    @property
+    def report(self) -> Report:
+        """Operations, memory, arrays and loops at the planning extents, as for the program.
+
+        Raises:
+            ArtifactError: the file of the report is missing or damaged.
+        """
+        return self._execution.report
+
+    def explain(self) -> str:
+        """The formula sequence with the cost of each line."""
+        return self._execution.explain()
 
     def peak_bytes(self, extents: Mapping[str, int] | None = None) -> int:
         """Bytes that a call allocates at its peak beyond the inputs, with all that is kept.
@@ -110,9 +125,10 @@ class BoundProgram:
         *positional: object,
         out: dict[str, Any] | None = None,
         part: tuple[int, int] | Any = None,
+        strict: bool = True,
         **arrays: object,
     ) -> dict[str, Array]:
-        """Run the volatile phase: its inputs by name; ``out`` and ``part`` as for a program.
+        """Run the volatile phase: its inputs by name, and the keywords of a program.
 
         Raises:
             ExtentError: the arrays have other extents than the constants.
@@ -121,6 +137,8 @@ class BoundProgram:
         wanted = self._volatile
         if positional:
             refuse_positional(name, wanted)
+        if not strict:
+            arrays = only_inputs(wanted, arrays)
         check_names(f"{name}, bound", wanted, arrays)
         given = read_inputs(execution.device, wanted, arrays)
         sources = {**self._constants, **given}
@@ -131,6 +149,10 @@ class BoundProgram:
         on_device = execution.on_device(given) if given else self._on_device
         state = self._state_at(extents)
         return execution.run(sources, extents, out, state, on_device=on_device, part=part)
+
+    def _repr_html_(self) -> str:
+        """The equations and the costs, for a notebook."""
+        return self._execution.html(repr(self))
 
     def __repr__(self) -> str:
         manifest = self._execution.manifest

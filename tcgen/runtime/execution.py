@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
+from html import escape
 from types import MappingProxyType
 from typing import Any
 
@@ -27,9 +28,11 @@ from .memory.ledger import Ledger
 from .memory.usage import check_limit
 from .part_work import executed_flops, predicted_seconds
 from .parts import Rectangle, checked_part, count_parts, touched
+from .report import PAGE, Report
 from .symmetry_check import SAMPLES, check_symmetry, packed_generators
 
 Array = npt.NDArray[Any]
+EQUATIONS = "equations.tex"  # file of an artifact: the body of an ``aligned`` environment
 _REMEMBERED = 256  # recent shapes of inputs, and recent layouts, that each program remembers
 
 
@@ -70,6 +73,31 @@ class Execution:
             UnavailableError: the program is for a GPU, and there is none, or no CuPy.
         """
         return self.backend.device
+
+    @property
+    def report(self) -> Report:
+        """Costs at the planning extents.
+
+        Raises:
+            ArtifactError: the file of the report is missing or damaged.
+        """
+        page = self.artifact.text(PAGE) if self.artifact.has(PAGE) else None
+        return Report(self.artifact.json("report.json"), page=page)
+
+    def explain(self) -> str:
+        """The formula sequence with the cost of each line."""
+        return self.artifact.text("explain.txt")
+
+    def html(self, title: str) -> str:
+        """The equations in LaTeX and the costs, as far as the artifact has them."""
+        parts = [f"<p><b>{escape(title)}</b></p>"]
+        if self.artifact.has(EQUATIONS):
+            body = escape(self.artifact.text(EQUATIONS).rstrip(), quote=False)
+            equations = f"$$\\begin{{aligned}}\n{body}\n\\end{{aligned}}$$"
+            parts.append(f"<details open><summary>equations</summary>{equations}</details>")
+        if self.artifact.has("report.json"):
+            parts.append(self.report._repr_html_())
+        return "\n".join(parts)
 
     def start(self) -> None:
         """Load the kernels, and compile them where that was never done.

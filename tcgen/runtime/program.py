@@ -13,7 +13,14 @@ from ..artifact.folder import Artifact
 from ..artifact.manifest import SOURCES, Manifest
 from ..errors import ArgumentError, UnavailableError
 from ..options import parse_extents
-from .arguments import check_names, find_extents, read_inputs, refuse_positional, shape_of
+from .arguments import (
+    check_names,
+    find_extents,
+    only_inputs,
+    read_inputs,
+    refuse_positional,
+    shape_of,
+)
 from .bound import BoundProgram
 from .execution import Execution
 from .host_device import HostDevice
@@ -67,11 +74,11 @@ class Program:
         Raises:
             ArtifactError: the file of the report is missing or damaged.
         """
-        return Report(self.artifact.json("report.json"))
+        return self._execution.report
 
     def explain(self) -> str:
         """The formula sequence with the cost of each line."""
-        return self.artifact.text("explain.txt")
+        return self._execution.explain()
 
     def save(self, folder: str | Path) -> Path:
         """Write the artifact; ``tcgen.load(folder)`` or importing the folder brings it back."""
@@ -180,17 +187,24 @@ class Program:
         """
         return self._execution.flops(first, last, dict(parse_extents(extents)))
 
+    def _repr_html_(self) -> str:
+        """The equations and the costs, for a notebook."""
+        return self._execution.html(repr(self))
+
     def __call__(
         self,
         /,
         *positional: object,
         out: dict[str, Any] | None = None,
         part: tuple[int, int] | Any = None,
+        strict: bool = True,
         **arrays: object,
     ) -> dict[str, Array]:
         """Run the program, or a part of it.
 
         Args:
+            strict: refuse arrays that are no inputs; with False they are left out, so that one
+                dictionary of arrays serves several programs.
             out: arrays for some or all results, which are overwritten (or added to, where the
                 output accumulates); the other results are put into it.
             part: first and end of the parts that run, half open, within :meth:`parts`; all by
@@ -206,21 +220,29 @@ class Program:
         execution, name = self._execution, self.manifest.name
         if positional:
             refuse_positional(name, execution.inputs)
+        if not strict:
+            arrays = only_inputs(execution.inputs, arrays)
         check_names(name, execution.inputs, arrays)
         sources = read_inputs(execution.device, execution.inputs, arrays)
         return execution.call(sources, out, part=part)
 
-    def bind(self, /, **constants: object) -> BoundProgram:
+    def bind(self, /, *, strict: bool = True, **constants: object) -> BoundProgram:
         """Fix the constant inputs, and compute once all that depends on them alone.
 
         Arrays in C order (for a GPU: CuPy arrays in C order) are not copied: leave them as they are
         while the bound program is in use, or bind again.
+
+        Args:
+            strict: refuse arrays that are no constant inputs; with False they are left out.
+            constants: each constant input by its name.
 
         Raises:
             ArgumentError: a constant is missing, or an input is volatile.
         """
         inputs = self._execution.inputs
         wanted = tuple(t for t in inputs if not t.volatile)
+        if not strict:
+            constants = only_inputs(wanted, constants)
         volatile = [n for n in constants if any(t.name == n and t.volatile for t in inputs)]
         if volatile:
             raise ArgumentError(

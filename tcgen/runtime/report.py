@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from html import escape
+from pathlib import Path
 from typing import Any
 
-from ..errors import ArgumentError
+from ..atomic_file import whole_file
+from ..errors import ArgumentError, ArtifactError, UnavailableError
+
+PAGE = "report.html"  # file of an artifact
 
 _TOTALS = (
     ("inputs", "inputs_bytes"),
@@ -24,8 +28,41 @@ class Report(dict[str, Any]):
 
     Units: flops (multiply and add are 2), elements, bytes.
 
+    Args:
+        numbers: the object.
+        page: the report as a page of HTML, or None where its artifact has none.
+
     Example: ``program.report["memory"]["peak_bytes"]``, ``print(program.report.nest)``
     """
+
+    def __init__(self, numbers: Mapping[str, Any], page: str | None = None) -> None:
+        super().__init__(numbers)
+        self._page = page
+
+    def html(self) -> str:
+        """The report as one page of HTML that needs no network.
+
+        Raises:
+            ArtifactError: the program was saved without its page.
+        """
+        if self._page is None:
+            raise ArtifactError(f"{self['spec']} has no {PAGE}: compile the program again")
+        return self._page
+
+    def save_html(self, path: str | Path) -> Path:
+        """Write the page to a file.
+
+        Raises:
+            ArtifactError: the program was saved without its page.
+            UnavailableError: the file cannot be written.
+        """
+        path, page = Path(path), self.html()
+        try:
+            with whole_file(path) as file:
+                file.write(page.encode())
+        except OSError as error:
+            raise UnavailableError(f"cannot write {path}: {error.strerror}") from error
+        return path
 
     @property
     def arrays(self) -> list[dict[str, Any]]:

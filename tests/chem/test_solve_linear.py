@@ -135,6 +135,6 @@ def test_more_roots_than_rows_are_refused(solve: Any, lih: Any) -> None:
         solve(text, lih.reference, nroots=9)
 
 
-def test_few_iterations_do_not_converge(solve: Any, lih: Any) -> None:
-    text = CIS.format(axes="o,v", left="i,a", right="j,b").replace("index x : roots\n", "")
-    assert not solve(text, lih.reference, max_cycle=1).converged
+def test_few_iterations_do_not_converge(solve: Any, lih: Any, ground: Any) -> None:
+    matrix = sigma("ccsd_spin_orbital")
+    assert not solve(matrix, lih.reference, amplitudes=ground, max_cycle=1).converged

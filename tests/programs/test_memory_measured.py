@@ -13,13 +13,13 @@ import pytest
 
 import tcgen
 from support.messages import mentions
+from support.spec_sample import SPEC_SAMPLE as SPECS
 from tcgen.compiler.driver import read_plan, read_system
 from tcgen.errors import MemoryLimitError
 from tcgen.runtime import host_device as allocation
 from tcgen.runtime.cpu import backend as cpu
 from tcgen.testing import random_arrays, split_starts
 
-SPECS = tuple(sorted(p.stem for p in tcgen.spec_path("mp2_df").parent.glob("*.spec")))
 ODD = {"Ni": 3, "Nj": 4, "Nk": 5, "Nl": 6}
 
 

@@ -37,7 +37,10 @@ from tcgen.ir.system import System
 from tcgen.testing import random_arrays
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LONG = ("README", "quickstart", "memory", "cli", "contractions", "solve", "spin")
+LONG = (
+    *("README", "quickstart", "memory", "cli", "contractions", "solve", "spin"),
+    *("howto_pyscf", "howto_pdaggerq"),
+)
 LANGUAGE_PAGE = ROOT / "docs" / "spec.md"
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 WILDCARD = re.compile(r"(?<!\S)\.\.\.")  # what stands after a word is printed: [ARGS]...

@@ -18,6 +18,7 @@ TRAVELS = (
     "runtime",
     "artifact",
     "thresholds",
+    "atomic_file.py",
     "cache_files.py",
     "dtypes.py",
     "environment.py",

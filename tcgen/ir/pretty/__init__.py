@@ -1,6 +1,7 @@
 """Texts of the levels for people; :func:`pretty` prints a level in the form of its class.
 
-``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` (level 4).
+``system`` (level 1), ``program`` (level 2), ``plan`` (level 3), ``loops`` (level 4); ``latex`` sets
+level 1 for notebooks.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ..loops import Module
 from ..plan import FusionPlan
 from ..program import FormulaSequence
 from ..system import System
+from .latex import latex_system
 from .loops import pretty_module
 from .plan import pretty_plan
 from .program import pretty_program
@@ -44,3 +46,4 @@ def pretty(level: System | FormulaSequence | FusionPlan | Module) -> str:
 
 
 Level.printer = pretty
+System.typesetter = latex_system

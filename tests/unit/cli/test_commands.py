@@ -305,14 +305,14 @@ def test_shipped_specs_have_names(tmp_path: Path) -> None:
     listed = json.loads(invoke("list", "--json").output)["specs"]
     assert sorted(listed) == sorted(path.stem for path in MP2.parent.glob("*.spec"))
     assert all(listed.values())
-    assert "mp2_closed_shell\n    closed-shell MP2" in invoke("list").output
+    assert "mp2_closed_shell\n    Closed-shell MP2" in invoke("list").output
     extents = ("-e", "o=3", "-e", "v=4", "--target", "numpy")
     done = invoke("compile", "mp2_closed_shell", *extents, "-o", tmp_path / "out")
     assert done.exit_code == 0
     assert invoke("run", "mp2_closed_shell", *extents, "--check").exit_code == 0
-    unknown = invoke("compile", "mp3_closed_shell")
+    unknown = invoke("compile", "mp4_closed_shell")
     assert unknown.exit_code == 2
-    assert says(unknown.stderr, "mp3_closed_shell tcgen list")
+    assert says(unknown.stderr, "mp4_closed_shell tcgen list")
 
 
 def test_a_file_goes_before_a_shipped_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

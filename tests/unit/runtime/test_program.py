@@ -386,3 +386,31 @@ def test_what_symmetry_leaves_no_element_may_be_rounded(samples: int | None) -> 
     check_symmetry("t3", t3, signs, samples=samples)
     with pytest.raises(CheckError, match=mentions("t3 symmetry")):
         check_symmetry("t3", 1e9 * t3, signs, samples=samples)
+
+
+SCALED = "space o = 3\nindex i j : o\ninput a[o,o] constant, x[o]\noutput y\ny[i] = a[i,j]*x[j]\n"
+
+
+def test_arrays_that_are_no_inputs() -> None:
+    program = tcgen.compile(SCALED, target="numpy")
+    everything = {"a": 2 * np.eye(3), "x": np.arange(3.0), "other": np.ones(2)}
+    with pytest.raises(ArgumentError, match=mentions("unknown input other")):
+        program(**everything)
+    expected = 2 * everything["x"]
+    assert np.array_equal(program(**everything, strict=False)["y"], expected)
+    bound = program.bind(**everything, strict=False)
+    assert np.array_equal(bound(**everything, strict=False)["y"], expected)
+    with pytest.raises(ArgumentError, match=mentions("missing input x")):
+        program(a=everything["a"], strict=False)
+    with pytest.raises(tcgen.TcgenError, match=mentions("strict rename")):
+        tcgen.compile(SCALED.replace("x[", "strict["))
+
+
+def test_what_a_bound_program_tells() -> None:
+    program = tcgen.compile(SCALED, target="numpy")
+    bound = program.bind(a=np.eye(3))
+    assert bound.report == program.report
+    assert bound.explain() == program.explain()
+    for shown in (program._repr_html_(), bound._repr_html_()):
+        assert "y_{i} &amp;= " in shown
+        assert "<table>" in shown

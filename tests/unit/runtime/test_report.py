@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 import tcgen
+from tcgen.errors import ArtifactError, UnavailableError
 from tcgen.runtime.report import Report
 
 
@@ -65,3 +67,13 @@ def test_html_is_well_formed_and_escaped() -> None:
     Balance().feed(text)
     assert opened == []
     assert "<script" not in text
+
+
+def test_the_page(tmp_path: Path) -> None:
+    found = report()
+    assert "<!doctype html>" in found.html().lower()
+    assert found.save_html(tmp_path / "a.html").read_text(encoding="utf-8") == found.html()
+    with pytest.raises(UnavailableError, match="nowhere"):
+        found.save_html(tmp_path / "nowhere" / "a.html")
+    with pytest.raises(ArtifactError, match="compile"):
+        Report(found).html()

@@ -1,0 +1,90 @@
+"""What a compilation is doing, in words, and a bar that shows it in terminals and notebooks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, TypeAlias
+
+Progress: TypeAlias = Callable[[str], None]
+
+_WORDS = {  # of the stages, in order
+    "system": "reading",
+    "program": "factoring",
+    "plan": "planning memory",
+    "module": "making loops",
+    "tuned": "measuring products",
+    "emit": "writing {code}",
+    "report": "writing the report",
+    "build": "compiling",
+}
+_CODE = {"cpu": "C", "cuda": "CUDA", "numpy": "NumPy code"}
+_WIDTH = 24  # characters of a bar
+
+
+def in_words(stage: str, target: str) -> str:
+    """What a stage does, for people; texts of long searches are what they are.
+
+    Example:
+        >>> in_words("plan", "cpu"), in_words("emit", "cpu")
+        ('planning memory', 'writing C')
+    """
+    return _WORDS.get(stage, stage).format(code=_CODE.get(target, target))
+
+
+@contextmanager
+def reported(progress: Progress | bool, target: str) -> Iterator[Progress]:
+    """A function that takes names of stages, and tells them in words.
+
+    Args:
+        progress: is called with each text; True shows a bar, and False nothing.
+        target: of the program.
+    """
+    if callable(progress):
+        tell = progress
+        yield lambda stage: tell(in_words(stage, target))
+        return
+    show = _display() if progress else None
+    if show is None:
+        yield lambda _: None
+        return
+    stages = list(_WORDS)
+    done = 0
+
+    def advance(stage: str) -> None:
+        nonlocal done
+        done = stages.index(stage) if stage in stages else done
+        show(done / len(stages), in_words(stage, target))
+
+    try:
+        yield advance
+    finally:
+        show(1.0, "")
+
+
+def _display() -> Callable[[float, str], None] | None:
+    """A bar for this process: in a notebook, on a terminal, or none in a pipe."""
+    if "ipykernel" in sys.modules:
+        return _notebook()
+    return _terminal if sys.stderr.isatty() else None
+
+
+def _terminal(part: float, text: str) -> None:
+    """A line on standard error that the next one replaces; at the end it is removed."""
+    filled = round(part * _WIDTH)
+    bar = f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {text}" if text else ""
+    sys.stderr.write(f"\r\x1b[K{bar}")
+    sys.stderr.flush()
+
+
+def _notebook() -> Callable[[float, str], None]:
+    display: Any = import_module("IPython.display")
+    handle = display.display(display.HTML(""), display_id=True)
+
+    def show(part: float, text: str) -> None:
+        bar = f'<progress value="{part:.3f}"></progress> {text}' if text else ""
+        handle.update(display.HTML(bar))
+
+    return show
