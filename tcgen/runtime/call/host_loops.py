@@ -18,24 +18,31 @@ def walk(
     fetch: Callable[[FetchEntry, Values], None],
 ) -> None:
     """Run the host program of a phase: its loops here, kernels and tiles by the given functions."""
+    _walk(buffers.phase.host, buffers, launch, fetch, {})
+
+
+def _walk(
+    host: tuple[HostEntry, ...],
+    buffers: PhaseBuffers,
+    launch: Callable[[str, Values], None],
+    fetch: Callable[[FetchEntry, Values], None],
+    values: Values,
+) -> None:
+    """Run items of the host program; no function that refers to itself holds the arrays."""
     part = buffers.part
-
-    def run(host: tuple[HostEntry, ...], values: Values) -> None:
-        for item in host:
-            match item:
-                case LoopEntry():
-                    body, inside = _iterations(item, buffers, values)
-                    for more in inside:
-                        run(body, {**values, **more})
-                case LaunchEntry():
-                    if part is None or part.runs(item.kernel):
-                        launch(item.kernel, values)
-                case FetchEntry():
-                    fetch(item, values)
-                case _:
-                    assert_never(item)
-
-    run(buffers.phase.host, {})
+    for item in host:
+        match item:
+            case LoopEntry():
+                body, inside = _iterations(item, buffers, values)
+                for more in inside:
+                    _walk(body, buffers, launch, fetch, {**values, **more})
+            case LaunchEntry():
+                if part is None or part.runs(item.kernel):
+                    launch(item.kernel, values)
+            case FetchEntry():
+                fetch(item, values)
+            case _:
+                assert_never(item)
 
 
 def _iterations(

@@ -16,6 +16,7 @@ from ...artifact.sizes import array_bytes
 from ..host_program import on_host
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
+from ..parts import Part
 
 _UNKNOWN = -1  # stands in the table for an extent that the constant phase does not read
 
@@ -50,6 +51,7 @@ class Phase:
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
         lasting: entries in the arena that outlives the phases: place in the table, offset in bytes.
         own: entries in the phase's arena: place in the table, offset in bytes.
+        whole: all parts of the phase; None where it is not divided.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Phase:
     callers: tuple[tuple[int, str], ...]
     lasting: tuple[tuple[int, int], ...]
     own: tuple[tuple[int, int], ...]
+    whole: Part | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,4 +147,5 @@ def _phase(
         tuple(callers),
         tuple((n, before[b]) for n, b in enumerate(names) if b in before and b not in own),
         tuple((n, own[b]) for n, b in enumerate(names) if b in own),
+        Part(manifest.parts) if manifest.parts is not None and name == "volatile" else None,
     )

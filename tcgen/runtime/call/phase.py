@@ -120,9 +120,9 @@ def run_phases(
         ledger.add(layout.use.lasting.total)
         for name, array in state.outputs.items() if begins else ():
             arrays[name][...] = array
-    divided = layout.manifest.parts
-    volatile = None if divided is None else Part(divided, *(part or ()))
-    _run(backend, layout, 1, sources, arrays, lasting, ledger, volatile)
+    whole = layout.phases[1].whole
+    chosen = whole if whole is None or part is None else Part(whole.entry, *part)
+    _run(backend, layout, 1, sources, arrays, lasting, ledger, chosen)
 
 
 def compute_state(

@@ -20,6 +20,7 @@ from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
+from ...options import MOST
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
 from ..fork_safe_lock import Once
@@ -49,6 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _NO_CONTEXT = nullcontext()
+_ALL_PARTS = (ctypes.c_int64(0), ctypes.c_int64(MOST))
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
@@ -213,7 +215,9 @@ class CpuBackend:
         extents, strides, threads = layout.extent_table, layout.stride_table, layout.threads
         if not phase.on_host:
             function, part = linked.function(f"tcgen_phase_{phase.name}"), buffers.part
-            numbers = () if part is None else map(ctypes.c_int64, (part.first, part.last))
+            numbers = (
+                () if part is None else (ctypes.c_int64(part.first), ctypes.c_int64(part.last))
+            )
             with (
                 linked.blas_on_calling_thread(),
                 standing_in(linked.table, linked.later) as functions,
