@@ -196,7 +196,7 @@ def disjoint(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
 
     Example:
         >>> disjoint([(slice(0, 3),), (slice(2, 5),), (slice(7, 8),)])
-        ((slice(7, 8, None),), (slice(0, 5, None),))
+        ((slice(0, 5, None),), (slice(7, 8, None),))
     """
     found: list[Rectangle] = []
     for rectangle in distinct(rectangles):
