@@ -155,7 +155,10 @@ def _parts(
                 for n, (first, last) in enumerate(ranges)
             )
             text = f"parts of {manifest.name}: {count} iterations in {number} tasks"
-            return Plan((stage,), (program,), tasks, need, 1.0, (text,))
+            executed = sum(program.flops(first, last, extents) for first, last in ranges)
+            whole = program.flops(0, count, extents)
+            repeated = executed / whole if whole else 1.0
+            return Plan((stage,), (program,), tasks, need, repeated, (text,))
     return Shortage(need, f"{count} tasks of one iteration each")
 
 

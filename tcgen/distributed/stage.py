@@ -7,7 +7,7 @@ run before it begins, the workers to load them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -125,13 +125,13 @@ class Stage:
                 before = sum(extents[base] for base in given.before)
                 rectangle[axis] = slice(before + first, before + last)
                 shape[axis] = self._whole_length(given)
-            rectangles = touched.get(given.name, (tuple(rectangle),))
+            rectangles = distinct(touched.get(given.name, (tuple(rectangle),)))
             itemsize = BY_NAME[entry.dtype].itemsize
             found.append(
                 Reading(
                     given.name,
                     given.source,
-                    tuple(rectangles),
+                    rectangles,
                     given.axis is not None,
                     tuple(shape),
                     itemsize,
@@ -159,8 +159,8 @@ class Stage:
                 rectangles = (tuple(rectangle),) if first == 0 else ()
                 found.append(Writing(output.name, rectangles, "place"))
             else:
-                rectangles = touched.get(output.name, (tuple(rectangle),))
-                found.append(Writing(output.name, tuple(rectangles), "add"))
+                written = disjoint(touched.get(output.name, (tuple(rectangle),)))
+                found.append(Writing(output.name, written, "add"))
         return tuple(found)
 
     def output_shape(self, name: str) -> tuple[int, ...]:
@@ -182,6 +182,38 @@ class Stage:
 def stored_axis(entry: TensorEntry, axis: int) -> int:
     """The axis of the array that a logical axis, which is in no packed pair, is."""
     return next(k for k, (a, _) in enumerate(entry.stored()) if a == axis)
+
+
+def distinct(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
+    """The rectangles, each once."""
+    return tuple({tuple((a.start, a.stop) for a in r): r for r in rectangles}.values())
+
+
+def disjoint(rectangles: Sequence[Rectangle]) -> tuple[Rectangle, ...]:
+    """Rectangles without common elements that cover these: blocks of a result are added.
+
+    Those that overlap become the smallest one around them; what it has more is zero in a result.
+
+    Example:
+        >>> disjoint([(slice(0, 3),), (slice(2, 5),), (slice(7, 8),)])
+        ((slice(0, 5, None),), (slice(7, 8, None),))
+    """
+    found: list[Rectangle] = []
+    for rectangle in distinct(rectangles):
+        around = rectangle
+        while overlapping := [r for r in found if _overlap(r, around)]:
+            found = [r for r in found if not _overlap(r, around)]
+            both = [around, *overlapping]
+            around = tuple(
+                slice(min(a.start for a in axis), max(a.stop for a in axis))
+                for axis in zip(*both, strict=True)
+            )
+        found.append(around)
+    return tuple(found)
+
+
+def _overlap(one: Rectangle, other: Rectangle) -> bool:
+    return all(a.start < b.stop and b.start < a.stop for a, b in zip(one, other, strict=True))
 
 
 def rectangle_bytes(rectangle: Rectangle, itemsize: int) -> int:

@@ -146,6 +146,11 @@ class Shelf:
                     break
                 total -= self._drop(key)
 
+    def drop(self, key: Hashable) -> None:
+        """Drop a value and those that hold it."""
+        with self._lock:
+            self._drop(key)
+
     def _drop(self, key: Hashable) -> int:
         """Drop a value and those that hold it; their bytes."""
         kept = self._values.pop(key, None)
@@ -267,25 +272,27 @@ def _call(
     program: Program, loader: _Loader, readings: tuple[Reading, ...], task: Task
 ) -> tuple[Mapping[str, Array], int]:
     """The outputs, and the bytes of a bound program's state, which the shelf counts too."""
-    stage = loader.stage
-    if stage.kind == "parts":
-        arrays = {r.name: loader.array(r) for r in readings}
-        return program(**arrays, part=(task.first, task.last)), 0
-    constant = [t.name for t in stage.artifact.manifest.tensors if not t.volatile]
-    held = [r for r in readings if r.name in constant]
-    if not held or any(r.source not in loader.job.held for r in held):
-        return program(**{r.name: loader.array(r) for r in readings}), 0
+    stage, job = loader.stage, loader.job
+    parts = stage.kind == "parts"
+    numbers: dict[str, Any] = {"part": (task.first, task.last)} if parts else {}
+    entries = {t.name: t for t in stage.artifact.manifest.tensors}
+    fixed = [r for r in readings if not entries[r.name].volatile]
+    loose = any(r.source not in job.held or entries[r.name].role == "generated" for r in fixed)
+    if not fixed or loose:
+        return program(**{r.name: loader.array(r) for r in readings}, **numbers), 0
+    arrays = {r.name: loader.array(r) for r in fixed}
 
     def bind() -> tuple[Any, int]:
-        bound = program.bind(**{r.name: loader.array(r) for r in held})
+        bound = program.bind(**arrays)
         return bound, bound.kept_bytes
 
-    tokens = tuple(getattr(v, "token", v) for v in loader.job.held.values())
-    key = (loader.job.stage.token, tokens, task.first, task.last)
-    bound = SHELF.get(key, bind, loader.keep, [loader.key(r) for r in held])
-    result: Mapping[str, Array] = bound(
-        **{r.name: loader.array(r) for r in readings if r.name not in constant}
-    )
+    tokens = tuple(getattr(v, "token", v) for v in job.held.values())
+    # All parts share the constant phase; each slice has its own.
+    which = tuple(map(id, arrays.values())) if parts else (task.first, task.last)
+    key = (job.stage.token, tokens, which)
+    bound = SHELF.get(key, bind, loader.keep, [loader.key(r) for r in fixed])
+    others = {r.name: loader.array(r) for r in readings if entries[r.name].volatile}
+    result: Mapping[str, Array] = bound(**others, **numbers)
     return result, bound.kept_bytes
 
 
@@ -314,7 +321,8 @@ class _Loader:
         source = self.job.held[reading.source]
         rectangle = reading.rectangles[0] if reading.shrunk else _full(reading.shape)
         if isinstance(source, Stored):
-            return self.job.run, source, _key(rectangle)
+            some = not reading.shrunk and not reading.whole
+            return self.job.run, source, "some" if some else _key(rectangle)
         return source.token, _key(rectangle)
 
     def array(self, reading: Reading) -> Any:
@@ -371,13 +379,14 @@ class _Loader:
 
     def _sparse(self, source: Stored, reading: Reading) -> Array:
         """An array of the whole shape that has the rectangles; the system maps no other pages."""
-        key = (self.job.run, source, "sparse")
+        key = self.key(reading)
         kept: _Sparse = SHELF.get(key, lambda: (_Sparse(reading.shape, source.dtype), 0), self.keep)
         with kept.lock:
             missing = [r for r in reading.rectangles if _key(r) not in kept.there]
             more = sum(rectangle_bytes(r, reading.itemsize) for r in missing)
             if kept.there and kept.nbytes + more > self.keep:
-                kept = _Sparse(reading.shape, source.dtype)  # the other one has too much by now
+                SHELF.drop(key)  # with programs that are bound to it: it has too much by now
+                kept = _Sparse(reading.shape, source.dtype)
                 missing = list(reading.rectangles)
             for rectangle in missing:
                 kept.array[rectangle] = block = source.read(rectangle)

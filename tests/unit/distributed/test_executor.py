@@ -122,6 +122,28 @@ def test_a_worker_stays_within_its_memory(
             assert run.report.need_bytes <= limit
 
 
+@pytest.mark.parametrize("memory", ["1MiB", None])
+def test_parts_share_the_constant_phase(tmp_path: Path, memory: str | None) -> None:
+    worker.SHELF.clear()
+    spec = Path(tcgen.spec_path("df_ladder")).read_text(encoding="utf-8")
+    spec = spec.replace("input  b_vv", "input  f[v,v] constant, g[v,v] constant\ninput  b_vv")
+    spec += "\nh[a,b] = f[a,e]*g[e,b]\nr2[i,j,a,b] += h[a,e]*tau[i,j,e,b]\n"
+    extents = {"o": 3, "v": 12, "x": 20}
+    program = tcgen.compile(
+        spec, extents=extents, objective="time", target="numpy", memory_limit="24KiB"
+    )
+    arrays = random_arrays(tcgen.read_spec(spec), extents, dtype="float64", seed=0)
+    inputs = {n: arrays[n] for n in ("f", "g", "b_vv", "tau")}
+    for name in ("f", "g"):
+        np.save(tmp_path / f"{name}.npy", inputs.pop(name))
+    held = {n: tcgen.stored(tmp_path / f"{n}.npy") for n in ("f", "g")}
+    expected = program(**inputs, f=arrays["f"], g=arrays["g"])["r2"]
+    with ThreadPoolExecutor(2) as pool:
+        run = program.distribute(pool, memory or "1GiB", task_seconds=0).bind(**held)
+        for _ in range(2):
+            np.testing.assert_allclose(run(**inputs)["r2"], expected, rtol=1e-12, atol=1e-12)
+
+
 def test_parts_add_up_and_only_touched_elements_are_read(tmp_path: Path) -> None:
     worker.SHELF.clear()
     extents = {"o": 3, "v": 12, "x": 20}
