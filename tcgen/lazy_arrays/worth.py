@@ -57,15 +57,18 @@ class Times:
         numpy: of NumPy.
         kernel: of the kernel; its first run loads and links it and does not count.
         runs: of the kernel.
+        numpy_runs: of NumPy.
     """
 
     numpy: float = float("inf")
     kernel: float = float("inf")
     runs: int = 0
+    numpy_runs: int = 0
 
     def note_numpy(self, seconds: float) -> None:
         """Count a run in NumPy."""
         self.numpy = min(self.numpy, seconds)
+        self.numpy_runs += 1
 
     def note_kernel(self, seconds: float) -> None:
         """Count a run of the kernel."""
@@ -74,8 +77,13 @@ class Times:
         self.runs += 1
 
     def prefers_kernel(self, trials: int) -> bool:
-        """True where the kernel has been faster, or has not been measured often enough."""
-        return self.runs <= trials or self.kernel < self.numpy
+        """True where the kernel has been faster, or has not been measured often enough.
+
+        NumPy's first runs may be slow ones, so it is measured again unless it took twice as long.
+        """
+        if self.runs <= trials or 2 * self.kernel < self.numpy:
+            return True
+        return self.numpy_runs >= trials and self.kernel < self.numpy
 
 
 @dataclass(slots=True, eq=False)

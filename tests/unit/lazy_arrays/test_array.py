@@ -18,6 +18,7 @@ from tcgen.errors import ArgumentError, TcgenError
 from tcgen.lazy_arrays import evaluate as evaluation
 from tcgen.lazy_arrays import kernels
 from tcgen.lazy_arrays.equations import lazy_system
+from tcgen.lazy_arrays.line import line_of
 
 Array = npt.NDArray[Any]
 
@@ -210,6 +211,15 @@ def test_several_readers_share_one_value() -> None:
     text = (e * e + e).explain()
     assert text.count("exp(") == 2  # in the sequence and in the loop nest: one step
     assert "t1[1,1] register" in text
+
+
+@pytest.mark.parametrize("shape", [(40,), (30, 40)])
+def test_results_that_share_a_register_go_to_the_vector_unit(shape: tuple[int, ...]) -> None:
+    e = np.exp(tcgen.lazy(drawn(*shape)))
+    line = line_of([(e * e)._node, (e + 1)._node])
+    source = kernels.kernel_of(lazy_system(line.nodes()), "float64", "cpu").program.source
+    assert "double t1 = 0;" in source
+    assert "omp parallel for simd" in source or "omp simd" in source
 
 
 def test_what_has_fewer_elements_is_not_computed_for_each_element_of_its_reader() -> None:

@@ -79,8 +79,12 @@ def test_the_faster_one_is_chosen() -> None:
     times.note_kernel(2.0)
     times.note_kernel(1.5)
     assert not times.prefers_kernel(trials=2)
-    times.kernel = 0.5
+    times.kernel = 0.7
+    assert not times.prefers_kernel(trials=2)  # NumPy is measured again first
+    times.note_numpy(2.0)
     assert times.prefers_kernel(trials=2)
+    times.note_numpy(0.6)
+    assert not times.prefers_kernel(trials=2)
 
 
 def test_few_elements_do_not_wait() -> None:
