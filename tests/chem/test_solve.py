@@ -512,3 +512,12 @@ def test_an_input_says_in_the_spec_what_it_is(chemistry: Chemistry, solve: Any) 
     assert abs(solve(text, case.reference).e_corr - case.energies["E_MP2_corr"]) < TOLERANCE
     given = solve(text, case.reference, inputs={"w": "<pq||rs>"}).e_corr
     assert abs(given - case.energies["E_MP2_corr"]) > 1e-4
+
+
+def test_a_notebook_shows_a_table() -> None:
+    solution = tcgen.chem.Solution(
+        name="a<b", reference="RHF", converged=False, e_hf=-1.0, e_corr=-0.25, energies={"e": -0.25}
+    )
+    html = solution._repr_html_()
+    assert "a&lt;b on RHF, NOT converged" in html
+    assert "<td>E(total)</td><td>-1.2500000000</td>" in html

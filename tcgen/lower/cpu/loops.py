@@ -185,7 +185,7 @@ def _transposed(
 ) -> tuple[Expr, tuple[Stmt, ...]]:
     """The expression with transposed copies of small operands, and the copies.
 
-    Copied are operands with the innermost variable on an axis other than that of unit stride.
+    Operands are copied that have the innermost variable on an axis other than that of unit stride.
     """
     main, inner = largest(statement, extents), band[-1].name
     copies: list[Stmt] = []
