@@ -6,8 +6,10 @@ reports at any extents.
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ..hardware import CACHE_LINE_BYTES
 
@@ -86,10 +88,7 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
         lambda n: (blocks[n].first - blocks[n].last,),
         lambda n: (blocks[n].rank, -spans[n]),
     )
-    lower_bound = max(
-        (_live_bytes(blocks, spans, position) for position in {b.first for b in blocks}),
-        default=0,
-    )
+    lower_bound = _most_live_bytes(blocks, spans)
     best: list[int] = []
     extent = -1
     for key in keys:
@@ -104,24 +103,65 @@ def place(blocks: tuple[Block, ...], alignment: int = ALIGNMENT) -> Layout:
     return Layout(offsets, total, alignment)
 
 
-def _live_bytes(blocks: tuple[Block, ...], spans: list[int], position: int) -> int:
-    """Bytes of the blocks that are live at one position: a lower bound of the arena."""
-    return sum(n for b, n in zip(blocks, spans, strict=True) if b.first <= position <= b.last)
+def _most_live_bytes(blocks: tuple[Block, ...], spans: list[int]) -> int:
+    """The most bytes of blocks that are live at one position: a lower bound of the arena."""
+    changes = [(b.first, n) for b, n in zip(blocks, spans, strict=True)]
+    changes += [(b.last + 1, -n) for b, n in zip(blocks, spans, strict=True)]
+    changes.sort()  # at one position what ends comes before what begins
+    return max(accumulate((n for _, n in changes), initial=0))
+
+
+class _Placed:
+    """Placed blocks, found by their lifetimes in little time however many there are.
+
+    A block is in the lists of the few nodes of a binary tree over all positions that make up its
+    lifetime, so that those that are live at one position are in the nodes above it.
+    """
+
+    def __init__(self, blocks: tuple[Block, ...]) -> None:
+        self.blocks = blocks
+        self.ends = sorted({p for b in blocks for p in (b.first, b.last)})
+        self.leaves = 1 << max(0, len(self.ends) - 1).bit_length()
+        self.tree: dict[int, list[int]] = {}
+        self.by_first: list[tuple[int, int]] = []
+
+    def add(self, n: int) -> None:
+        """Add the n-th block."""
+        block = self.blocks[n]
+        low = self.leaves + bisect_left(self.ends, block.first)
+        high = self.leaves + bisect_left(self.ends, block.last) + 1
+        while low < high:
+            if low & 1:
+                self.tree.setdefault(low, []).append(n)
+                low += 1
+            if high & 1:
+                high -= 1
+                self.tree.setdefault(high, []).append(n)
+            low, high = low >> 1, high >> 1
+        insort(self.by_first, (block.first, n))
+
+    def live_with(self, block: Block) -> list[int]:
+        """Blocks whose lifetimes meet that of a block: at its first position or at a later one."""
+        found: list[int] = []
+        node = self.leaves + bisect_left(self.ends, block.first)
+        while node:
+            found += self.tree.get(node, ())
+            node >>= 1
+        start = bisect_left(self.by_first, (block.first + 1, -1))
+        stop = bisect_left(self.by_first, (block.last + 1, -1))
+        return [*found, *(n for _, n in self.by_first[start:stop])]
 
 
 def _first_fit(blocks: tuple[Block, ...], spans: list[int], order: list[int]) -> list[int]:
     """Starts of the blocks: each in turn takes the lowest that is free."""
     starts = [0] * len(blocks)
-    placed: list[int] = []
+    placed = _Placed(blocks)
     for n in order:
-        block, start = blocks[n], 0
-        live = [
-            m for m in placed if blocks[m].first <= block.last and block.first <= blocks[m].last
-        ]
-        for m in sorted(live, key=lambda m: starts[m]):
+        start = 0
+        for m in sorted(placed.live_with(blocks[n]), key=starts.__getitem__):
             if start + spans[n] <= starts[m]:
                 break
             start = max(start, starts[m] + spans[m])
         starts[n] = start
-        placed.append(n)
+        placed.add(n)
     return starts

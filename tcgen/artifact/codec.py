@@ -53,6 +53,8 @@ class _Place(NamedTuple):
         return ("" if self.holder is None else self.holder.path) + self.name
 
 
+_PLAIN = frozenset((str, int, bool, float, type(None)))  # written as they are
+
 Reader: TypeAlias = Callable[[Any, _Place], Any]
 
 
@@ -90,7 +92,8 @@ def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) ->
 
     Args:
         value: the dataclass.
-        change: applied to every dataclass inside it before it is written.
+        change: applied to every dataclass inside it before it is written; it keeps the class, and
+            changes no part that is a dataclass.
 
     Example:
         >>> from tcgen.errors import Span
@@ -98,23 +101,38 @@ def to_table(value: object, change: Callable[[Any], Any] = lambda part: part) ->
         {'root': {'n': 0}, 'nodes': [['Span', 'a.spec', 1, 2, 1]]}
     """
     nodes: list[list[Any]] = []
-    # The key holds the class: dataclasses of different classes never compare equal, numbers might.
-    positions: dict[tuple[type, object], int] = {}
+    # Parts are equal if their rows are: a row names its class, and the rows of its parts.
+    positions: dict[str, dict[str, int]] = {}
+    seen: dict[int, dict[str, int]] = {}  # by identity, of the parts of ``value``
 
     def write(part: Any) -> Any:
-        if isinstance(part, tuple):
+        kind: type = type(part)
+        if kind in _PLAIN:
+            return part
+        if kind is tuple:
             return [write(v) for v in part]
-        if not is_dataclass(part):
+        names = _field_names(kind)
+        if names is None:
             return _scalar(part)
-        part = change(part)
-        key = (type(part), part)
-        if key not in positions:
-            row = [type(part).__name__, *(write(getattr(part, f.name)) for f in fields(part))]
-            positions[key] = len(nodes)
-            nodes.append(row)
-        return {"n": positions[key]}
+        place = seen.get(id(part))
+        if place is None:
+            changed = change(part)
+            row = [type(changed).__name__, *[write(getattr(changed, n)) for n in names]]
+            key = repr(row)
+            place = positions.get(key)
+            if place is None:
+                place = positions[key] = {"n": len(nodes)}
+                nodes.append(row)
+            seen[id(part)] = place
+        return place
 
     return {"root": write(value), "nodes": nodes}
+
+
+@cache
+def _field_names(kind: type) -> tuple[str, ...] | None:
+    """Names of the fields of a dataclass; None for other classes."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
 
 def from_table(kind: type[T], data: Mapping[str, Any]) -> T:

@@ -293,7 +293,8 @@ def _arrays(
         for key in (made, *reads):
             array = instances[key]
             instances[key] = replace(array, live=(array.live[0], position))
-    return [replace(a, place=_place(a, groups)) for a in instances.values()]
+    group_of = {visit: n for n, group in enumerate(groups) for visit in group.visits}
+    return [replace(a, place=_place(a, group_of)) for a in instances.values()]
 
 
 def _contracted(
@@ -303,15 +304,20 @@ def _contracted(
     return tuple((axis, loops[index]) for axis, index in axes)
 
 
-def _place(array: ArrayPlan, groups: tuple[KernelGroup, ...]) -> Place:
-    """Outputs belong to the caller; a single element inside one kernel is a register."""
+def _place(array: ArrayPlan, group_of: Mapping[int, int]) -> Place:
+    """Outputs belong to the caller; a single element inside one kernel is a register.
+
+    Args:
+        array: with its live range.
+        group_of: number of the kernel group of each visit.
+    """
     match array.tensor.role:
         case Role.OUTPUT:
             return Place.CALLER
         case Role.TEMP:
             single = len(array.contracted) == array.tensor.rank
             first, last = array.live
-            inside = any(first in g.visits and last in g.visits for g in groups)
+            inside = group_of[first] == group_of[last]
             return Place.REG if single and inside else Place.ARENA
         case Role.GENERATED | Role.INPUT:
             return Place.ARENA
