@@ -9,7 +9,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from support.campaigns import cases
+from support.marks import slow_where
 from support.paths import DATA, ROOT
+from support.spec_sample import SPEC_SAMPLE
 from tcgen.frontend import read, read_spec
 from tcgen.frontend.spec.writer import spec_text
 from tcgen.interp import evaluate_system
@@ -38,7 +40,11 @@ def check_same(first: System, second: System, extents: dict[str, int]) -> None:
     assert_same_values(evaluate_system(second, inputs, extents, out=starts), wanted)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def beyond_the_sample(path: Path) -> bool:
+    return path.suffix == ".spec" and path.stem not in SPEC_SAMPLE
+
+
+@pytest.mark.parametrize("path", slow_where(beyond_the_sample, FILES), ids=lambda p: p.name)
 def test_files_round_trip(path: Path) -> None:
     system = read(path)
     text = spec_text(system)
