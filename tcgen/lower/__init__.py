@@ -80,10 +80,10 @@ def lower_plan(
         budget = arena_budget(plan, options, module)
         thresholds = options.thresholds.gpu
         bound = bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
-        return with_parts(bound, plan.extent_of)
+        return with_parts(bound, plan.extent_of, options.thresholds.planner.parts)
     if not scratch:
         module, _ = _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)
-        return with_parts(module, plan.extent_of)
+        return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
     rooms: dict[int, int] = {}
     while True:
         module, memory = _lower(plan, options, rooms, limit)
@@ -92,7 +92,7 @@ def lower_plan(
         if budget is not None:
             tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
         if not tight:
-            return with_parts(module, plan.extent_of)
+            return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
         # A visit whose copies exceed their room again, because axis orders changed, gets none.
         rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
 

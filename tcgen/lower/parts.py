@@ -12,26 +12,23 @@ from dataclasses import replace
 
 from ..ir.loops import Fetch, Host, HostLoop, Launch, Loop, LoopVar, Module, Parts, Stmt
 from ..ir.parts import chains, parts_of
+from ..thresholds.planner import PartsThresholds
 from .layout import iterations, points
 
-# More loops join the chain until it has this many iterations, and an iteration at most this many
-# points: a finer division makes no better balance, and its numbers would take time.
-_MANY_ITERATIONS = 64
-_FEW_POINTS = 2**20
 
-
-def with_parts(module: Module, extents: Mapping[str, int]) -> Module:
+def with_parts(module: Module, extents: Mapping[str, int], thresholds: PartsThresholds) -> Module:
     """The module with its parts, where its volatile phase can be divided.
 
     Args:
         module: bound to its target.
         extents: planning extents.
+        thresholds: of the number of loops.
     """
     total = _points(module.host_volatile, module, extents)
     best, most = None, 0
     for loop, longest in chains(module):
         inside = _points((loop,), module, extents)
-        found = _longest_parts(module, longest, inside, extents)
+        found = _longest_parts(module, longest, inside, extents, thresholds)
         if found is None:
             continue
         alone = (k.body for k in module.kernels if k.name in found.once)
@@ -42,7 +39,11 @@ def with_parts(module: Module, extents: Mapping[str, int]) -> Module:
 
 
 def _longest_parts(
-    module: Module, longest: tuple[LoopVar, ...], work: int, extents: Mapping[str, int]
+    module: Module,
+    longest: tuple[LoopVar, ...],
+    work: int,
+    extents: Mapping[str, int],
+    thresholds: PartsThresholds,
 ) -> Parts | None:
     """The parts along as many loops of a chain as are worth a number and can be divided.
 
@@ -51,9 +52,12 @@ def _longest_parts(
         longest: variables of the chain.
         work: points of all iterations.
         extents: planning extents.
+        thresholds: of the number of loops.
     """
     count, depth = 1, 0
-    while depth < len(longest) and (count < _MANY_ITERATIONS or work > count * _FEW_POINTS):
+    while depth < len(longest):
+        if count >= thresholds.iterations and work <= count * thresholds.points:
+            break
         count *= _iterations(longest[depth], extents)
         depth += 1
     for end in range(depth, 0, -1):
