@@ -453,7 +453,12 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
 
 
-NAMESPACE = ArrayNamespace(np, lambda array: LazyArray._of_array(array, mine=True))
+def _made_lazy(array: npt.NDArray[Any]) -> LazyArray:
+    read_limits()
+    return LazyArray._of_array(array, mine=array.flags.owndata)
+
+
+NAMESPACE = ArrayNamespace(np, _made_lazy)
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
