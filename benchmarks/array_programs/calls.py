@@ -18,23 +18,23 @@ import tcgen
 
 CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "a + b": lambda a, b: a + b,
-    "a * 2": lambda a, b: a * 2.0,
+    "a * 2": lambda a, _: a * 2.0,
     "a > b": lambda a, b: a > b,
-    "exp(a)": lambda a, b: np.exp(a),
+    "exp(a)": lambda a, _: np.exp(a),
     "maximum(a, b)": lambda a, b: np.maximum(a, b),
-    "a[1:]": lambda a, b: a[1:],
-    "a[3]": lambda a, b: a[3],
+    "a[1:]": lambda a, _: a[1:],
+    "a[3]": lambda a, _: a[3],
     "a[1:] + b[1:]": lambda a, b: a[1:] + b[1:],
     "a[1:] = b[1:]": lambda a, b: a.__setitem__(slice(1, None), b[1:]),
-    "a += 1": lambda a, b: a.__iadd__(1.0),
+    "a += 1": lambda a, _: a.__iadd__(1.0),
     "a[1:] += b[1:]": lambda a, b: a[1:].__iadd__(b[1:]),
     "add(a, b, out=a)": lambda a, b: np.add(a, b, out=a),
-    "a.sum()": lambda a, b: a.sum(),
-    "a.max()": lambda a, b: a.max(),
+    "a.sum()": lambda a, _: a.sum(),
+    "a.max()": lambda a, _: a.max(),
     "dot(a, b)": lambda a, b: np.dot(a, b),
-    "where(a, 1, 0)": lambda a, b: np.where(a, 1.0, 0.0),
-    "flip(a)": lambda a, b: np.flip(a),
-    "a.reshape(-1, 1)": lambda a, b: a.reshape(-1, 1),
+    "where(a, 1, 0)": lambda a, _: np.where(a, 1.0, 0.0),
+    "flip(a)": lambda a, _: np.flip(a),
+    "a.reshape(-1, 1)": lambda a, _: a.reshape(-1, 1),
 }
 
 
