@@ -1,4 +1,5 @@
 """Array programs in NumPy: kernels of the kinds that NPBench collects, from their definitions.
 
-``kernels`` has the programs, ``python -m benchmarks.array_programs`` times them.
+``kernels`` has the programs, and ``python -m benchmarks.array_programs`` times them;
+``python -m benchmarks.array_programs.calls`` times single operations on few elements.
 """

@@ -4,6 +4,6 @@
 ``in_numpy`` runs a line operation by operation; ``equations`` writes it as a System, which
 ``kernels`` compiles; ``worth`` says which of the two pays; ``evaluate`` does it. ``record`` turns
 calls of NumPy's functions into nodes, and ``slices`` takes parts of nodes. ``memory`` lets views
-share arrays; ``operators`` and ``array`` make the class that users hold. ``array_api`` and
-``namespace`` are its module of the array API.
+share arrays; ``arguments`` reads those of calls; ``operators`` and ``array`` make the class that
+users hold. ``array_api`` and ``namespace`` are its module of the array API.
 """

@@ -7,7 +7,7 @@ The design follows Morton et al. (DelayRepay: Delayed Execution for Kernel Fusio
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from operator import getitem, index, setitem
 from sys import getrefcount
@@ -18,9 +18,19 @@ import numpy.typing as npt
 
 from ..compiler.target import kernel_target
 from ..errors import ArgumentError, ShapeError
+from .arguments import (
+    PLAIN,
+    are_plain,
+    broadcasts_little,
+    evaluated,
+    is_basic,
+    known_values,
+    refuse_other_arrays,
+    settle,
+)
 from .array_api import ArrayNamespace
 from .equations import lazy_system
-from .evaluate import evaluate, evaluate_into
+from .evaluate import evaluate_into
 from .graph import Node, with_axes_of_array
 from .kernels import kernel_of
 from .line import line_of
@@ -201,7 +211,7 @@ class LazyArray(Operators, Memory):
 
     @staticmethod
     def _operand(value: Any) -> Any:
-        _refuse_other_arrays(value)
+        refuse_other_arrays(value)
         return value._values() if type(value) is LazyArray else value
 
     @staticmethod
@@ -215,7 +225,7 @@ class LazyArray(Operators, Memory):
 
     def __getitem__(self, key: Any) -> Any:
         if type(key) is tuple or type(key) not in (int, slice):
-            key = _evaluated(key)
+            key = evaluated(key)
         values = self._known()
         if values is None:
             part = sliced(self._node, key)
@@ -244,19 +254,19 @@ class LazyArray(Operators, Memory):
             if value._known() is None:
                 if getrefcount(value) <= _PASSED and self._written_by(key, value):
                     return
-                _settle((value,))
-        elif kind is not np.ndarray and kind not in _PLAIN:
+                settle((value,))
+        elif kind is not np.ndarray and kind not in PLAIN:
             self._update(setitem, (key, value), {})
             return
         if type(key) is not slice and type(key) is not int:
-            _settle((key,))
-            key = _evaluated(key)
+            settle((key,))
+            key = evaluated(key)
         target = self._writable()
         target[key] = value._known() if kind is LazyArray else value
 
     def _written_by(self, key: Any, value: LazyArray) -> bool:
         """Let the operations of a value that nobody else has write to a slice of the array."""
-        if not (_is_basic(key) and self._alone()):
+        if not (is_basic(key) and self._alone()):
             return False
         node, target = value._node, self._known()
         part = target[key]  # type: ignore[index]
@@ -285,15 +295,15 @@ class LazyArray(Operators, Memory):
         step, argument = part._steps[-1]
         if step is not getitem or part._steps[:-1] != steps:
             return False
-        return _is_basic(key) and _is_basic(argument) and bool(key == argument)
+        return is_basic(key) and is_basic(argument) and bool(key == argument)
 
     def _update(
         self, change: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
         """Let a function of NumPy change the values, where nobody but views can see it."""
-        _settle((args, options))
+        settle((args, options))
         self._writable()
-        values, named = _evaluated(args), _evaluated(options)
+        values, named = evaluated(args), evaluated(options)
         array = self._known()
         made = change(array, *values, **named)
         return self if made is array else made
@@ -446,14 +456,19 @@ def lazy(array: npt.ArrayLike, *, copy: bool = False) -> LazyArray:
         return LazyArray._of_array(np.array(array), True) if copy else array
     if hasattr(array, "__cuda_array_interface__"):
         raise ArgumentError("lazy arrays are in host memory: copy the array to NumPy")
-    _refuse_other_arrays(array)
+    refuse_other_arrays(array)
     try:
         return LazyArray._of_array(np.array(array, copy=copy or None), False)
     except ValueError as error:  # rows of different lengths, for example
         raise ArgumentError(f"lazy: this is not an array: {error}") from None
 
 
-NAMESPACE = ArrayNamespace(np, lambda array: LazyArray._of_array(array, mine=True))
+def _made_lazy(array: npt.NDArray[Any]) -> LazyArray:
+    read_limits()
+    return LazyArray._of_array(array, mine=array.flags.owndata)
+
+
+NAMESPACE = ArrayNamespace(np, _made_lazy)
 
 
 def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
@@ -475,132 +490,16 @@ def compute(*arrays: LazyArray) -> tuple[npt.NDArray[Any], ...]:
     for array in arrays:
         if not isinstance(array, LazyArray):
             raise ArgumentError(f"compute: a {type(array).__name__} is not a lazy array")
-    _settle(arrays)
+    settle(arrays)
     return tuple(a.compute() for a in arrays)
-
-
-def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
-    """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
-    for value in values:
-        kind = type(value)
-        if kind is LazyArray:
-            root = value if value._root is None else value._root
-            if root._array is None:
-                root._settle()
-                if root._waits is not None:
-                    waiting.append(root)
-        elif kind is tuple or kind is list:
-            _collect(value, waiting)
-        elif kind is dict:
-            _collect(value.values(), waiting)
-
-
-def _settle(values: Iterable[Any]) -> None:
-    """Compute all lazy arrays in the values, those of one element type together."""
-    waiting: list[Memory] = []
-    _collect(values, waiting)
-    nodes = [root._waits for root in waiting if root._waits is not None]
-    for dtype in {node.dtype for node in nodes}:
-        evaluate([node for node in nodes if node.dtype == dtype])
-    for root in waiting:
-        root._settle()
-
-
-def _evaluated(value: Any) -> Any:
-    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
-    if type(value) is LazyArray:
-        return read_only(value._values())
-    kind = type(value)
-    if kind in (int, float, slice, str, bool) or value is None:
-        return value
-    if kind in (tuple, list):
-        return kind(map(_evaluated, value))
-    if kind is dict:
-        return {k: _evaluated(v) for k, v in value.items()} if value else value
-    _refuse_other_arrays(value)
-    return value
-
-
-def _refuse_other_arrays(value: object) -> None:
-    """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
-    kind = type(value)
-    if kind is np.ndarray or kind in (int, float, LazyArray):
-        return
-    if isinstance(value, np.matrix):
-        raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
-    if isinstance(value, np.ma.MaskedArray):
-        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
-    # such as SciPy's sparse arrays, whose operators NumPy calls
-    if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
-        raise ArgumentError(
-            f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
-            f"numpy.asarray of the lazy array"
-        )
-
-
-def _is_basic(key: Any) -> bool:
-    """True for a key of numbers, slices and new axes, which can be compared."""
-    if type(key) is tuple:
-        return all(map(_is_basic, key))
-    return key is None or key is Ellipsis or type(key) in (int, slice)
 
 
 # ---- calls
 
 
-def _are_plain(values: Iterable[Any]) -> bool:
-    return all(type(value) in _PLAIN for value in values)
-
-
-_PLAIN = frozenset(
-    (int, float, complex, bool, str, slice, type(None), np.float64, np.int64, type(np._NoValue))
-)
-
-
-def _known_values(args: Iterable[Any], most: float) -> list[Any] | None:
-    """Arguments with lazy arrays as values, or None if one waits or has as many elements as most.
-
-    Arrays are read-only views: a function that changes them refuses.
-    """
-    values = []
-    for value in args:
-        kind = type(value)
-        if kind is LazyArray:
-            value = value._known()
-            if value is None or value.size >= most:
-                return None
-            value = value.view()
-            value.flags.writeable = False
-        elif kind is np.ndarray:
-            if value.size >= most:
-                return None
-        elif kind is list or kind is tuple:
-            parts = _known_values(value, most)
-            if parts is None:
-                return None
-            value = kind(parts)
-        elif kind not in _PLAIN:
-            return None
-        values.append(value)
-    return values
-
-
-def _broadcasts_little(values: list[Any], most: float) -> bool:
-    """True if the arrays broadcast to fewer elements."""
-    shapes = [value.shape for value in values if type(value) is np.ndarray]
-    if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
-        return True
-    if math.prod(map(math.prod, shapes)) < most:
-        return True
-    try:
-        return math.prod(np.broadcast_shapes(*shapes)) < most
-    except ValueError:
-        return True
-
-
 def _recorded(recorder: Callable[..., Any], args: tuple[Any, ...], options: Any) -> Any:
     for value in args:
-        _refuse_other_arrays(value)
+        refuse_other_arrays(value)
     return recorder(*[a._as_node() if type(a) is LazyArray else a for a in args], **options)
 
 
@@ -613,11 +512,11 @@ def _called(
 ) -> Any:
     """The result of a call: its recorded operation, or NumPy's result if there is none."""
     most = math.inf if recorder is None else LIMITS.elements
-    values = _known_values(args, most)
-    if values is not None and recorder is not None and not _broadcasts_little(values, most):
+    values = known_values(args, most)
+    if values is not None and recorder is not None and not broadcasts_little(values, most):
         values = None
     noted = recorder is not None and values is None
-    if values is not None and out is None and _are_plain(options.values()):
+    if values is not None and out is None and are_plain(options.values()):
         try:
             return _result(call(*values, **options), call, args, options)
         except (TypeError, ValueError, LookupError):
@@ -634,11 +533,11 @@ def _called(
             if made is not None and made.shape == target.shape and made.dtype == target.dtype:
                 target._replace(made)
                 return target
-    _settle((args, options))
+    settle((args, options))
     if out is not None:
         return _call_with_out(out, call, args, options)
     try:
-        made = call(*_evaluated(args), **_evaluated(options))
+        made = call(*evaluated(args), **evaluated(options))
     except (TypeError, ValueError, LookupError):
         if recorder is not None and not noted:
             _recorded(recorder, args, options)  # raises an error that says what to do
@@ -677,8 +576,8 @@ def _array_result(
     if made.base is not None or not made.flags.owndata:
         for n, source in enumerate(args):
             if type(source) is LazyArray and np.may_share_memory(made, source._values()):
-                others = (*map(_evaluated, args[:n]), None, *map(_evaluated, args[n + 1 :]))
-                again = (call, n, others, _evaluated(options), place)
+                others = (*map(evaluated, args[:n]), None, *map(evaluated, args[n + 1 :]))
+                again = (call, n, others, evaluated(options), place)
                 return source._view((_call_again, again))
     return LazyArray._of_array(made, made.flags.owndata)
 
@@ -698,10 +597,10 @@ def _call_with_out(
         if type(target) is LazyArray:
             target._writable()
         else:
-            _refuse_other_arrays(target)
+            refuse_other_arrays(target)
     places = tuple([t._known() if type(t) is LazyArray else t for t in out])
-    values = _known_values(args, math.inf) or _evaluated(args)
-    named = _evaluated(options)
+    values = known_values(args, math.inf) or evaluated(args)
+    named = evaluated(options)
     try:
         made = call(*values, out=places if len(places) > 1 else places[0], **named)
     except (TypeError, ValueError) as error:

@@ -45,6 +45,16 @@ UFUNCS: dict[str, Callable[..., Any]] = {
 def run_in_numpy(line: Line) -> list[Array]:
     """The arrays of the roots.
 
+    There are no floating-point warnings, as there are none of kernels: the ``numpy.errstate`` in
+    which an operation was written has ended by now.
+    """
+    with np.errstate(all="ignore"):
+        return _run(line)
+
+
+def _run(line: Line) -> list[Array]:
+    """Run a line.
+
     An operation writes to the memory of an operand that nobody reads after it, as NumPy does with
     the temporary arrays of an expression.
     """

@@ -100,3 +100,10 @@ def test_a_form_depends_neither_on_numbers_nor_on_extents() -> None:
             x = tcgen.lazy(np.ones((n, n)))[part]
             keys.add(evaluation.line_of(((x * n + 1)._node,)).key)
     assert len(keys) == 1
+
+
+def test_delayed_operations_give_no_warnings() -> None:
+    x = tcgen.lazy(np.zeros(200))
+    quotient = 1 / x - x / x
+    with np.errstate(all="raise"):
+        assert np.isnan(np.asarray(quotient)).all()

@@ -1,0 +1,130 @@
+"""Arguments of NumPy's functions among which are lazy arrays: their values, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import ArgumentError
+from .evaluate import evaluate
+from .memory import Memory, read_only
+
+
+def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
+    """Collect the lazy arrays, also in tuples, lists and dicts, whose values are not known."""
+    for value in values:
+        kind = type(value)
+        if issubclass(kind, Memory):
+            root = value if value._root is None else value._root
+            if root._array is None:
+                root._settle()
+                if root._waits is not None:
+                    waiting.append(root)
+        elif kind is tuple or kind is list:
+            _collect(value, waiting)
+        elif kind is dict:
+            _collect(value.values(), waiting)
+
+
+def settle(values: Iterable[Any]) -> None:
+    """Compute all lazy arrays in the values, those of one element type together."""
+    waiting: list[Memory] = []
+    _collect(values, waiting)
+    nodes = [root._waits for root in waiting if root._waits is not None]
+    for dtype in {node.dtype for node in nodes}:
+        evaluate([node for node in nodes if node.dtype == dtype])
+    for root in waiting:
+        root._settle()
+
+
+def evaluated(value: Any) -> Any:
+    """The value with every lazy array in it, also in tuples, lists and dicts, as a NumPy array."""
+    if isinstance(value, Memory):
+        return read_only(value._values())
+    kind = type(value)
+    if kind in (int, float, slice, str, bool) or value is None:
+        return value
+    if kind in (tuple, list):
+        return kind(map(evaluated, value))
+    if kind is dict:
+        return {k: evaluated(v) for k, v in value.items()} if value else value
+    refuse_other_arrays(value)
+    return value
+
+
+def refuse_other_arrays(value: object) -> None:
+    """Refuse arrays that multiply as matrices, masked arrays, and arrays that NumPy cannot read."""
+    kind = type(value)
+    if kind is np.ndarray or kind in (int, float) or issubclass(kind, Memory):
+        return
+    if isinstance(value, np.matrix):
+        raise ArgumentError("lazy arrays multiply by elements: pass numpy.asarray(matrix)")
+    if isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError("a lazy array has no mask: pass array.filled(0) or array.data")
+    # such as SciPy's sparse arrays, whose operators NumPy calls
+    if hasattr(kind, "__array_priority__") and not hasattr(kind, "__array__"):
+        raise ArgumentError(
+            f"NumPy cannot read a {kind.__name__} as an array: pass its toarray(), or "
+            f"numpy.asarray of the lazy array"
+        )
+
+
+def is_basic(key: Any) -> bool:
+    """True for a key of numbers, slices and new axes, which can be compared."""
+    if type(key) is tuple:
+        return all(map(is_basic, key))
+    return key is None or key is Ellipsis or type(key) in (int, slice)
+
+
+def are_plain(values: Iterable[Any]) -> bool:
+    """True for numbers, texts and the like, in which no array is."""
+    return all(type(value) in PLAIN for value in values)
+
+
+PLAIN = frozenset(
+    (int, float, complex, bool, str, slice, type(None), np.float64, np.int64, type(np._NoValue))
+)
+
+
+def known_values(args: Iterable[Any], most: float) -> list[Any] | None:
+    """Arguments with lazy arrays as values, or None if one waits or has as many elements as most.
+
+    Arrays are read-only views: a function that changes them refuses.
+    """
+    values = []
+    for value in args:
+        kind = type(value)
+        if issubclass(kind, Memory):
+            value = value._known()
+            if value is None or value.size >= most:
+                return None
+            value = value.view()
+            value.flags.writeable = False
+        elif kind is np.ndarray:
+            if value.size >= most:
+                return None
+        elif kind is list or kind is tuple:
+            parts = known_values(value, most)
+            if parts is None:
+                return None
+            value = kind(parts)
+        elif kind not in PLAIN:
+            return None
+        values.append(value)
+    return values
+
+
+def broadcasts_little(values: list[Any], most: float) -> bool:
+    """True if the arrays broadcast to fewer elements."""
+    shapes = [value.shape for value in values if type(value) is np.ndarray]
+    if len(shapes) < 2 or all(shape == shapes[0] for shape in shapes):
+        return True
+    if math.prod(map(math.prod, shapes)) < most:
+        return True
+    try:
+        return math.prod(np.broadcast_shapes(*shapes)) < most
+    except ValueError:
+        return True
