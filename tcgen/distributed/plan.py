@@ -222,8 +222,10 @@ def _slices(
 def _chosen(
     program: Program, spaces: tuple[str, ...], extents: Mapping[str, int], along: str | None
 ) -> str:
-    """The space to slice: the one that was asked for, else the largest."""
+    """The space to slice: the one that was asked for, else the largest without packed inputs."""
     name = program.manifest.name
+    inputs = [t for t in program.manifest.tensors if t.role != "output"]
+    packed = {t.spaces[pair.first] for t in inputs for pair in t.packed}
     if along is not None:
         if along not in program.manifest.bases:
             raise ArgumentError(
@@ -237,7 +239,7 @@ def _chosen(
             f"iterations, and there is no space over which each output has an axis or a sum. "
             f"Name a space with along=..., or run the program on one machine"
         )
-    return max(spaces, key=lambda s: extents[s])
+    return max(spaces, key=lambda s: (s not in packed, extents[s]))
 
 
 def _options(

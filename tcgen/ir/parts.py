@@ -167,12 +167,17 @@ def _outermost(module: Module) -> Iterator[Loop | HostLoop]:
 
 
 def _nested(loop: Loop | HostLoop) -> list[tuple[LoopVar, tuple[Stmt | Host, ...]]]:
-    """Variables and bodies of loops directly inside each other, in a rectangle or a triangle."""
+    """Variables and bodies of loops directly inside each other, in a rectangle or a triangle.
+
+    A loop for the vector unit is none of them: it has no place to skip iterations.
+    """
     found: list[tuple[LoopVar, tuple[Stmt | Host, ...]]] = []
     inner: Stmt | Host = loop
     while isinstance(inner, Loop | HostLoop) and (
         not found or inner.var.below in (None, found[-1][0].name)
     ):
+        if isinstance(inner, Loop) and inner.vector:
+            break
         found.append((inner.var, inner.body))
         if len(inner.body) != 1:
             break

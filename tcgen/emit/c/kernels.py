@@ -250,10 +250,9 @@ def _loop(
             for inner in stmt.body
             for line in _statement(inner, scope, dtype, table, threads=threads)
         ]
-        some = numbered(stmt.var, scope)
-        if some:
+        if numbered(stmt.var, scope):
             body = [*skip_lines(scope, "int64_t"), *body]
-        vector = ["#pragma omp simd"] if stmt.vector and not some else []
+        vector = ["#pragma omp simd"] if stmt.vector else []
         return [*vector, f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
     chain = tuple(parallel_chain(stmt))
     heads, guards = _collapsed(tuple(loop.var for loop in chain), scope)
