@@ -27,6 +27,7 @@ from .equations.volatile import has_constant_products, with_volatile
 from .sequence.build import build_program, with_constants
 from .sequence.common_products import Recipe, Workspace
 from .sequence.export import neutral_sequence
+from .sequence.real_intermediates import with_real_intermediates
 
 __all__ = ["form_sequence", "neutral_sequence"]
 
@@ -60,7 +61,8 @@ def form_sequence(
     as_written = _program(source, unshared, keep_user=True)
     naive, each_term = naive_cost(system), as_written.flops()
     if not options.optimize:
-        return replace(as_written, naive=naive, each_term=each_term)
+        made = replace(as_written, naive=naive, each_term=each_term)
+        return with_real_intermediates(made) if complex_values else made
     most_terms = thresholds.inlined_terms
     source = _cleaned(split_by_reads(source, complex_values, most_terms), complex_values)
     source = merge_equal_intermediates(source, complex_values, thresholds)
@@ -75,7 +77,8 @@ def form_sequence(
             best = (cost, program)
     assert best is not None
     notes = list(dict.fromkeys(notes))
-    return replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
+    made = replace(best[1], naive=naive, each_term=each_term, notes=tuple(notes))
+    return with_real_intermediates(made) if complex_values else made
 
 
 def _candidates_of_both(

@@ -1,0 +1,83 @@
+"""Intermediates of a complex program that are real, because all that they are made of is real.
+
+Reads a formula sequence of level 2 and makes it with these intermediates declared real. Their
+products are then those of real numbers, a quarter of the work in half of the memory.
+
+Before: ``BW[P,n,m] = B[Q,n,m]*W[P,Q]`` complex, where B and W are real. After: the same, real.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from ...ir.expr import COMPLEX_BELOW_ZERO, functions, map_leaves
+from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
+from ...ir.tensor import Ref, Tensor
+
+
+def with_real_intermediates(program: FormulaSequence) -> FormulaSequence:
+    """The sequence of a complex program, with intermediates real where that makes it cheaper.
+
+    A real factor of a complex product is converted for each product that reads it. An intermediate
+    that no product makes stays complex where such a product reads it.
+    """
+    real = {t for t in program.intermediates if not t.real}
+    while True:
+        complex_now = {
+            step.out.tensor
+            for step in program.steps
+            if step.out.tensor in real and not _makes_real(step, real)
+        }
+        complex_now |= {t for t in real - complex_now if _is_converted(t, program, real)}
+        if not complex_now:
+            break
+        real -= complex_now
+    if not real:
+        return program
+
+    def declared(tensor: Tensor) -> Tensor:
+        return replace(tensor, real=True) if tensor in real else tensor
+
+    def changed(ref: Ref) -> Ref:
+        return replace(ref, tensor=declared(ref.tensor)) if ref.tensor in real else ref
+
+    def operation(op: Operation) -> Operation:
+        match op:
+            case Contract(a, b):
+                return Contract(changed(a), changed(b))
+            case Add(a):
+                return Add(changed(a))
+            case Map(expr):
+                return Map(map_leaves(expr, lambda x: changed(x) if isinstance(x, Ref) else x))
+            case Produce():
+                return op
+            case _:
+                assert_never(op)
+
+    steps = (replace(s, out=changed(s.out), op=operation(s.op)) for s in program.steps)
+    tensors = tuple(map(declared, program.tensors))
+    return replace(program, tensors=tensors, steps=tuple(steps))
+
+
+def _makes_real(step: Step, real: set[Tensor]) -> bool:
+    """True if a step writes real numbers, provided that these intermediates are real."""
+    if isinstance(step.op, Produce):
+        return False
+    called = functions(step.op.expr) if isinstance(step.op, Map) else ()
+    return not any(name in COMPLEX_BELOW_ZERO for name in called) and all(
+        ref.tensor.real or ref.tensor in real for ref in step.operands
+    )
+
+
+def _is_converted(tensor: Tensor, program: FormulaSequence, real: set[Tensor]) -> bool:
+    """True if no product makes an intermediate, and a complex product reads it."""
+    if any(s.out.tensor == tensor and isinstance(s.op, Contract) for s in program.steps):
+        return False
+    return any(
+        not (other.tensor.real or other.tensor in real)
+        for step in program.steps
+        if isinstance(step.op, Contract)
+        for ref, other in ((step.op.a, step.op.b), (step.op.b, step.op.a))
+        if ref.tensor == tensor
+    )
