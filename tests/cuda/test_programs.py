@@ -175,6 +175,7 @@ def test_hand_plans(hand_plans: ModuleType, name: str, tile: int | None) -> None
             )
 
 
+@pytest.mark.default_thresholds  # more than one part
 @pytest.mark.parametrize(
     "name", ["recomputation", *slow(*(n for n in PLANS if n != "recomputation"))]
 )

@@ -19,6 +19,9 @@ from tcgen.options import Options
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, extents_for, random_arrays, split_starts, systems
 
+# Thresholds decide how many parts there are; these tests ask for more than one.
+pytestmark = pytest.mark.default_thresholds
+
 # Spec, extents and memory limit of the plan, other extents of calls.
 DIVIDED = {
     "mp2_df": ({"o": 20, "v": 80, "x": 200}, None, {"o": 8, "v": 7, "x": 11}),

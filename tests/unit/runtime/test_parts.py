@@ -19,6 +19,9 @@ from tcgen.lower import lower_plan
 from tcgen.options import Machine, Options
 from tcgen.runtime.program import Program
 
+# Thresholds decide how many parts there are; these tests ask for more than one.
+pytestmark = pytest.mark.default_thresholds
+
 PARTS = {  # of hand-written plans at extents of 7
     "shared_producer": 7,
     "accumulation": 49,
