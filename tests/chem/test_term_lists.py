@@ -78,7 +78,9 @@ def test_closed_shell_with_fused_loops(
 
     spec = tcgen.spec_path("ccsd_closed_shell")
     program = compiled(spec, target, {"o": 5, "v": 8}, objective="linear")
-    step = program.bind(**{n: a for n, a in water.items() if n not in ("e_ccsd", "e_hf")})
+    constants = {n: a for n, a in water.items() if n not in ("e_ccsd", "e_hf")}
+    constants["v_vvvv"] = tcgen.pack_pairs(water["v_vvvv"], (0, 1), (2, 3))
+    step = program.bind(**constants)
     d1, d2 = examples.diis.denominators(water["e_o"], water["e_v"])
     start = {"t1": water["f_ov"] / d1, "t2": water["v_ovov"].transpose(0, 2, 1, 3) / d2}
     assert abs(examples.diis.iterate(step, start).energy - float(water["e_ccsd"])) < 1e-8
