@@ -276,11 +276,13 @@ def _own_axes(name: str, chain: Chain) -> tuple[int, ...] | None:
     loops = (Loop(variable, body) for variable in chain.variables)
     if any(blocks_parallel(loop, others) is not None for loop in loops):
         return None
-    return tuple(_axis_of(name, variable, body) for variable in chain.variables)
+    axes = [_axis_of(name, variable, body) for variable in chain.variables]
+    found = tuple(axis for axis in axes if axis is not None)
+    return found if len(found) == len(axes) else None
 
 
-def _axis_of(name: str, variable: LoopVar, body: tuple[Stmt, ...]) -> int:
-    """The first axis of a buffer that has a variable, or the elements of its tile."""
+def _axis_of(name: str, variable: LoopVar, body: tuple[Stmt, ...]) -> int | None:
+    """The first axis of a buffer that has a variable, or the elements of its tile; else None."""
     for stmt in body:
         for plain in _plain((stmt,)):
             if name not in written_buffers(plain) or isinstance(plain, Zero):
@@ -290,7 +292,7 @@ def _axis_of(name: str, variable: LoopVar, body: tuple[Stmt, ...]) -> int:
             for axis, subscript in enumerate(plain.out.subscripts):
                 if subscript.variable in tile and subscript.base is None:
                     return axis
-    raise AssertionError(f"{variable.name} is on an axis of {name}")
+    return None
 
 
 def _only_adds(name: str, body: tuple[Stmt | Fetch, ...]) -> bool:
