@@ -52,7 +52,7 @@ check = checker()
 
 
 def packed_program(system: System, **options: object) -> FormulaSequence:
-    chosen = Options(extents=tuple(LARGE.items()), cost="packed", **options)  # type: ignore[arg-type]
+    chosen = Options(extents=tuple(LARGE.items()), cost="packed", byte_weight=0.0, **options)  # type: ignore[arg-type]
     program = form_sequence(system, chosen)
     program.verify()
     return program
