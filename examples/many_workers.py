@@ -166,7 +166,7 @@ def main() -> int:
             expected = write_integrals(path, options.basis)
             dask.config.set({"distributed.comm.timeouts.connect": "3s"})  # a dead worker is noticed
             cluster = stack.enter_context(
-                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)
+                LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0")
             )
             client = stack.enter_context(Client(cluster))
             runner = Runner(client, cluster if options.kill else None, path, print)

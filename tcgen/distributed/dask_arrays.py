@@ -20,7 +20,7 @@ from .handles import Handle, InMessage
 from .plan import Plan
 from .stage import Stage, Task, source_names
 from .stored import Stored
-from .worker import Done
+from .worker import Done, Job
 
 
 class Recipe:
@@ -85,7 +85,7 @@ def run_on_dask_arrays(
                 handles[name] = _shared(engine, results[name])
         needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
         tasks = [t for t in plan.tasks if t.stage == stage.number]
-        futures = engine.submit(run, sent, held, needed, memory, tasks)
+        futures = engine.submit(Job(run, sent, held, needed, memory), tasks)
         heads = engine.client.gather([engine.client.submit(_head, f) for f in futures])
         done.extend(zip(tasks, heads, strict=True))
         program = plan.programs[stage.number]

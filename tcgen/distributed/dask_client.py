@@ -140,15 +140,7 @@ class DaskEngine:
         ]:
             future.result()
 
-    def run(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> Iterator[tuple[Task, Done]]:
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task as it ends; tasks of lost workers run on others.
 
         Raises:
@@ -157,7 +149,7 @@ class DaskEngine:
         left = {task.number: task for task in tasks}
         for _ in range(_TRIES):
             lost = False
-            for task, done in self._attempt(run, stage, held, given, memory, list(left.values())):
+            for task, done in self._attempt(job, list(left.values())):
                 if done is None:
                     lost = True
                 else:
@@ -166,24 +158,16 @@ class DaskEngine:
             if not left:
                 return
             if lost:
-                for handle in (stage, *held.values(), *given.values()):
+                for handle in (job.stage, *job.held.values(), *job.given.values()):
                     if isinstance(handle, Sent):
                         self._send(handle)
         raise _gone(len(left))
 
-    def _attempt(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> Iterator[tuple[Task, Done | None]]:
+    def _attempt(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done | None]]:
         """Each task with what it gave; None where values were lost with their workers."""
         from distributed import as_completed  # noqa: PLC0415  (needs the extra)
 
-        futures = dict(zip(self.submit(run, stage, held, given, memory, tasks), tasks, strict=True))
+        futures = dict(zip(self.submit(job, tasks), tasks, strict=True))
         try:
             finished: Any = as_completed
             for batch in finished(list(futures), loop=self.client.loop).batches():
@@ -204,23 +188,16 @@ class DaskEngine:
                 return [None]
         return [done for future in futures for done in self._fetched([future])]
 
-    def submit(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> list[Any]:
+    def submit(self, job: Job, tasks: Sequence[Task]) -> list[Any]:
         """A future for what each task gives."""
         workers = sorted(self._workers())
-        job = (run, _sent(stage), {n: _sent(h) for n, h in held.items()}, _all_sent(given), memory)
+        held = {name: _sent(handle) for name, handle in job.held.items()}
+        sent = (job.run, _sent(job.stage), held, _all_sent(job.given), job.memory)
         # The same range goes to the same worker in the next call: it has the constants.
         return [
             self.client.submit(
                 _run,
-                *job,
+                *sent,
                 task,
                 workers=[workers[n * len(workers) // len(tasks)]],
                 allow_other_workers=True,

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from .handles import Handle
 from .stage import Task
-from .stored import Stored
-from .worker import Done
+from .worker import Done, Job
 
 T = TypeVar("T")
 
@@ -38,15 +37,7 @@ class Engine(Protocol):
     def prepare(self, stage: Handle) -> None:
         """Compile a stage once on each node."""
 
-    def run(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> Iterator[tuple[Task, Done]]:
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task with what it gave, in any order.
 
         Raises:

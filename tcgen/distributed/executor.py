@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,7 +17,6 @@ from typing import Any, TypeVar
 from ..errors import UnavailableError
 from .handles import Handle, Here, InFile
 from .stage import Task
-from .stored import Stored
 from .worker import Done, Job, prepare, run_task
 
 T = TypeVar("T")
@@ -68,21 +67,12 @@ class ExecutorEngine:
         except BrokenExecutor as error:
             raise _broken(error) from None
 
-    def run(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> Iterator[tuple[Task, Done]]:
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task as it ends.
 
         Raises:
             UnavailableError: the pool has lost a worker, which breaks it.
         """
-        job = Job(run, stage, held, given, memory)
         futures: dict[Future[Done], Task] = {}
         try:
             for task in tasks:

@@ -8,7 +8,7 @@ window that its ranks share. A rank that fails tells the others, and all raise t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -19,7 +19,6 @@ from .._version import __version__
 from ..errors import TcgenError, UnavailableError
 from .handles import Handle
 from .stage import Task
-from .stored import Stored
 from .worker import Block, Done, Job, prepare, probe, run_task
 
 T = TypeVar("T")
@@ -118,21 +117,12 @@ class MpiEngine:
             error = _caught(lambda: prepare(stage))
         self._raise_first(error)
 
-    def run(
-        self,
-        run: str,
-        stage: Handle,
-        held: Mapping[str, Stored | Handle],
-        given: Mapping[str, Handle],
-        memory: int,
-        tasks: Sequence[Task],
-    ) -> Iterator[tuple[Task, Done]]:
+    def run(self, job: Job, tasks: Sequence[Task]) -> Iterator[tuple[Task, Done]]:
         """Each task in order, on every rank.
 
         Raises:
             TcgenError: of a rank that failed, on all ranks.
         """
-        job = Job(run, stage, held, given, memory)
         own: dict[int, Done] = {}
 
         def work() -> None:

@@ -25,7 +25,7 @@ from .plan import Cluster, Plan, make_plan
 from .report import RunReport, predicted_seconds, worker_times
 from .stage import Reading, Stage, Task, rectangle_bytes, source_names
 from .stored import Stored, by_reference
-from .worker import Done
+from .worker import Done, Job
 
 Array = npt.NDArray[Any]
 
@@ -237,7 +237,8 @@ class _Call:
                         handles[name] = self._engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
                 tasks = [t for t in self._plan.tasks if t.stage == stage.number]
-                done = self._engine.run(self._name, handle, self._held, needed, self._memory, tasks)
+                job = Job(self._name, handle, self._held, needed, self._memory)
+                done = self._engine.run(job, tasks)
                 results |= self._assembled(stage, tasks, done)
         finally:
             self._engine.forget(list(handles.values()))

@@ -238,7 +238,7 @@ def test_workers_that_die_again_and_again_end_the_call(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(engine, "_attempt", lost)
     with pytest.raises(UnavailableError, match=r"4 times while 3 tasks.*memory"):
-        list(engine.run("run", Here(None), {}, {}, 0, tasks))
+        list(engine.run(worker.Job("run", Here(None), {}, {}, 0), tasks))
     assert tried == [3, 3, 3, 3]
 
 
