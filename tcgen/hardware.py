@@ -8,5 +8,6 @@ WARP_THREADS = 32  # that run in step on NVIDIA GPUs
 SHARED_MEMORY_BYTES = 48 * 1024  # that every kernel may use for one block without asking for more
 
 # Shared memory of generated CUDA kernels.
+COPY_BYTES = 16  # the most that one thread of a GPU copies at once
 BLOCK_SUM_BYTES = 1024  # for the partial sums of the warps of a block
 PRIVATE_SHARED_BYTES = SHARED_MEMORY_BYTES - 2 * BLOCK_SUM_BYTES  # all but sums and scalars

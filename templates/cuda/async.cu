@@ -1,20 +1,28 @@
-/* Asynchronous copies to shared memory, which overlap arithmetic (sm_80 and later). */
+/* Asynchronous copies to shared memory, which overlap arithmetic (sm_80 and later): of 16, 8 or 4
+ * bytes, if ``wanted``. Nothing waits for them but tc_cp_async_wait and the barrier behind it.
+ */
 #ifndef TCGEN_EMULATE
 #if __CUDA_ARCH__ >= 800
-__device__ __forceinline__ void tc_cp_async16(void *shared, const void *global)
+__device__ __forceinline__ void tc_cp_async16(void *shared, const void *global, bool wanted)
 {
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(place), "l"(global) : "memory");
+    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
+        "@wanted cp.async.cg.shared.global.L2::128B [%0], [%1], 16; }"
+        :: "r"(place), "l"(global), "r"((int)wanted));
 }
-__device__ __forceinline__ void tc_cp_async8(void *shared, const void *global)
+__device__ __forceinline__ void tc_cp_async8(void *shared, const void *global, bool wanted)
 {
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"(place), "l"(global) : "memory");
+    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
+        "@wanted cp.async.ca.shared.global [%0], [%1], 8; }"
+        :: "r"(place), "l"(global), "r"((int)wanted));
 }
-__device__ __forceinline__ void tc_cp_async4(void *shared, const void *global)
+__device__ __forceinline__ void tc_cp_async4(void *shared, const void *global, bool wanted)
 {
     const unsigned place = (unsigned)__cvta_generic_to_shared(shared);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place), "l"(global) : "memory");
+    asm volatile("{ .reg .pred wanted; setp.ne.s32 wanted, %2, 0;\n"
+        "@wanted cp.async.ca.shared.global [%0], [%1], 4; }"
+        :: "r"(place), "l"(global), "r"((int)wanted));
 }
 __device__ __forceinline__ void tc_cp_async_commit()
 {
@@ -26,18 +34,18 @@ __device__ __forceinline__ void tc_cp_async_wait()
     asm volatile("cp.async.wait_group %0;" :: "n"(N) : "memory");
 }
 #else
-__device__ __forceinline__ void tc_cp_async16(void *shared, const void *global)
+struct __align__(16) tc_bytes16 { long long of[2]; };
+__device__ __forceinline__ void tc_cp_async16(void *shared, const void *global, bool wanted)
 {
-    ((double *)shared)[0] = ((const double *)global)[0];
-    ((double *)shared)[1] = ((const double *)global)[1];
+    if (wanted) *(tc_bytes16 *)shared = *(const tc_bytes16 *)global;
 }
-__device__ __forceinline__ void tc_cp_async8(void *shared, const void *global)
+__device__ __forceinline__ void tc_cp_async8(void *shared, const void *global, bool wanted)
 {
-    *(double *)shared = *(const double *)global;
+    if (wanted) *(long long *)shared = *(const long long *)global;
 }
-__device__ __forceinline__ void tc_cp_async4(void *shared, const void *global)
+__device__ __forceinline__ void tc_cp_async4(void *shared, const void *global, bool wanted)
 {
-    *(float *)shared = *(const float *)global;
+    if (wanted) *(int *)shared = *(const int *)global;
 }
 __device__ __forceinline__ void tc_cp_async_commit() {}
 template <int N>
@@ -45,32 +53,41 @@ __device__ __forceinline__ void tc_cp_async_wait() {}
 #endif
 #endif
 
-__device__ __forceinline__ void tc_copy(double *shared, const double *global)
+/* WIDTH neighbouring elements. */
+template <int WIDTH, typename T>
+__device__ __forceinline__ void tc_copy(T *shared, const T *global, bool wanted)
 {
-    tc_cp_async8(shared, global);
-}
-__device__ __forceinline__ void tc_copy(float *shared, const float *global)
-{
-    tc_cp_async4(shared, global);
-}
-__device__ __forceinline__ void tc_copy(tc_complex *shared, const tc_complex *global)
-{
-    tc_cp_async16(shared, global);
+    constexpr int BYTES = WIDTH*(int)sizeof(T);
+    static_assert(BYTES == 16 || BYTES == 8 || BYTES == 4, "no copy of so many bytes");
+    if constexpr (BYTES == 16) tc_cp_async16(shared, global, wanted);
+    else if constexpr (BYTES == 8) tc_cp_async8(shared, global, wanted);
+    else tc_cp_async4(shared, global, wanted);
 }
 /* A real operand of a complex product is converted. */
-__device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global)
+template <int WIDTH>
+__device__ __forceinline__ void tc_copy(tc_complex *shared, const double *global, bool wanted)
 {
-    *shared = tc_complex(*global);
+    if (wanted) *shared = tc_complex(*global);
 }
-/* Two elements by one copy if they are adjacent in memory and aligned to 16 bytes. */
-__device__ __forceinline__ void tc_copy_pair(
-    double *shared, const double *global, tc_int first, tc_int second)
+
+template <typename T>
+__device__ __forceinline__ void tc_add_product(T &sum, T x, T y) { sum += x*y; }
+/* Four multiply-adds: the sum of products would be rounded first. */
+__device__ __forceinline__ void tc_add_product(tc_complex &sum, tc_complex x, tc_complex y)
 {
-    const double *const source = global + first;
-    if (second == first + 1 && (unsigned long long)source%16 == 0) {
-        tc_cp_async16(shared, source);
-    } else {
-        tc_cp_async8(shared, source);
-        tc_cp_async8(shared + 1, global + second);
-    }
+    sum.re += x.re*y.re;
+    sum.im += x.re*y.im;
+    sum.re -= x.im*y.im;
+    sum.im += x.im*y.re;
+}
+
+/* Two neighbours by one store of 16 bytes. Results are not read again soon: they leave the cache. */
+__device__ __forceinline__ void tc_store_pair(double *place, double first, double second)
+{
+    __stcs((double2 *)place, make_double2(first, second));
+}
+__device__ __forceinline__ void tc_add_pair(double *place, double first, double second)
+{
+    const double2 held = *(const double2 *)place;
+    *(double2 *)place = make_double2(held.x + first, held.y + second);
 }

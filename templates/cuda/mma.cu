@@ -7,7 +7,7 @@
 __device__ __forceinline__ void tc_mma_m8n8k4(
     double (&d)[2], const double (&a)[1], const double (&b)[1])
 {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
         : "+d"(d[0]), "+d"(d[1]) : "d"(a[0]), "d"(b[0]));
 }
 #else
@@ -26,7 +26,7 @@ __device__ __forceinline__ void tc_mma_m8n8k4(
 __device__ __forceinline__ void tc_mma_m16n8k8(
     double (&d)[4], const double (&a)[4], const double (&b)[2])
 {
-    asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 "
         "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
         : "+d"(d[0]), "+d"(d[1]), "+d"(d[2]), "+d"(d[3])
         : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
@@ -58,4 +58,72 @@ __device__ __forceinline__ void tc_product(double &upper_left, double &upper_rig
     lower_left = lower[0];
     lower_right = lower[1];
 #endif
+}
+
+/* Fragments of 16 points of m, or of 8 of n, by 8 points of k, from shared memory. */
+template <typename TILE, typename SCALE>
+__device__ __forceinline__ void tc_left_fragment(
+    double (&a)[4], const TILE &tile, int slot, int k, int m, const SCALE &scale)
+{
+    const int lane = threadIdx.x%32;
+    #pragma unroll
+    for (int n = 0; n < 4; ++n)
+        a[n] = scale(tile.at(slot, k + lane%4 + n/2*4, m + n%2*8 + lane/4));
+}
+template <typename TILE>
+__device__ __forceinline__ void tc_right_fragment(
+    double (&b)[2], const TILE &tile, int slot, int k, int n)
+{
+    const int lane = threadIdx.x%32;
+    b[0] = tile.at(slot, k + lane%4, n + lane/4);
+    b[1] = tile.at(slot, k + lane%4 + 4, n + lane/4);
+}
+
+/* Products by the tensor cores: a warp has EACH_M/2 x EACH_N/2 tiles of 16 x 8, from the point
+ * (top, side) on. The fragments of the next 8 points of k are read between the products of these.
+ */
+template <int DEPTH, int EACH_M, int EACH_N, typename PIPELINE, typename SCALE>
+__device__ __forceinline__ void tc_multiply_by_warps(double (&sum)[EACH_M][EACH_N], PIPELINE &pipe,
+    int top, int side, const SCALE &scale)
+{
+    constexpr int PAIRS_M = EACH_M/2, PAIRS_N = EACH_N/2, GROUPS = DEPTH/8;
+    double a[PAIRS_M][4], b[2][PAIRS_N][2];
+    pipe.begin();
+    pipe.arrive();
+    #pragma unroll
+    for (int r = 0; r < PAIRS_M; ++r) tc_left_fragment(a[r], pipe.left, 0, 0, top + r*16, scale);
+    #pragma unroll
+    for (int c = 0; c < PAIRS_N; ++c) tc_right_fragment(b[0][c], pipe.right, 0, 0, side + c*8);
+    for (int chunk = 0; chunk*pipe.CHUNK_STEPS < pipe.steps; ++chunk) {
+        pipe.fill(chunk + 1);
+        int step = chunk*pipe.CHUNK_STEPS;
+        const int end = min(step + pipe.CHUNK_STEPS, pipe.steps);
+        #pragma unroll 1
+        for (; step < end; ++step) {
+            const int load = step + pipe.STAGES_AHEAD;
+            pipe.look_up(load);
+            #pragma unroll
+            for (int group = 0; group < GROUPS; ++group) {
+                const int now = group%2, k = (group + 1)%GROUPS*8;
+                if (group + 1 == GROUPS) {
+                    tc_cp_async_commit();
+                    pipe.arrive();
+                    pipe.slot = step + 1 < pipe.steps ? pipe.after(pipe.slot) : pipe.slot;
+                    pipe.next = pipe.after(pipe.next);
+                }
+                #pragma unroll
+                for (int c = 0; c < PAIRS_N; ++c)
+                    tc_right_fragment(b[1 - now][c], pipe.right, pipe.slot, k, side + c*8);
+                #pragma unroll
+                for (int r = 0; r < PAIRS_M; ++r) {
+                    #pragma unroll
+                    for (int c = 0; c < PAIRS_N; ++c)
+                        tc_product(sum[2*r][2*c], sum[2*r][2*c + 1], sum[2*r + 1][2*c],
+                            sum[2*r + 1][2*c + 1], a[r], b[now][c]);
+                    tc_left_fragment(a[r], pipe.left, pipe.slot, k, top + r*16, scale);
+                    if (group == 0) pipe.template copy<PAIRS_M>(r, load < pipe.steps);
+                }
+            }
+        }
+    }
 }

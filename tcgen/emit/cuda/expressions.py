@@ -165,3 +165,20 @@ def part_of_address(access: Access, variables: Iterable[str], scope: Scope) -> s
 def fixed_address(access: Access, variables: Iterable[str], scope: Scope) -> str:
     """The terms of such an address that depend on none of these variables."""
     return address(access, scope, dict.fromkeys(variables, "0"))
+
+
+def adjacent(access: Access, name: str, scope: Scope) -> bool:
+    """True if the elements for two successive values of a variable are neighbours in memory."""
+    buffer = scope.buffers[access.buffer]
+    if access.variables.count(name) != 1 or buffer.packed:
+        return False
+    return access.subscripts[buffer.order[-1]].variable == name
+
+
+def even_conditions(access: Access, var: BandVar, width: int, scope: Scope) -> list[str]:
+    """When groups of ``width`` neighbours begin at multiples of it in every row of an array."""
+    buffer = scope.buffers[access.buffer]
+    numbers = [axis_length(buffer, buffer.order[-1]), count(var, scope)]
+    if var.base is not None:
+        numbers.append(scope.variables[var.base])
+    return [f"{text}%{width} == 0" for text in dict.fromkeys(numbers)]

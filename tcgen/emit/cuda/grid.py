@@ -6,11 +6,12 @@ from typing import assert_never
 
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
-from ...ir.loops import Assign, BandVar, Loop, LoopVar, Zero
+from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
 from ...ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
 from ..scope import Scope
 from .kernels import finish_symbol, threads, totals
 from .tile_epilogue import PART
+from .tiles import tiles_shared_bytes
 
 _Lengths = tuple[tuple[str, int | None, str | None], ...]
 
@@ -22,7 +23,7 @@ def make_grid(scope: Scope) -> GridEntry:
     kernel, mapping = scope.kernel, scope.kernel.mapping
     assert mapping is not None, f"kernel {kernel.name} has no thread mapping"
     strips: tuple[StripEntry, ...]
-    splits, most, part = 1, None, 0
+    splits, most, part, shared = 1, None, 0, 0
     match mapping:
         case Points():
             stmt = kernel.body[0]
@@ -45,7 +46,7 @@ def make_grid(scope: Scope) -> GridEntry:
                 )
 
             strips = tuple(entry(s) for s in (*mapping.n, *mapping.m, Strip(mapping.batch, 1)))
-            splits = mapping.splits
+            splits, shared = mapping.splits, tiles_shared_bytes(_assigns(kernel), mapping, scope)
             item = BY_NAME[scope.buffers[_target(scope)].dtype].itemsize
             part = totals(kernel) * PART or mapping.tile_m * mapping.tile_n * item
         case Transpose():
@@ -71,8 +72,12 @@ def make_grid(scope: Scope) -> GridEntry:
         second,
         bool(totals(kernel)),
         part if second else 0,
-        shared_bytes=0,
+        shared_bytes=shared,
     )
+
+
+def _assigns(kernel: Kernel) -> tuple[Assign, ...]:
+    return tuple(s for s in kernel.body if isinstance(s, Assign))
 
 
 def _free(stmt: object) -> tuple[BandVar, ...]:

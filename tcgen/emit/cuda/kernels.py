@@ -26,7 +26,7 @@ from .points import points_body, sums_body, sums_finish, zero_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import transpose_body
 
-_MOST_SUMS = 32  # float64 accumulators of a thread: 64 registers
+_FEW_SUMS = 32  # float64 accumulators of a thread: 64 registers
 
 
 def cuda_source(module: Module, version: str) -> str:
@@ -35,7 +35,7 @@ def cuda_source(module: Module, version: str) -> str:
     mappings = [k.mapping for k in module.kernels]
     parts = [head]
     if any(isinstance(s, Tiles) for s in mappings):
-        parts.append(fill("cuda/async.cu"))
+        parts += [fill("cuda/async.cu"), fill("cuda/tile_loop.cu")]
     if any(isinstance(s, Tiles) and s.tensor_cores for s in mappings):
         parts.append(fill("cuda/mma.cu"))
     work = executed_by(module).by_kernel()
@@ -98,13 +98,14 @@ def _function(name: str, body: list[str], scope: Scope) -> list[str]:
 def _residence(mapping: Tiles, scope: Scope) -> int:
     """Thread blocks of a kernel of tiles for which a multiprocessor has registers.
 
-    Two blocks hide each other's latency, and with 256 threads leave each thread 128 registers. That
-    is enough for a product by tensor cores whose accumulators take half of them; other kernels
-    could spill.
+    Two blocks hide each other's barriers and loads. Three leave 168 registers to each of 128
+    threads, enough if the accumulators of the tensor cores take 64; other kernels could spill.
     """
     sums = mapping.tile_m * mapping.tile_n // threads(scope.kernel)
     alone = len(scope.kernel.body) == 1
-    return 2 if mapping.tensor_cores and alone and sums <= _MOST_SUMS else 1
+    if not mapping.tensor_cores or not alone:
+        return 1
+    return 3 if sums <= _FEW_SUMS else 2
 
 
 def _lines(arguments: list[str]) -> list[str]:

@@ -57,17 +57,6 @@ class TilePrinter:
         """Threads of a block."""
         return self.mapping.threads_m * self.mapping.threads_n
 
-    @property
-    def skew(self) -> int:
-        """Padding, in elements, of the rows in shared memory, which avoids bank conflicts."""
-        return 4 if self.mapping.tensor_cores else 1
-
-    @property
-    def pairs(self) -> bool:
-        """True if every even element of a row in shared memory is aligned to 16 bytes."""
-        even = self.mapping.tile_m % 2 == 0 and self.mapping.tile_n % 2 == 0
-        return self.dtype == "float64" and self.skew % 2 == 0 and even
-
     def row(self) -> str:
         """Point of m in the tile for the point ``tc_r`` of a thread."""
         return f"tc_y + tc_r*{8 if self.mapping.tensor_cores else self.mapping.threads_m}"
@@ -169,11 +158,13 @@ def table_lines(
     *,
     guarded: bool,
     named: tuple[str, ...] = (),
+    run: int = 1,
 ) -> list[str]:
     """Fill tables of the offsets of a tile's points of m or n.
 
-    Beyond the last point a guarded table holds -1. Other tables repeat the last point, which is
-    loaded without a guard because no result that depends on it is stored.
+    Beyond the last point a guarded table holds -1. Other tables repeat the first point there, which
+    is loaded without a guard because no result that depends on it is stored. Neighbours of the tile
+    are ``length/run`` places apart in the table.
     """
     scope = printer.scope
     length = 1
@@ -188,18 +179,19 @@ def table_lines(
         if len(strips) > 1 and number:
             body.append(f"tc_m /= {strip.tile};")
         inside.append(f"{name} < {name}_points")
-        number_text = f"tc_min({name}, {name}_points - 1)"
+        number_text = f"({name} < {name}_points ? {name} : 0)"
         variables = printer.variables(strip.variables)
         body += values(variables, f"{name}_rest", scope, number_text)
     names = [n for strip in strips for n in strip.variables]
+    entry = "tc_n" if run == 1 else f"tc_n%{run}*{length // run} + tc_n/{run}"
     for table, access in tables:
         place = part_of_address(access, names, scope)
         body.append(
-            f"{table}[tc_n] = {' && '.join(inside)} ? {place} : -1;"
+            f"{table}[{entry}] = {' && '.join(inside)} ? {place} : -1;"
             if guarded
-            else f"{table}[tc_n] = {place};"
+            else f"{table}[{entry}] = {place};"
         )
     own = (n for n in names if n in named)
     body += [f"{value_table(n, printer)}[tc_n] = {scope.variables[n]};" for n in own]
     head = f"for (int tc_n = threadIdx.x; tc_n < {length}; tc_n += {printer.threads}) {{"
-    return [head, *indented(body), "}"]
+    return ["#pragma unroll 1", head, *indented(body), "}"]

@@ -15,7 +15,7 @@ from ...ir.loops import Assign
 from ...ir.thread_mapping import Strip
 from ..printing import indented, literal
 from ..scope import Scope
-from .expressions import fixed_address, store, sum_type, total, value
+from .expressions import adjacent, even_conditions, fixed_address, store, sum_type, total, value
 from .tile_addresses import TilePrinter, blocks, value_table, zero
 
 PART = 16  # bytes of scratch for each block and total: the widest element
@@ -45,7 +45,13 @@ def store_lines(printer: TilePrinter, dtype: str) -> list[str]:
         for n, s in enumerate(totals)
     ]
     element = _element(printer, dtype, "tc_sum[tc_r][tc_c]")
-    lines += _each_element(printer, element, ("#pragma unroll",))
+    whole = _each_element(printer, element, ("#pragma unroll",))
+    pairs = _pair_conditions(printer)
+    if pairs is None:
+        lines += whole
+    else:
+        lines += [f"if ({' && '.join(pairs)}) {{", *indented(_each_pair(printer))]
+        lines += ["} else {", *indented(whole), "}"]
     for number, stmt in enumerate(totals):
         kind = sum_type(stmt, printer.scope)
         lines += [
@@ -133,13 +139,57 @@ def _each_element(printer: TilePrinter, element: list[str], unrolled: tuple[str,
     ]
 
 
+def _pair_conditions(printer: TilePrinter) -> list[str] | None:
+    """When two elements of a thread are neighbours that one store takes; None if never.
+
+    The tensor cores leave columns 2*n and 2*n + 1 of a tile to one thread.
+    """
+    scope, last = printer.scope, printer.band[printer.mapping.n[-1].variables[-1]]
+    if (
+        not printer.mapping.tensor_cores
+        or printer.epilogue
+        or printer.mapping.n[-1].tile % 2
+        or not adjacent(printer.out, last.name, scope)
+    ):
+        return None
+    name = scope.names[printer.out.buffer]
+    return [*even_conditions(printer.out, last, 2, scope), f"(unsigned long long){name}%16 == 0"]
+
+
+def _each_pair(printer: TilePrinter) -> list[str]:
+    """Store two neighbouring elements at once."""
+    scope, stmt = printer.scope, printer.stmts[0]
+    each_m, each_n = printer.mapping.per_thread
+    values = [f"tc_sum[tc_r][tc_c{next}]" for next in ("", " + 1")]
+    if len(printer.stmts) == 1:
+        values = [total(stmt.coeff, printer.dtype, v) for v in values]
+    how = "tc_add_pair" if stmt.accumulate else "tc_store_pair"
+    place = f"{scope.names[printer.out.buffer]} + ({_start(printer)}tc_i + tc_j)"
+    return [
+        "#pragma unroll",
+        f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
+        f"    const tc_int tc_i = tc_out_row[{printer.row()}];",
+        "    #pragma unroll",
+        f"    for (int tc_c = 0; tc_c < {each_n}; tc_c += 2) {{",
+        f"        const tc_int tc_j = tc_out_column[{printer.column()}];",
+        f"        if (tc_i >= 0 && tc_j >= 0) {how}({place}, {', '.join(values)});",
+        "    }",
+        "}",
+    ]
+
+
+def _start(printer: TilePrinter) -> str:
+    """The terms of the target's address that no point of the tile changes, as a first summand."""
+    mapping = printer.mapping
+    names = [n for s in (*mapping.m, *mapping.n) for n in s.variables]
+    start = fixed_address(printer.out, names, printer.scope)
+    return "" if start == "0" else f"{start} + "
+
+
 def _element(printer: TilePrinter, dtype: str, own: str) -> list[str]:
     """One element of a thread; ``own`` is its sum."""
-    mapping, scope, stmt = printer.mapping, printer.scope, printer.stmts[0]
-    names = [n for s in (*mapping.m, *mapping.n) for n in s.variables]
-    start = fixed_address(printer.out, names, scope)
-    place = "tc_i + tc_j" if start == "0" else f"{start} + tc_i + tc_j"
-    held = f"{scope.names[printer.out.buffer]}[{place}]"
+    scope, stmt = printer.scope, printer.stmts[0]
+    held = f"{scope.names[printer.out.buffer]}[{_start(printer)}tc_i + tc_j]"
     given = own if len(printer.stmts) > 1 else total(stmt.coeff, printer.dtype, own)
     guard = "if (tc_i >= 0 && tc_j >= 0)"
     if not printer.epilogue:

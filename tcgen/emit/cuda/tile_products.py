@@ -1,37 +1,78 @@
-"""The main loop of a tile: operands are prefetched to shared memory and multiplied in registers.
+"""The main loop of a tile: which elements of both operands its steps multiply.
 
-Before: one assignment ``out[i,j,a,b] (+)= coeff * x[i,j,c] * y[c,a,b]`` mapped to Tiles. After: the
-loop over k, ``tile_k`` points at a time; asynchronous copies to shared memory overlap arithmetic.
+Before: one assignment ``out[i,j,a,b] (+)= coeff * x[i,j,c] * y[c,a,b]`` mapped to Tiles. After:
+tables of the offsets of m, n and k, and a call of the loop in ``templates/cuda/tile_loop.cu``. The
+loop is there twice: elements that are neighbours in memory are copied 16 bytes at a time, if the
+extents and the addresses at run time allow it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 from ...dtypes import BY_NAME
+from ...hardware import COPY_BYTES
 from ...ir.expr import Access, Prod
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term
-from ..printing import indented
-from .expressions import fixed_address, part_of_address, points, total, values
-from .tile_addresses import TilePrinter, table_lines, zero
+from ..printing import elements, indented
+from .expressions import adjacent, even_conditions, fixed_address, part_of_address, points, total, values
+from .tile_addresses import TilePrinter, table_lines
+
+TABLE = 256  # points of k in the tables of offsets: two of TC_CHUNK in tile_loop.cu
+_MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
 
-def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) -> list[str]:
+def shared_lines(printer: TilePrinter) -> list[str]:
+    """Declare the tiles and the tables of offsets in shared memory."""
+    mapping = printer.mapping
+    left = max(operand.size for _, operand, _ in _operands(printer))
+    kind = printer.kind
+    return [
+        "extern __shared__ __align__(16) char tc_dynamic[];",
+        f"{kind} *const tc_left = ({kind} *)tc_dynamic, *const tc_right = tc_left + {left};",
+        f"__shared__ __align__(16) tc_int tc_left_rows[{mapping.tile_m}],"
+        f" tc_right_columns[{mapping.tile_n}];",
+        f"__shared__ __align__(16) tc_int tc_left_ks[{TABLE}], tc_right_ks[{TABLE}];",
+    ]
+
+
+def tile_bytes(printer: TilePrinter) -> int:
+    """Bytes of dynamic shared memory: the tiles of both operands."""
+    sizes = [(left.size, right.size) for _, left, right in _operands(printer)]
+    itemsize = BY_NAME[printer.dtype].itemsize
+    return itemsize * (max(a for a, _ in sizes) + max(b for _, b in sizes))
+
+
+def term_lines(
+    stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool, first: bool
+) -> list[str]:
     """All products of one statement."""
     mapping, scope = printer.mapping, printer.scope
-    a, b = _factors(stmt, term)
+    left, right = _operand_pair(stmt, term, printer)
     k = printer.variables(term.k)
     moving = (*(n for s in (*mapping.m, *mapping.n) for n in s.variables), *term.k)
-    lines = []
-    for side, access in (("left", a), ("right", b)):
-        name, dtype = scope.names[access.buffer], scope.buffers[access.buffer].dtype
+    lines = [] if first else ["__syncthreads();"]
+    for operand in (left, right):
+        access = operand.access
+        name = scope.names[access.buffer]
         start = fixed_address(access, moving, scope)
         place = name if start == "0" else f"{name} + ({start})"
         if scope.buffers[access.buffer].place == "register":
             place = f"&{name}"
-        lines.append(f"const {BY_NAME[dtype].cuda_type} *const tc_{side}_start = {place};")
-    lines += table_lines("r", mapping.m, printer, (("tc_left_row", a),), guarded=False)
-    lines += table_lines("c", mapping.n, printer, (("tc_right_column", b),), guarded=False)
-    lines.append(f"const tc_int tc_depth = {points(k, scope)};")
+        kind = BY_NAME[scope.buffers[access.buffer].dtype].cuda_type
+        lines.append(f"const {kind} *const tc_{operand.side}_start = {place};")
+    lines += table_lines("r", mapping.m, printer, (("tc_left_rows", left.access),), guarded=False)
+    table = (("tc_right_columns", right.access),)
+    lines += table_lines("c", mapping.n, printer, table, guarded=False, run=right.run)
+    lines += [
+        "const auto tc_offsets = [&](tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {",
+        *indented(values(k, "tc_rest", scope, "tc_k")),
+        f"    tc_left_offset = {part_of_address(left.access, term.k, scope)};",
+        f"    tc_right_offset = {part_of_address(right.access, term.k, scope)};",
+        "};",
+        f"const tc_int tc_depth = {points(k, scope)};",
+    ]
     steps = f"tc_tiles(tc_depth, {mapping.tile_k})"
     if mapping.splits > 1:
         lines += [
@@ -41,172 +82,143 @@ def term_lines(stmt: Assign, term: Term, printer: TilePrinter, *, scaled: bool) 
         ]
     else:
         lines.append(f"const tc_int tc_first = 0, tc_steps = {steps};")
-    lines += [
-        f"for (tc_int tc_load = -1; tc_load < tc_steps + {mapping.stages - 1}; ++tc_load) {{",
-        f"    const tc_int tc_step = tc_load - {mapping.stages - 1};",
-        f"    tc_cp_async_wait<{mapping.stages - 2}>();",
-        "    __syncthreads();",
-        *indented(_load(term, printer)),
-        *indented(_table_of_k(a, b, term, k, printer)),
-        "    if (tc_step >= 0) {",
-        *indented(indented(_multiply(stmt, printer, scaled=scaled))),
-        "    }",
+    wide = dict.fromkeys(c for o in (left, right) for c in _wide_conditions(o, printer))
+    scale = total(stmt.coeff, printer.dtype, "tc_a") if scaled else "tc_a"
+    lines.append(f"const auto tc_scale = [](const {printer.kind} tc_a) {{ return {scale}; }};")
+    head = "if (tc_steps > 0" + "".join(f"\n    && {condition}" for condition in wide) + ") {"
+    return [
+        *lines,
+        *head.split("\n"),
+        *indented(_loop(left, right, printer, "unsigned")),
+        "} else if (tc_steps > 0) {",
+        *indented(_loop(left.narrow, right.narrow, printer, "tc_int")),
         "}",
     ]
-    return lines
 
 
-def _factors(stmt: Assign, term: Term) -> tuple[Access, Access]:
+@dataclass(frozen=True, slots=True)
+class _Operand:
+    """One factor of a product in shared memory.
+
+    Attributes:
+        side: ``left`` or ``right``.
+        length: points of m or n of a tile.
+        width: neighbouring elements of one copy.
+        along_k: they are neighbours along k.
+        pitch: elements from one row in shared memory to the next.
+        run: see ``tc_operand`` in tile_loop.cu.
+        size: elements of all buffers.
+    """
+
+    access: Access
+    side: str
+    source: str
+    length: int
+    width: int
+    along_k: bool
+    pitch: int
+    run: int
+    size: int
+    unit: BandVar | None
+
+    @property
+    def narrow(self) -> _Operand:
+        """The same, copied one element at a time."""
+        return replace(self, width=1)
+
+
+def _operands(printer: TilePrinter) -> list[tuple[Term, _Operand, _Operand]]:
+    pairs = zip(printer.stmts, printer.mapping.terms, strict=True)
+    return [(term, *_operand_pair(stmt, term, printer)) for stmt, term in pairs]
+
+
+def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Operand, _Operand]:
     """A, the factor with m, and B, the factor with n."""
     assert isinstance(stmt.expr, Prod)
     x, y = stmt.expr.args
     assert isinstance(x, Access)
     assert isinstance(y, Access)
-    return (y, x) if term.swapped else (x, y)
-
-
-def _load(term: Term, printer: TilePrinter) -> list[str]:
+    a, b = (y, x) if term.swapped else (x, y)
     mapping = printer.mapping
-    whole, part = [], []
-    for side, along_k, length, table in (
-        ("left", term.a_along_k, mapping.tile_m, "tc_left_row"),
-        ("right", term.b_along_k, mapping.tile_n, "tc_right_column"),
-    ):
-        if along_k:
-            split = f"const int tc_k = tc_n%{mapping.tile_k}, tc_m = tc_n/{mapping.tile_k};"
-        else:
-            split = f"const int tc_m = tc_n%{length}, tc_k = tc_n/{length};"
-        target = f"tc_{side}[tc_slot][tc_k][tc_m]"
-        source = f"tc_{side}_start + {table}[tc_m] + tc_{side}_deep[tc_load&1][tc_k]"
-        copy = f"tc_copy(&{target}, {source});"
-        if printer.pairs and not along_k:
-            whole += _load_pairs(side, length, table, printer)
-        else:
-            whole += _copies(mapping.tile_k * length, [split, copy], printer)
-        guarded = [
-            split,
-            f"if (tc_k < tc_rest) {copy}",
-            f"else {target} = {zero(printer)};",
-        ]
-        part += [_thread_loop(mapping.tile_k * length, printer), *indented(guarded), "}"]
-    return [
-        "if (tc_load >= 0 && tc_load < tc_steps) {",
-        f"    const int tc_slot = (int)(tc_load%{mapping.stages});",
-        f"    const tc_int tc_rest = tc_depth - (tc_first + tc_load)*{mapping.tile_k};",
-        f"    if (tc_rest >= {mapping.tile_k}) {{",
-        *indented(indented(whole)),
-        "    } else {",
-        *indented(indented(part)),
-        "    }",
-        "}",
-        "tc_cp_async_commit();",
-    ]
+    run = mapping.n[1].tile if len(mapping.n) > 1 else 1
+    return (
+        _operand("left", a, term.a_along_k, mapping.tile_m, 1, mapping.m[0].variables, term, printer),
+        _operand(
+            "right", b, term.b_along_k, mapping.tile_n, run, mapping.n[0].variables, term, printer
+        ),
+    )
 
 
-def _thread_loop(count: int, printer: TilePrinter) -> str:
-    return f"for (int tc_n = threadIdx.x; tc_n < {count}; tc_n += {printer.threads}) {{"
+def _operand(
+    side: str,
+    access: Access,
+    along_k: bool,
+    length: int,
+    run: int,
+    outer: tuple[str, ...],
+    term: Term,
+    printer: TilePrinter,
+) -> _Operand:
+    mapping, buffer = printer.mapping, printer.scope.buffers[access.buffer]
+    last = printer.band[term.k[-1] if along_k else outer[-1]] if (along_k or outer) else None
+    width = 1
+    if last is not None and buffer.dtype == printer.dtype and adjacent(access, last.name, printer.scope):
+        width = max(1, COPY_BYTES // BY_NAME[buffer.dtype].itemsize)
+    if along_k:
+        width = width if mapping.tensor_cores else 1
+        pitch = mapping.tile_k + (4 if mapping.tensor_cores else 1)
+    else:
+        pitch = length + (4 if mapping.tensor_cores else 0)
+    rows = length if along_k else mapping.tile_k
+    return _Operand(
+        access,
+        side,
+        BY_NAME[buffer.dtype].cuda_type,
+        length,
+        width if run == 1 or length // run % width == 0 else 1,
+        along_k,
+        pitch,
+        run,
+        mapping.stages * rows * pitch,
+        last,
+    )
 
 
-def _copies(count: int, copy: list[str], printer: TilePrinter) -> list[str]:
-    """The threads divide ``count`` copies, in a loop of constant length if these divide evenly."""
-    each, rest = divmod(count, printer.threads)
-    head = [_thread_loop(count, printer)]
-    if not rest:
-        head = [
-            f"for (int tc_turn = 0; tc_turn < {each}; ++tc_turn) {{",
-            f"    const int tc_n = tc_turn*{printer.threads} + threadIdx.x;",
-        ]
-    return ["#pragma unroll 4", *head, *indented(copy), "}"]
+def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
+    """What the copies of an operand need at run time: small offsets, and aligned neighbours."""
+    scope, buffer = printer.scope, printer.scope.buffers[operand.access.buffer]
+    conditions = [f"{elements(buffer)} < {_MOST_NARROW}"]
+    if operand.width > 1:
+        assert operand.unit is not None
+        conditions += even_conditions(operand.access, operand.unit, operand.width, scope)
+        conditions.append(f"(unsigned long long)tc_{operand.side}_start%{COPY_BYTES} == 0")
+    return conditions
 
 
-def _load_pairs(side: str, length: int, table: str, printer: TilePrinter) -> list[str]:
-    """Copies of two neighbouring points of m or n, one copy if they are adjacent in memory."""
-    half = length // 2
-    copy = [
-        f"const int tc_m = tc_n%{half}*2, tc_k = tc_n/{half};",
-        f"tc_copy_pair(&tc_{side}[tc_slot][tc_k][tc_m], "
-        f"tc_{side}_start + tc_{side}_deep[tc_load&1][tc_k], {table}[tc_m], {table}[tc_m + 1]);",
-    ]
-    return _copies(printer.mapping.tile_k * half, copy, printer)
-
-
-def _table_of_k(
-    a: Access, b: Access, term: Term, k: tuple[BandVar, ...], printer: TilePrinter
-) -> list[str]:
-    """Offsets in A and in B of the points of k of the next step."""
-    mapping, scope = printer.mapping, printer.scope
-    number = f"(tc_first + tc_load + 1)*{mapping.tile_k} + tc_n"
-    fill = [
-        *values(k, "tc_rest", scope, f"tc_min({number}, tc_depth - 1)"),
-        f"tc_left_deep[(tc_load + 1)&1][tc_n] = {part_of_address(a, term.k, scope)};",
-        f"tc_right_deep[(tc_load + 1)&1][tc_n] = {part_of_address(b, term.k, scope)};",
-    ]
-    if mapping.tile_k <= printer.threads:
-        head = f"if (tc_load + 1 < tc_steps && threadIdx.x < {mapping.tile_k}) {{"
-        return [head, "    const int tc_n = threadIdx.x;", *indented(fill), "}"]
-    head = f"for (int tc_n = threadIdx.x; tc_n < {mapping.tile_k}; tc_n += {printer.threads}) {{"
-    return ["if (tc_load + 1 < tc_steps) {", f"    {head}", *indented(indented(fill)), "    }", "}"]
-
-
-def _multiply(stmt: Assign, printer: TilePrinter, *, scaled: bool) -> list[str]:
+def _loop(left: _Operand, right: _Operand, printer: TilePrinter, index: str) -> list[str]:
+    """The loop over k."""
     mapping = printer.mapping
+    each_m, each_n = mapping.per_thread
+    lines = [f"typedef {index} tc_index;"]
+    for operand in (left, right):
+        lines += [
+            f"typedef tc_operand<{printer.kind}, {operand.source}, tc_index, {printer.threads},"
+            f" {operand.length}, {mapping.tile_k}, {operand.width},"
+            f" {str(operand.along_k).lower()}, {operand.pitch}, {operand.run}> tc_{operand.side}_tile;",
+        ]
+    lines += [
+        f"tc_pipeline<{printer.threads}, {mapping.tile_k}, {mapping.stages}, tc_left_tile,"
+        " tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(",
+        "    tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),",
+        "    tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),",
+        "    (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_first,"
+        " tc_steps);",
+    ]
     if mapping.tensor_cores:
-        return _multiply_by_warps(stmt, printer, scaled=scaled)
-    each_m, each_n = printer.mapping.per_thread
-    own = f"tc_left[tc_slot][tc_k][{printer.row()}]"
-    return [
-        f"const int tc_slot = (int)(tc_step%{mapping.stages});",
-        "#pragma unroll",
-        f"for (int tc_k = 0; tc_k < {mapping.tile_k}; ++tc_k) {{",
-        f"    {printer.kind} tc_a[{each_m}], tc_b[{each_n}];",
-        "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r)"
-        f" tc_a[tc_r] = {total(stmt.coeff, printer.dtype, own) if scaled else own};",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
-        f" tc_b[tc_c] = tc_right[tc_slot][tc_k][{printer.column()}];",
-        "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        "        #pragma unroll",
-        f"        for (int tc_c = 0; tc_c < {each_n}; ++tc_c)"
-        " tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];",
-        "    }",
-        "}",
-    ]
-
-
-def _multiply_by_warps(stmt: Assign, printer: TilePrinter, *, scaled: bool) -> list[str]:
-    """A tile by the tensor cores: fragments from shared memory, 16 x 8 x 8 at a time."""
-    mapping = printer.mapping
-    each_m, each_n = (n // 2 for n in printer.mapping.per_thread)
-    place = "[tc_slot][tc_k + tc_lane%4 + tc_n/2*4][tc_y + tc_r*16 + tc_n%2*8]"
-    left = f"tc_left{place}"
-    right = "tc_right[tc_slot][tc_k + tc_lane%4 + tc_n*4][tc_side + tc_c*8 + tc_lane/4]"
-    given = total(stmt.coeff, printer.dtype, left) if scaled else left
-    return [
-        f"const int tc_slot = (int)(tc_step%{mapping.stages});",
-        "#pragma unroll",
-        f"for (int tc_k = 0; tc_k < {mapping.tile_k}; tc_k += 8) {{",
-        f"    double tc_a[{each_m}][4], tc_b[{each_n}][2];",
-        "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        "        #pragma unroll",
-        "        for (int tc_n = 0; tc_n < 4; ++tc_n)",
-        f"            tc_a[tc_r][tc_n] = {given};",
-        "    }",
-        "    #pragma unroll",
-        f"    for (int tc_c = 0; tc_c < {each_n}; ++tc_c) {{",
-        "        #pragma unroll",
-        "        for (int tc_n = 0; tc_n < 2; ++tc_n)",
-        f"            tc_b[tc_c][tc_n] = {right};",
-        "    }",
-        "    #pragma unroll",
-        f"    for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
-        "        #pragma unroll",
-        f"        for (int tc_c = 0; tc_c < {each_n}; ++tc_c)",
-        "            tc_product(tc_sum[2*tc_r][2*tc_c], tc_sum[2*tc_r][2*tc_c + 1],",
-        "                tc_sum[2*tc_r + 1][2*tc_c], tc_sum[2*tc_r + 1][2*tc_c + 1],",
-        "                tc_a[tc_r], tc_b[tc_c]);",
-        "    }",
-        "}",
-    ]
+        call = f"tc_multiply_by_warps<{mapping.tile_k}, {each_m}, {each_n}>"
+        lines.append(f"{call}(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);")
+    else:
+        steps = f"{mapping.threads_m}, {mapping.threads_n}"
+        call = f"tc_multiply_by_threads<{mapping.tile_k}, {steps}>"
+        lines.append(f"{call}(tc_sum, tc_pipe, tc_y, tc_x, tc_scale);")
+    return lines

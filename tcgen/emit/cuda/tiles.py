@@ -20,21 +20,16 @@ from .tile_epilogue import (
     totals_of,
     write_parts,
 )
-from .tile_products import term_lines
+from .tile_products import shared_lines, term_lines, tile_bytes
 
 
 def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: str) -> list[str]:
     """The whole body of the kernel that multiplies."""
     printer = _printer(stmts, mapping, scope)
     each_m, each_n = mapping.per_thread
-    slots, tile_k = mapping.stages, mapping.tile_k
     split = mapping.splits > 1
-    shared = "__shared__ __align__(16)" if printer.pairs else "__shared__"
     lines = [
-        f"{shared} {printer.kind} tc_left[{slots}][{tile_k}][{mapping.tile_m + printer.skew}];",
-        f"{shared} {printer.kind} tc_right[{slots}][{tile_k}][{mapping.tile_n + printer.skew}];",
-        f"__shared__ tc_int tc_left_row[{mapping.tile_m}], tc_right_column[{mapping.tile_n}];",
-        f"__shared__ tc_int tc_left_deep[2][{tile_k}], tc_right_deep[2][{tile_k}];",
+        *shared_lines(printer),
         *tile_lines(printer, () if split else named_variables(printer)),
         f"{printer.kind} tc_sum[{each_m}][{each_n}];",
         "#pragma unroll",
@@ -45,7 +40,9 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: s
     ]
     scaled = len(printer.stmts) > 1
     for stmt, term in zip(printer.stmts, mapping.terms, strict=True):
-        lines += ["{", *indented(term_lines(stmt, term, printer, scaled=scaled)), "}"]
+        first = stmt is printer.stmts[0]
+        inner = term_lines(stmt, term, printer, scaled=scaled, first=first)
+        lines += ["{", *indented(inner), "}"]
     if split:
         return [*lines, *write_parts(printer)]
     return [*lines, *store_lines(printer, dtype)]
@@ -62,3 +59,10 @@ def tiles_finish(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype:
 def _printer(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> TilePrinter:
     count = len(mapping.terms)
     return TilePrinter(stmts[:count], stmts[count:], mapping, scope)
+
+
+def tiles_shared_bytes(
+    stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope
+) -> int:
+    """Bytes of dynamic shared memory of a block."""
+    return tile_bytes(_printer(stmts, mapping, scope))

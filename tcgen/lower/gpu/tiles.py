@@ -12,16 +12,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...dtypes import BY_NAME
-from ...hardware import BLOCK_SUM_BYTES, SHARED_MEMORY_BYTES
 from ...ir.expr import Access, Prod, leaves
 from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.thread_mapping import Strip, Term, Tiles
 from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, in_order, memory_order, unit_stride
 
-_FACTOR_BYTES = SHARED_MEMORY_BYTES - BLOCK_SUM_BYTES  # for tiles of A and B, and all tables
+_TILE_K = 16  # points of k of a tile in shared memory
+_FACTOR_BYTES = 80 * 1024  # for tiles of A and B: two blocks fit a multiprocessor from sm_80 on
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
-# tile_m, tile_n, threads_m, threads_n
+# tile_m, tile_n, threads_m, threads_n; the warps of tensor cores are threads_m/8 by threads_n/4
+_TENSOR_SHAPES = (
+    (128, 64, 16, 8),
+    (64, 128, 8, 16),
+    (64, 64, 16, 8),
+    (128, 32, 32, 4),
+    (32, 128, 8, 16),
+    (64, 32, 16, 8),
+    (32, 64, 16, 8),
+    (32, 32, 16, 8),
+    (128, 16, 32, 4),
+    (16, 128, 8, 16),
+    (64, 16, 32, 4),
+    (16, 64, 8, 16),
+    (32, 16, 16, 8),
+    (16, 32, 8, 16),
+    (16, 16, 8, 8),
+)
 _SHAPES = (
     (128, 128, 16, 16),
     (128, 64, 16, 16),
@@ -127,19 +144,17 @@ def tiles_for(
         return None
     itemsize = BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
     size = (elements(first.batch, extents), m, n, k)
-    fitting = [s for s in _SHAPES if itemsize < 16 or s[0] * s[1] <= 64 * 64]
-    shape = min(fitting, key=lambda s: _cost(s, size, thresholds))
-    tile_m, tile_n, threads_m, threads_n = shape
-    tables = (len(first.m), len(first.n)) if epilogue else (0, 0)
-    tile_k, stages = _tile_k(tile_m, tile_n, itemsize, tables)
     real = all(
         buffers[a.buffer].dtype == "float64"
         for s in stmts
         for a in (s.out, *leaves(s.expr))
         if isinstance(a, Access)
     )
-    fits = threads_m % 8 == 0 and threads_n % 4 == 0 and tile_k % 8 == 0
-    pairs = tile_m // threads_m % 2 == 0 and tile_n // threads_n % 2 == 0
+    shapes = _TENSOR_SHAPES if real else _SHAPES
+    fitting = [s for s in shapes if itemsize < 16 or s[0] * s[1] <= 64 * 64]
+    shape = min(fitting, key=lambda s: _cost(s, size, thresholds))
+    tile_m, tile_n, threads_m, threads_n = shape
+    tile_k, stages = _tile_k(tile_m, tile_n, itemsize)
     return Tiles(
         batch=tuple(v.name for v in first.batch),
         m=(Strip(tuple(v.name for v in first.m), tile_m),),
@@ -150,7 +165,7 @@ def tiles_for(
         tile_k=tile_k,
         stages=stages,
         splits=_splits(shape, size, thresholds),
-        tensor_cores=real and fits and pairs,
+        tensor_cores=real,
     )
 
 
@@ -181,17 +196,12 @@ def _cost(shape: _Shape, size: _Size, thresholds: GpuThresholds) -> float:
     return waves * tile_m * tile_n * (-(-k // splits) * (1 + 2 * reads) + 4 * splits)
 
 
-def _tile_k(tile_m: int, tile_n: int, itemsize: int, tables: tuple[int, int]) -> tuple[int, int]:
-    """The k of a tile and the number of its buffers: as large as shared memory allows.
-
-    Shared memory also holds tables of 8 bytes: two for each of m and n, and ``tables`` more.
-    """
-    table_bytes = 8 * (tile_m * (2 + tables[0]) + tile_n * (2 + tables[1]))
-    for tile_k, stages in ((16, 3), (16, 2), (8, 3), (8, 2)):
-        factors = tile_k * stages * (tile_m + tile_n + 8) * itemsize
-        if factors + table_bytes + 32 * tile_k <= _FACTOR_BYTES:
-            return tile_k, stages
-    return 4, 2
+def _tile_k(tile_m: int, tile_n: int, itemsize: int) -> tuple[int, int]:
+    """The k of a tile and the number of its buffers: as large as shared memory allows."""
+    for stages in (3, 2):
+        if _TILE_K * stages * (tile_m + tile_n + 8) * itemsize <= _FACTOR_BYTES:
+            return _TILE_K, stages
+    return _TILE_K // 2, 2
 
 
 def _strips_of_n(

@@ -1,0 +1,233 @@
+/* The main loop of a matrix product: tiles of both operands go through STAGES buffers in shared
+ * memory, DEPTH points of k at a time. Copies for later steps overlap the products of a step.
+ */
+#define TC_CHUNK 128 /* points of k whose offsets are in one half of a table */
+
+/* Offsets that are neighbours in a table, by loads of 16 bytes if they fill these. */
+template <int COUNT, typename INDEX, typename ENTRY>
+__device__ __forceinline__ void tc_read_offsets(INDEX (&offsets)[COUNT], const ENTRY *table)
+{
+    constexpr int EACH = 16/(int)sizeof(ENTRY);
+    if constexpr (COUNT%EACH == 0) {
+        struct __align__(16) Group { ENTRY of[EACH]; };
+        #pragma unroll
+        for (int n = 0; n < COUNT/EACH; ++n) {
+            const Group group = ((const Group *)table)[n];
+            #pragma unroll
+            for (int i = 0; i < EACH; ++i) offsets[n*EACH + i] = (INDEX)group.of[i];
+        }
+    } else {
+        #pragma unroll
+        for (int n = 0; n < COUNT; ++n) offsets[n] = (INDEX)table[n];
+    }
+}
+
+/* The tiles of an operand: LENGTH points of m or n by DEPTH points of k, whose elements are of type
+ * S in the array and T in shared memory. A row in shared memory, PITCH elements apart from the next,
+ * is along k if ALONG_K, else along m or n, and a thread copies WIDTH neighbours of it at once.
+ * Points of n that are neighbours in the tile are LENGTH/RUN positions apart in shared memory.
+ */
+template <typename T, typename S, typename INDEX, int THREADS, int LENGTH, int DEPTH, int WIDTH,
+    bool ALONG_K, int PITCH, int RUN>
+struct tc_operand {
+    static constexpr int ROWS = ALONG_K ? LENGTH : DEPTH;
+    static constexpr int COPIES = (ALONG_K ? DEPTH : LENGTH)/WIDTH; /* of a row */
+    static constexpr int AT_ONCE = THREADS/COPIES > ROWS ? ROWS : THREADS/COPIES; /* rows */
+    static constexpr int TURNS = (ROWS + AT_ONCE - 1)/AT_ONCE;
+    static_assert(COPIES <= THREADS && ROWS%AT_ONCE == 0, "threads do not divide a tile");
+    static constexpr bool NARROW = sizeof(INDEX) == 4; /* offsets of all copies fit registers */
+
+    const S *start;
+    T *tile;
+    const tc_int *moved; /* offsets of the points of m or n */
+    const INDEX *deep; /* offsets of those of k */
+    int row, place, number; /* of this thread's first copy; first point of k of the step */
+    bool busy;
+    INDEX fixed, offsets[NARROW ? TURNS : 1];
+
+    __device__ __forceinline__ tc_operand(
+        const S *first, T *shared, const tc_int *moved_table, const INDEX *deep_table) :
+        start(first), tile(shared), moved(moved_table), deep(deep_table),
+        row((int)threadIdx.x/COPIES*TURNS), place((int)threadIdx.x%COPIES*WIDTH),
+        busy((int)threadIdx.x < COPIES*AT_ONCE), fixed(0)
+    {
+        if constexpr (AT_ONCE*COPIES < THREADS) row = busy ? row : 0;
+    }
+    /* The table of the points of m or n is complete. */
+    __device__ __forceinline__ void begin()
+    {
+        if constexpr (!ALONG_K) fixed = (INDEX)moved[place];
+    }
+    /* Read the offsets of a step, whose points of k begin at ``first`` in their table. */
+    __device__ __forceinline__ void look_up(int first)
+    {
+        number = first;
+        if constexpr (ALONG_K) fixed = deep[first + place];
+        if constexpr (NARROW && ALONG_K) tc_read_offsets(offsets, moved + row);
+        else if constexpr (NARROW) tc_read_offsets(offsets, deep + first + row);
+    }
+    __device__ __forceinline__ INDEX offset(int turn) const
+    {
+        if constexpr (NARROW) return offsets[turn];
+        else return ALONG_K ? (INDEX)moved[row + turn] : deep[number + row + turn];
+    }
+    __device__ __forceinline__ void copy(int slot, int turn, bool wanted) const
+    {
+        tc_copy<WIDTH>(tile + (slot*ROWS + row + turn)*PITCH + place,
+            start + (INDEX)(fixed + offset(turn)), wanted && busy);
+    }
+    /* The same, with zeros for the points of k before the first of the sum. */
+    __device__ __forceinline__ void copy_part(int slot, int turn, int missing) const
+    {
+        if ((ALONG_K ? place : row + turn) >= missing) {
+            copy(slot, turn, true);
+        } else if (busy) {
+            T *const target = tile + (slot*ROWS + row + turn)*PITCH + place;
+            #pragma unroll
+            for (int n = 0; n < WIDTH; ++n) target[n] = T(0.0);
+        }
+    }
+    __device__ __forceinline__ const T &at(int slot, int k, int m) const
+    {
+        const int position = RUN == 1 ? m : m%RUN*(LENGTH/RUN) + m/RUN;
+        return tile[ALONG_K ? (slot*ROWS + position)*PITCH + k : (slot*ROWS + k)*PITCH + position];
+    }
+};
+
+/* The steps of a sum over ``depth`` points of k, of which this block takes ``steps`` from number
+ * ``first`` on. If DEPTH does not divide the sum, the first step of all begins with missing points.
+ * ``offsets(k, left, right)`` gives the offsets of a point of k in both operands.
+ */
+template <int THREADS, int DEPTH, int STAGES, typename LEFT, typename RIGHT, typename INDEX,
+    typename OFFSETS>
+struct tc_pipeline {
+    static constexpr int CHUNK_STEPS = TC_CHUNK/DEPTH, STAGES_AHEAD = STAGES - 1;
+    static_assert(TC_CHUNK%DEPTH == 0 && CHUNK_STEPS >= STAGES, "a chunk is too short");
+
+    LEFT left;
+    RIGHT right;
+    INDEX *left_deep, *right_deep;
+    const OFFSETS &offsets;
+    tc_int depth, start; /* number of the first point of k, negative if it is missing */
+    int steps, slot, next; /* buffers of the present products, and of the next copies */
+
+    __device__ __forceinline__ tc_pipeline(const LEFT &left_tile, const RIGHT &right_tile,
+        INDEX *left_table, INDEX *right_table, const OFFSETS &offsets_of, tc_int points,
+        tc_int first, tc_int count) :
+        left(left_tile), right(right_tile), left_deep(left_table), right_deep(right_table),
+        offsets(offsets_of), depth(points),
+        start(first*DEPTH + points - tc_tiles(points, DEPTH)*DEPTH), steps((int)count), slot(0), next(STAGES - 1)
+    {
+    }
+
+    /* Offsets of the points of k of a chunk, into one half of each table. */
+    __device__ __forceinline__ void fill(int chunk)
+    {
+        const int half = chunk%2*TC_CHUNK;
+        #pragma unroll 1
+        for (int n = threadIdx.x; n < TC_CHUNK; n += THREADS) {
+            const tc_int number = start + (tc_int)chunk*TC_CHUNK + n;
+            tc_int left_offset, right_offset;
+            offsets(number < 0 ? 0 : tc_min(number, depth - 1), left_offset, right_offset);
+            left_deep[half + n] = (INDEX)left_offset;
+            right_deep[half + n] = (INDEX)right_offset;
+        }
+    }
+    __device__ __forceinline__ void look_up(int step)
+    {
+        const int number = step%(2*CHUNK_STEPS)*DEPTH;
+        left.look_up(number);
+        right.look_up(number);
+    }
+    /* A part of the copies of a step: those whose turn leaves the remainder ``part``. */
+    template <int PARTS>
+    __device__ __forceinline__ void copy(int part, bool wanted) const
+    {
+        if constexpr (LEFT::NARROW) {
+            #pragma unroll
+            for (int turn = part; turn < LEFT::TURNS; turn += PARTS) left.copy(next, turn, wanted);
+            #pragma unroll
+            for (int turn = part; turn < RIGHT::TURNS; turn += PARTS)
+                right.copy(next, turn, wanted);
+        } else if (part == 0) {
+            #pragma unroll 1
+            for (int turn = 0; turn < LEFT::TURNS; ++turn) left.copy(next, turn, wanted);
+            #pragma unroll 1
+            for (int turn = 0; turn < RIGHT::TURNS; ++turn) right.copy(next, turn, wanted);
+        }
+    }
+    /* All copies of the first step of a block, where points of k may be missing. */
+    template <typename OPERAND>
+    static __device__ __forceinline__ void copy_first(const OPERAND &operand, int missing)
+    {
+        #pragma unroll (OPERAND::NARROW ? OPERAND::TURNS : 1)
+        for (int turn = 0; turn < OPERAND::TURNS; ++turn) operand.copy_part(0, turn, missing);
+    }
+    /* Start the copies of the first steps. */
+    __device__ __forceinline__ void begin()
+    {
+        fill(0);
+        __syncthreads();
+        left.begin();
+        right.begin();
+        look_up(0);
+        copy_first(left, start < 0 ? (int)-start : 0);
+        copy_first(right, start < 0 ? (int)-start : 0);
+        tc_cp_async_commit();
+        #pragma unroll
+        for (next = 1; next < STAGES - 1; ++next) {
+            look_up(next);
+            copy<1>(0, next < steps);
+            tc_cp_async_commit();
+        }
+    }
+    /* Wait for the oldest copies. All threads have read the buffer that is written next. */
+    __device__ __forceinline__ void arrive() const
+    {
+        tc_cp_async_wait<STAGES - 2>();
+        __syncthreads();
+    }
+    static __device__ __forceinline__ int after(int buffer)
+    {
+        return buffer + 1 == STAGES ? 0 : buffer + 1;
+    }
+};
+
+/* Products by the threads, each of its points of m and n: rows ``y + r*STEP_M``, columns
+ * ``x + c*STEP_N`` of the tile. ``scale`` is applied to the left operand.
+ */
+template <int DEPTH, int STEP_M, int STEP_N, int EACH_M, int EACH_N, typename T, typename PIPELINE,
+    typename SCALE>
+__device__ __forceinline__ void tc_multiply_by_threads(
+    T (&sum)[EACH_M][EACH_N], PIPELINE &pipe, int y, int x, const SCALE &scale)
+{
+    pipe.begin();
+    for (int chunk = 0; chunk*pipe.CHUNK_STEPS < pipe.steps; ++chunk) {
+        pipe.fill(chunk + 1);
+        int step = chunk*pipe.CHUNK_STEPS;
+        const int end = min(step + pipe.CHUNK_STEPS, pipe.steps);
+        #pragma unroll 1
+        for (; step < end; ++step) {
+            const int load = step + pipe.STAGES_AHEAD;
+            pipe.arrive();
+            pipe.look_up(load);
+            pipe.template copy<1>(0, load < pipe.steps);
+            tc_cp_async_commit();
+            #pragma unroll
+            for (int k = 0; k < DEPTH; ++k) {
+                T a[EACH_M], b[EACH_N];
+                #pragma unroll
+                for (int r = 0; r < EACH_M; ++r) a[r] = scale(pipe.left.at(pipe.slot, k, y + r*STEP_M));
+                #pragma unroll
+                for (int c = 0; c < EACH_N; ++c) b[c] = pipe.right.at(pipe.slot, k, x + c*STEP_N);
+                #pragma unroll
+                for (int r = 0; r < EACH_M; ++r) {
+                    #pragma unroll
+                    for (int c = 0; c < EACH_N; ++c) tc_add_product(sum[r][c], a[r], b[c]);
+                }
+            }
+            pipe.slot = pipe.after(pipe.slot);
+            pipe.next = pipe.after(pipe.next);
+        }
+    }
+}
