@@ -81,12 +81,16 @@ class Term:
         k: summed variables, counted as one, the last the fastest.
         a_along_k, b_along_k: the unit-stride variable of the factor is in k, so that neighbouring
             threads load along k; else they load along m (or n).
+        blocked: A has unit stride along the last variable of k, B along the one before. If the
+            extents allow it, the points of k are counted in blocks of 4 x 4 of these two, so that
+            both factors are loaded four neighbours at a time.
     """
 
     swapped: bool
     k: tuple[str, ...]
     a_along_k: bool
     b_along_k: bool
+    blocked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

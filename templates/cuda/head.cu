@@ -96,6 +96,18 @@ __device__ __forceinline__ tc_int tc_tiles(tc_int points, tc_int tile)
     return (points + tile - 1)/tile;
 }
 
+/* Tile of a block, in the order of squares of 16 x 16 tiles: blocks that run at the same time share
+ * the operands of few rows and columns in the cache.
+ */
+__device__ __forceinline__ void tc_tile_of_block(
+    tc_int block, tc_int rows, tc_int columns, tc_int &row, tc_int &column)
+{
+    const tc_int first = block/(16*columns)*16, height = rows - first < 16 ? rows - first : 16;
+    block -= first*columns;
+    row = first + block%height;
+    column = block/height;
+}
+
 /* Bytes rounded up to whole cache lines. */
 __device__ __forceinline__ tc_int tc_aligned(tc_int bytes) { return (bytes + 63)/64*64; }
 

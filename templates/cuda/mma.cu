@@ -75,8 +75,14 @@ __device__ __forceinline__ void tc_right_fragment(
     double (&b)[2], const TILE &tile, int slot, int k, int n)
 {
     const int lane = threadIdx.x%32;
-    b[0] = tile.at(slot, k + lane%4, n + lane/4);
-    b[1] = tile.at(slot, k + lane%4 + 4, n + lane/4);
+    if constexpr (TILE::BLOCKED > 1) {
+        const double2 both = *(const double2 *)&tile.at(slot, k + lane%4, n + lane/4);
+        b[0] = both.x;
+        b[1] = both.y;
+    } else {
+        b[0] = tile.at(slot, k + lane%4, n + lane/4);
+        b[1] = tile.at(slot, k + lane%4 + 4, n + lane/4);
+    }
 }
 
 /* Products by the tensor cores: a warp has EACH_M/2 x EACH_N/2 tiles of 16 x 8, from the point

@@ -22,19 +22,29 @@ __device__ __forceinline__ void tc_read_offsets(INDEX (&offsets)[COUNT], const E
     }
 }
 
+/* Rows that all threads copy at once: as many as there are threads for, and a divisor of all. */
+constexpr int tc_rows_at_once(int rows, int most)
+{
+    int count = most < rows ? most : rows;
+    while (rows%count) --count;
+    return count;
+}
+
 /* The tiles of an operand: LENGTH points of m or n by DEPTH points of k, whose elements are of type
  * S in the array and T in shared memory. A row in shared memory, PITCH elements apart from the next,
  * is along k if ALONG_K, else along m or n, and a thread copies WIDTH neighbours of it at once.
- * Points of n that are neighbours in the tile are LENGTH/RUN positions apart in shared memory.
+ * If RUN > 1, successive points of n are SEGMENT places apart in a row, RUN of them. If BLOCK > 1,
+ * the points of k are counted in blocks of BLOCK x BLOCK, and each block is transposed in a row.
  */
 template <typename T, typename S, typename INDEX, int THREADS, int LENGTH, int DEPTH, int WIDTH,
-    bool ALONG_K, int PITCH, int RUN>
+    bool ALONG_K, int PITCH, int RUN, int SEGMENT, int BLOCK>
 struct tc_operand {
+    static constexpr int BLOCKED = BLOCK;
     static constexpr int ROWS = ALONG_K ? LENGTH : DEPTH;
     static constexpr int COPIES = (ALONG_K ? DEPTH : LENGTH)/WIDTH; /* of a row */
-    static constexpr int AT_ONCE = THREADS/COPIES > ROWS ? ROWS : THREADS/COPIES; /* rows */
-    static constexpr int TURNS = (ROWS + AT_ONCE - 1)/AT_ONCE;
-    static_assert(COPIES <= THREADS && ROWS%AT_ONCE == 0, "threads do not divide a tile");
+    static constexpr int AT_ONCE = tc_rows_at_once(ROWS, THREADS/COPIES);
+    static constexpr int TURNS = ROWS/AT_ONCE;
+    static_assert(COPIES <= THREADS, "too few threads for a row");
     static constexpr bool NARROW = sizeof(INDEX) == 4; /* offsets of all copies fit registers */
 
     const S *start;
@@ -42,27 +52,30 @@ struct tc_operand {
     const tc_int *moved; /* offsets of the points of m or n */
     const INDEX *deep; /* offsets of those of k */
     int row, place, number; /* of this thread's first copy; first point of k of the step */
+    int entry; /* of the table, for the place */
     bool busy;
     INDEX fixed, offsets[NARROW ? TURNS : 1];
 
     __device__ __forceinline__ tc_operand(
         const S *first, T *shared, const tc_int *moved_table, const INDEX *deep_table) :
         start(first), tile(shared), moved(moved_table), deep(deep_table),
-        row((int)threadIdx.x/COPIES*TURNS), place((int)threadIdx.x%COPIES*WIDTH),
+        row((int)threadIdx.x/COPIES*TURNS), entry((int)threadIdx.x%COPIES*WIDTH),
         busy((int)threadIdx.x < COPIES*AT_ONCE), fixed(0)
     {
+        place = entry;
+        if constexpr (RUN > 1 && !ALONG_K) place = entry/(LENGTH/RUN)*SEGMENT + entry%(LENGTH/RUN);
         if constexpr (AT_ONCE*COPIES < THREADS) row = busy ? row : 0;
     }
     /* The table of the points of m or n is complete. */
     __device__ __forceinline__ void begin()
     {
-        if constexpr (!ALONG_K) fixed = (INDEX)moved[place];
+        if constexpr (!ALONG_K) fixed = (INDEX)moved[entry];
     }
     /* Read the offsets of a step, whose points of k begin at ``first`` in their table. */
     __device__ __forceinline__ void look_up(int first)
     {
         number = first;
-        if constexpr (ALONG_K) fixed = deep[first + place];
+        if constexpr (ALONG_K) fixed = deep[first + entry];
         if constexpr (NARROW && ALONG_K) tc_read_offsets(offsets, moved + row);
         else if constexpr (NARROW) tc_read_offsets(offsets, deep + first + row);
     }
@@ -79,7 +92,7 @@ struct tc_operand {
     /* The same, with zeros for the points of k before the first of the sum. */
     __device__ __forceinline__ void copy_part(int slot, int turn, int missing) const
     {
-        if ((ALONG_K ? place : row + turn) >= missing) {
+        if ((ALONG_K ? entry : row + turn) >= missing) {
             copy(slot, turn, true);
         } else if (busy) {
             T *const target = tile + (slot*ROWS + row + turn)*PITCH + place;
@@ -89,10 +102,28 @@ struct tc_operand {
     }
     __device__ __forceinline__ const T &at(int slot, int k, int m) const
     {
-        const int position = RUN == 1 ? m : m%RUN*(LENGTH/RUN) + m/RUN;
-        return tile[ALONG_K ? (slot*ROWS + position)*PITCH + k : (slot*ROWS + k)*PITCH + position];
+        if constexpr (ALONG_K) {
+            const int row_of = RUN == 1 ? m : m%RUN*(LENGTH/RUN) + m/RUN;
+            return tile[(slot*ROWS + row_of)*PITCH + place_of(k)];
+        } else {
+            return tile[(slot*ROWS + k)*PITCH + (RUN == 1 ? m : m%RUN*SEGMENT + m/RUN)];
+        }
+    }
+    /* Where a point of k is in a row, and in the table. */
+    static __device__ __forceinline__ int place_of(int k)
+    {
+        return BLOCK == 1 ? k : k/DEPTH*DEPTH + k%BLOCK*BLOCK + k%DEPTH/BLOCK;
     }
 };
+
+/* A point of k whose number counts blocks of 4 x 4 points of the last two variables, the last of
+ * which has some extent.
+ */
+__device__ __forceinline__ tc_int tc_point_of_block(tc_int number, tc_int extent)
+{
+    const tc_int block = number/16, blocks = extent/4;
+    return (block/blocks*4 + number/4%4)*extent + block%blocks*4 + number%4;
+}
 
 /* The steps of a sum over ``depth`` points of k, of which this block takes ``steps`` from number
  * ``first`` on. If DEPTH does not divide the sum, the first step of all begins with missing points.
@@ -108,14 +139,15 @@ struct tc_pipeline {
     RIGHT right;
     INDEX *left_deep, *right_deep;
     const OFFSETS &offsets;
-    tc_int depth, start; /* number of the first point of k, negative if it is missing */
+    tc_int depth, last; /* extent of the last variable of k */
+    tc_int start; /* number of the first point of k, negative if it is missing */
     int steps, slot, next; /* buffers of the present products, and of the next copies */
 
     __device__ __forceinline__ tc_pipeline(const LEFT &left_tile, const RIGHT &right_tile,
         INDEX *left_table, INDEX *right_table, const OFFSETS &offsets_of, tc_int points,
-        tc_int first, tc_int count) :
+        tc_int extent, tc_int first, tc_int count) :
         left(left_tile), right(right_tile), left_deep(left_table), right_deep(right_table),
-        offsets(offsets_of), depth(points),
+        offsets(offsets_of), depth(points), last(extent),
         start(first*DEPTH + points - tc_tiles(points, DEPTH)*DEPTH), steps((int)count), slot(0), next(STAGES - 1)
     {
     }
@@ -126,11 +158,12 @@ struct tc_pipeline {
         const int half = chunk%2*TC_CHUNK;
         #pragma unroll 1
         for (int n = threadIdx.x; n < TC_CHUNK; n += THREADS) {
-            const tc_int number = start + (tc_int)chunk*TC_CHUNK + n;
-            tc_int left_offset, right_offset;
-            offsets(number < 0 ? 0 : tc_min(number, depth - 1), left_offset, right_offset);
+            tc_int number = start + (tc_int)chunk*TC_CHUNK + n, left_offset, right_offset;
+            number = number < 0 ? 0 : tc_min(number, depth - 1);
+            if constexpr (RIGHT::BLOCKED > 1) number = tc_point_of_block(number, last);
+            offsets(number, left_offset, right_offset);
             left_deep[half + n] = (INDEX)left_offset;
-            right_deep[half + n] = (INDEX)right_offset;
+            right_deep[half + RIGHT::place_of(n)] = (INDEX)right_offset;
         }
     }
     __device__ __forceinline__ void look_up(int step)

@@ -77,30 +77,67 @@ def zero(printer: TilePrinter) -> str:
     return literal(0 * printer.stmts[0].coeff, printer.dtype)
 
 
-def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Offsets in an array of the points of m or n of a tile.
+
+    Attributes:
+        guarded: -1 for points beyond the last; else the offset of the first point there, which is
+            loaded without a guard because no result that depends on it is stored.
+        run: neighbours of the tile are ``length/run`` places apart in the table.
+    """
+
+    name: str
+    access: Access
+    guarded: bool = False
+    run: int = 1
+
+
+def tile_lines(
+    printer: TilePrinter,
+    named: tuple[str, ...] = (),
+    operands: tuple[Table, Table] | None = None,
+) -> list[str]:
     """Tile and point of the batch of a block, and the offsets of its points of m and n in C.
 
-    ``named``: variables that need a table of their values, too.
+    ``named``: variables that need a table of their values, too. ``operands``: tables of the first
+    term.
     """
     mapping, scope = printer.mapping, printer.scope
-    sides = {n: mapping.tile_m for strip in mapping.m for n in strip.variables}
-    sides |= {n: mapping.tile_n for strip in mapping.n for n in strip.variables}
+    length = {n: mapping.tile_m for strip in mapping.m for n in strip.variables}
+    length |= {n: mapping.tile_n for strip in mapping.n for n in strip.variables}
     lines = [
         f"__shared__ tc_int tc_out_row[{mapping.tile_m}], tc_out_column[{mapping.tile_n}];",
-        *(f"__shared__ tc_int {value_table(n, printer)}[{sides[n]}];" for n in named if n in sides),
+        *(
+            f"__shared__ tc_int {value_table(n, printer)}[{length[n]}];"
+            for n in named
+            if n in length
+        ),
         *_own_place(printer),
-        "tc_int tc_block = blockIdx.x;",
     ]
-    for side, strips in (("c", mapping.n), ("r", mapping.m)):
-        for number, strip in reversed(list(enumerate(strips))):
+    sides = (("r", "row", mapping.m), ("c", "column", mapping.n))
+    for side, _, strips in sides:
+        for number, strip in enumerate(strips):
             name = f"tc_{side}{number}"
             count = points(printer.variables(strip.variables), scope)
-            lines += [
-                f"const tc_int {name}_points = {count};",
-                f"const tc_int {name}_tiles = tc_tiles({name}_points, {strip.tile});",
-                f"const tc_int {name}_first = tc_block%{name}_tiles*{strip.tile};",
-                f"tc_block /= {name}_tiles;",
-            ]
+            lines.append(f"const tc_int {name}_points = {count};")
+            lines.append(f"const tc_int {name}_tiles = tc_tiles({name}_points, {strip.tile});")
+    rows, columns = (
+        product([f"tc_{side}{n}_tiles" for n in range(len(strips))]) for side, _, strips in sides
+    )
+    lines += [
+        "tc_int tc_block = blockIdx.x, tc_row, tc_column;",
+        f"tc_tile_of_block(tc_block%({rows}*{columns}), {rows}, {columns}, tc_row, tc_column);",
+        f"tc_block /= {rows}*{columns};",
+    ]
+    for side, place, strips in sides:
+        for number, strip in reversed(list(enumerate(strips))):
+            name = f"tc_{side}{number}"
+            if number:
+                lines.append(f"const tc_int {name}_first = tc_{place}%{name}_tiles*{strip.tile};")
+                lines.append(f"tc_{place} /= {name}_tiles;")
+            else:
+                lines.append(f"const tc_int {name}_first = tc_{place}*{strip.tile};")
     batch = printer.variables(mapping.batch)
     if batch:
         lines += [
@@ -110,13 +147,10 @@ def tile_lines(printer: TilePrinter, named: tuple[str, ...] = ()) -> list[str]:
             else f"tc_block /= ({points(batch, scope)});",
             *values(batch, "tc_rest", scope, "tc_batch"),
         ]
-    for side, strips, table in (
-        ("r", mapping.m, "tc_out_row"),
-        ("c", mapping.n, "tc_out_column"),
-    ):
-        lines += table_lines(
-            side, strips, printer, ((table, printer.out),), guarded=True, named=named
-        )
+    for number, (side, place, strips) in enumerate(sides):
+        tables = [Table(f"tc_out_{place}", printer.out, guarded=True)]
+        tables += [operands[number]] if operands else []
+        lines += table_lines(side, strips, printer, tables, named=named)
     return lines
 
 
@@ -154,18 +188,11 @@ def table_lines(
     side: str,
     strips: tuple[Strip, ...],
     printer: TilePrinter,
-    tables: tuple[tuple[str, Access], ...],
+    tables: list[Table],
     *,
-    guarded: bool,
     named: tuple[str, ...] = (),
-    run: int = 1,
 ) -> list[str]:
-    """Fill tables of the offsets of a tile's points of m or n.
-
-    Beyond the last point a guarded table holds -1. Other tables repeat the first point there, which
-    is loaded without a guard because no result that depends on it is stored. Neighbours of the tile
-    are ``length/run`` places apart in the table.
-    """
+    """Fill tables of the offsets of a tile's points of m or n."""
     scope = printer.scope
     length = 1
     for strip in strips:
@@ -183,14 +210,13 @@ def table_lines(
         variables = printer.variables(strip.variables)
         body += values(variables, f"{name}_rest", scope, number_text)
     names = [n for strip in strips for n in strip.variables]
-    entry = "tc_n" if run == 1 else f"tc_n%{run}*{length // run} + tc_n/{run}"
-    for table, access in tables:
-        place = part_of_address(access, names, scope)
-        body.append(
-            f"{table}[{entry}] = {' && '.join(inside)} ? {place} : -1;"
-            if guarded
-            else f"{table}[{entry}] = {place};"
-        )
+    for table in tables:
+        place = part_of_address(table.access, names, scope)
+        if table.guarded:
+            place = f"{' && '.join(inside)} ? {place} : -1"
+        run = table.run
+        entry = "tc_n" if run == 1 else f"tc_n%{run}*{length // run} + tc_n/{run}"
+        body.append(f"{table.name}[{entry}] = {place};")
     own = (n for n in names if n in named)
     body += [f"{value_table(n, printer)}[tc_n] = {scope.variables[n]};" for n in own]
     head = f"for (int tc_n = threadIdx.x; tc_n < {length}; tc_n += {printer.threads}) {{"

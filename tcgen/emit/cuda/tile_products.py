@@ -8,7 +8,9 @@ extents and the addresses at run time allow it.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
+from functools import cache
 
 from ...dtypes import BY_NAME
 from ...hardware import COPY_BYTES
@@ -16,9 +18,20 @@ from ...ir.expr import Access, Prod
 from ...ir.loops import Assign, BandVar
 from ...ir.thread_mapping import Term
 from ..printing import elements, indented
-from .expressions import adjacent, even_conditions, fixed_address, part_of_address, points, total, values
-from .tile_addresses import TilePrinter, table_lines
+from .expressions import (
+    adjacent,
+    count,
+    even_conditions,
+    fixed_address,
+    part_of_address,
+    points,
+    total,
+    values,
+)
+from .tile_addresses import Table, TilePrinter, table_lines
 
+_BLOCK = 4  # points of both variables of a block of k
+_BANKS = 32  # of shared memory, 4 bytes wide
 TABLE = 256  # points of k in the tables of offsets: two of TC_CHUNK in tile_loop.cu
 _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
@@ -62,16 +75,18 @@ def term_lines(
             place = f"&{name}"
         kind = BY_NAME[scope.buffers[access.buffer].dtype].cuda_type
         lines.append(f"const {kind} *const tc_{operand.side}_start = {place};")
-    lines += table_lines("r", mapping.m, printer, (("tc_left_rows", left.access),), guarded=False)
-    table = (("tc_right_columns", right.access),)
-    lines += table_lines("c", mapping.n, printer, table, guarded=False, run=right.run)
+    if not first:
+        rows, columns = operand_tables(stmt, term, printer)
+        lines += table_lines("r", mapping.m, printer, [rows])
+        lines += table_lines("c", mapping.n, printer, [columns])
     lines += [
-        "const auto tc_offsets = [&](tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {",
+        "const auto tc_offsets = [&](",
+        "    tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {",
         *indented(values(k, "tc_rest", scope, "tc_k")),
         f"    tc_left_offset = {part_of_address(left.access, term.k, scope)};",
         f"    tc_right_offset = {part_of_address(right.access, term.k, scope)};",
         "};",
-        f"const tc_int tc_depth = {points(k, scope)};",
+        f"const tc_int tc_depth = {points(k, scope)}, tc_last = {count(k[-1], scope)};",
     ]
     steps = f"tc_tiles(tc_depth, {mapping.tile_k})"
     if mapping.splits > 1:
@@ -92,8 +107,19 @@ def term_lines(
         *indented(_loop(left, right, printer, "unsigned")),
         "} else if (tc_steps > 0) {",
         *indented(_loop(left.narrow, right.narrow, printer, "tc_int")),
+        "} else {",
+        "    __syncthreads();",
         "}",
     ]
+
+
+def operand_tables(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[Table, Table]:
+    """Tables of the offsets of m in A and of n in B."""
+    left, right = _operand_pair(stmt, term, printer)
+    return (
+        Table("tc_left_rows", left.access),
+        Table("tc_right_columns", right.access, run=right.run),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +132,10 @@ class _Operand:
         width: neighbouring elements of one copy.
         along_k: they are neighbours along k.
         pitch: elements from one row in shared memory to the next.
-        run: see ``tc_operand`` in tile_loop.cu.
+        run, segment, block: see ``tc_operand`` in tile_loop.cu.
         size: elements of all buffers.
+        unit: variable along which it is copied; None if it has none.
+        blocked: variables of k whose points are counted in blocks.
     """
 
     access: Access
@@ -118,13 +146,16 @@ class _Operand:
     along_k: bool
     pitch: int
     run: int
+    segment: int
+    block: int
     size: int
     unit: BandVar | None
+    blocked: tuple[str, ...]
 
     @property
     def narrow(self) -> _Operand:
         """The same, copied one element at a time."""
-        return replace(self, width=1)
+        return replace(self, width=1, block=1)
 
 
 def _operands(printer: TilePrinter) -> list[tuple[Term, _Operand, _Operand]]:
@@ -142,7 +173,9 @@ def _operand_pair(stmt: Assign, term: Term, printer: TilePrinter) -> tuple[_Oper
     mapping = printer.mapping
     run = mapping.n[1].tile if len(mapping.n) > 1 else 1
     return (
-        _operand("left", a, term.a_along_k, mapping.tile_m, 1, mapping.m[0].variables, term, printer),
+        _operand(
+            "left", a, term.a_along_k, mapping.tile_m, 1, mapping.m[0].variables, term, printer
+        ),
         _operand(
             "right", b, term.b_along_k, mapping.tile_n, run, mapping.n[0].variables, term, printer
         ),
@@ -160,28 +193,65 @@ def _operand(
     printer: TilePrinter,
 ) -> _Operand:
     mapping, buffer = printer.mapping, printer.scope.buffers[access.buffer]
-    last = printer.band[term.k[-1] if along_k else outer[-1]] if (along_k or outer) else None
+    block = _BLOCK if term.blocked and side == "right" else 1
+    unit = term.k[-1 if block == 1 else -2] if along_k else outer[-1] if outer else None
+    last = None if unit is None else printer.band[unit]
     width = 1
-    if last is not None and buffer.dtype == printer.dtype and adjacent(access, last.name, printer.scope):
+    if (
+        last is not None
+        and buffer.dtype == printer.dtype
+        and (mapping.tensor_cores or not along_k)
+        and adjacent(access, last.name, printer.scope)
+    ):
         width = max(1, COPY_BYTES // BY_NAME[buffer.dtype].itemsize)
-    if along_k:
-        width = width if mapping.tensor_cores else 1
-        pitch = mapping.tile_k + (4 if mapping.tensor_cores else 1)
-    else:
-        pitch = length + (4 if mapping.tensor_cores else 0)
     rows = length if along_k else mapping.tile_k
+    segment, pitch = length // run, mapping.tile_k if along_k else length
+    if mapping.tensor_cores:
+        segment, pitch = _spread(pitch, 1 if along_k else run, block, along_k=along_k)
+    elif along_k:
+        pitch += 1
     return _Operand(
         access,
         side,
         BY_NAME[buffer.dtype].cuda_type,
         length,
-        width if run == 1 or length // run % width == 0 else 1,
+        width if along_k or length // run % width == 0 else 1,
         along_k,
         pitch,
         run,
+        segment,
+        block,
         mapping.stages * rows * pitch,
         last,
+        term.k[-2:],
     )
+
+
+@cache
+def _spread(points: int, run: int, block: int, *, along_k: bool) -> tuple[int, int]:
+    """Segment and pitch of rows of float64 for which fragments are read with fewest conflicts.
+
+    Half a warp reads 8 bytes a lane at once, a quarter 16: lane 4*g + t reads point g of m or n and
+    point t of k. Copies of 16 bytes need an even segment and pitch.
+    """
+    lanes = [(g, t) for g in range(2 if block > 1 else 4) for t in range(4)]
+
+    def conflicts(segment: int, pitch: int) -> int:
+        places = [
+            g * pitch + t * block if along_k else t * pitch + (g % run * segment if run > 1 else g)
+            for g, t in lanes
+        ]
+        words = Counter(2 * p % _BANKS // 2 for p in places)
+        if block > 1:
+            words += Counter((2 * p + 2) % _BANKS // 2 for p in places)
+        return max(words.values())
+
+    choices = [
+        (segment, pitch)
+        for segment in (range(points // run, points // run + 8, 2) if run > 1 else (points,))
+        for pitch in range(segment * run, segment * run + _BANKS, 2)
+    ]
+    return min(choices, key=lambda choice: (conflicts(*choice), choice[1]))
 
 
 def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
@@ -191,6 +261,10 @@ def _wide_conditions(operand: _Operand, printer: TilePrinter) -> list[str]:
     if operand.width > 1:
         assert operand.unit is not None
         conditions += even_conditions(operand.access, operand.unit, operand.width, scope)
+        if operand.block > 1:
+            conditions += [
+                f"{count(printer.band[n], scope)}%{operand.block} == 0" for n in operand.blocked
+            ]
         conditions.append(f"(unsigned long long)tc_{operand.side}_start%{COPY_BYTES} == 0")
     return conditions
 
@@ -204,14 +278,16 @@ def _loop(left: _Operand, right: _Operand, printer: TilePrinter, index: str) -> 
         lines += [
             f"typedef tc_operand<{printer.kind}, {operand.source}, tc_index, {printer.threads},"
             f" {operand.length}, {mapping.tile_k}, {operand.width},"
-            f" {str(operand.along_k).lower()}, {operand.pitch}, {operand.run}> tc_{operand.side}_tile;",
+            f" {str(operand.along_k).lower()}, {operand.pitch},"
+            f" {operand.run}, {operand.segment}, {operand.block}> tc_{operand.side}_tile;",
         ]
     lines += [
         f"tc_pipeline<{printer.threads}, {mapping.tile_k}, {mapping.stages}, tc_left_tile,"
         " tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(",
         "    tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),",
         "    tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),",
-        "    (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_first,"
+        "    (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_last,"
+        " tc_first,"
         " tc_steps);",
     ]
     if mapping.tensor_cores:

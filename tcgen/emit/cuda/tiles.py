@@ -20,7 +20,7 @@ from .tile_epilogue import (
     totals_of,
     write_parts,
 )
-from .tile_products import shared_lines, term_lines, tile_bytes
+from .tile_products import operand_tables, shared_lines, term_lines, tile_bytes
 
 
 def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: str) -> list[str]:
@@ -30,7 +30,11 @@ def tiles_body(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope, dtype: s
     split = mapping.splits > 1
     lines = [
         *shared_lines(printer),
-        *tile_lines(printer, () if split else named_variables(printer)),
+        *tile_lines(
+            printer,
+            () if split else named_variables(printer),
+            operand_tables(printer.stmts[0], mapping.terms[0], printer),
+        ),
         f"{printer.kind} tc_sum[{each_m}][{each_n}];",
         "#pragma unroll",
         f"for (int tc_r = 0; tc_r < {each_m}; ++tc_r) {{",
@@ -61,8 +65,6 @@ def _printer(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> TilePri
     return TilePrinter(stmts[:count], stmts[count:], mapping, scope)
 
 
-def tiles_shared_bytes(
-    stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope
-) -> int:
+def tiles_shared_bytes(stmts: tuple[Assign, ...], mapping: Tiles, scope: Scope) -> int:
     """Bytes of dynamic shared memory of a block."""
     return tile_bytes(_printer(stmts, mapping, scope))

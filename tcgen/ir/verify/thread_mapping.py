@@ -131,6 +131,10 @@ def _check_tiles(kernel: Kernel, mapping: Tiles, buffers: Mapping[str, Buffer]) 
         real = {buffers[a.buffer].dtype for s in stmts for a in (s.out, *_reads(s))} == {"float64"}
         if not (whole and pairs and real):
             raise VerifyError("tensor cores multiply float64, 16 (m) x 8 (n) x 8 (k) at a time")
+    if any(t.blocked for t in mapping.terms) and not (
+        mapping.tensor_cores and mapping.tile_k == 16
+    ):
+        raise VerifyError("blocks of k of 4 x 4 points need tensor cores and 16 points at a time")
     m = {x for s in mapping.m for x in s.variables}
     n = {x for s in mapping.n for x in s.variables}
     free = [*mapping.batch, *(x for s in (*mapping.m, *mapping.n) for x in s.variables)]
@@ -155,6 +159,8 @@ def _check_term(
     summed = [v.name for v in stmt.band if v.name not in stmt.out.variables]
     if sorted(term.k) != sorted(summed):
         raise VerifyError("the variables of k are not those that the statement sums")
+    if term.blocked and not (len(term.k) > 1 and term.a_along_k and term.b_along_k):
+        raise VerifyError("blocks of k need two variables, one for the unit stride of each factor")
     if stmt.orbit or any(v.below is not None for v in stmt.band):
         raise VerifyError("tiles over a triangle")
     if not isinstance(stmt.expr, Prod) or len(stmt.expr.args) != 2:

@@ -51,7 +51,7 @@ def tile_of(
     epilogue = tuple(s for s in kernel.body[len(terms) :] if isinstance(s, Assign))
     if not terms or len(terms) + len(epilogue) != len(kernel.body):
         return None
-    tiles = tiles_for(terms, buffers, extents, thresholds, epilogue=bool(epilogue))
+    tiles = tiles_for(terms, buffers, extents, thresholds)
     if tiles is None or not epilogue:
         return tiles
     try:

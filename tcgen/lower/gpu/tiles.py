@@ -2,8 +2,7 @@
 
 The target's unit-stride variable is in n, so that neighbouring threads store neighbouring elements.
 Each factor is loaded along its own unit-stride variable, whichever group that is in. If B and the
-target have different unit-stride variables in n, a tile has a run of each. Tile sizes minimise an
-estimate: the multiply-adds of full waves of thread blocks, and their reads of shared memory.
+target have different unit-stride variables in n, a tile has a run of each.
 """
 
 from __future__ import annotations
@@ -17,49 +16,9 @@ from ...ir.loops import Assign, BandVar, Buffer
 from ...ir.thread_mapping import Strip, Term, Tiles
 from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, in_order, memory_order, unit_stride
+from .tile_shapes import Size, depth_and_stages, tensor_core_shape, thread_shape
 
-_TILE_K = 16  # points of k of a tile in shared memory
-_FACTOR_BYTES = 80 * 1024  # for tiles of A and B: two blocks fit a multiprocessor from sm_80 on
 _RUN = 8  # elements that are neighbours in memory on each side of a transposed tile
-# tile_m, tile_n, threads_m, threads_n; the warps of tensor cores are threads_m/8 by threads_n/4
-_TENSOR_SHAPES = (
-    (128, 64, 16, 8),
-    (64, 128, 8, 16),
-    (64, 64, 16, 8),
-    (128, 32, 32, 4),
-    (32, 128, 8, 16),
-    (64, 32, 16, 8),
-    (32, 64, 16, 8),
-    (32, 32, 16, 8),
-    (128, 16, 32, 4),
-    (16, 128, 8, 16),
-    (64, 16, 32, 4),
-    (16, 64, 8, 16),
-    (32, 16, 16, 8),
-    (16, 32, 8, 16),
-    (16, 16, 8, 8),
-)
-_SHAPES = (
-    (128, 128, 16, 16),
-    (128, 64, 16, 16),
-    (64, 128, 16, 16),
-    (64, 64, 16, 16),
-    (32, 128, 8, 32),
-    (128, 32, 32, 8),
-    (64, 32, 16, 8),
-    (32, 64, 8, 16),
-    (32, 32, 8, 16),
-    (16, 128, 4, 32),
-    (16, 64, 4, 32),
-    (64, 16, 16, 8),
-    (16, 32, 8, 16),
-    (32, 16, 16, 8),
-    (16, 16, 8, 16),
-)
-
-
-_Shape = tuple[int, int, int, int]
-_Size = tuple[int, int, int, int]  # batch, m, n, k
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +75,30 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
         tuple(v for v in free if v.name not in own),
         _ordered(m, a, buffers),
         _ordered(n, out, buffers),
-        _ordered(k, max(a, b, key=lambda access: len(access.variables)), buffers),
+        _order_of_k(k, a, b, buffers),
         swapped,
     )
+
+
+def _order_of_k(
+    k: list[BandVar], a: Access, b: Access, buffers: Mapping[str, Buffer]
+) -> tuple[BandVar, ...]:
+    """The order of k: the memory order of a factor with unit stride along it, of A if both have.
+
+    If the unit strides of both are along different variables, that of A is the last, that of B the
+    one before.
+    """
+    names = {v.name: v for v in k}
+    along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
+    if along_a in names:
+        order = _ordered(k, a, buffers)
+        if along_b in names and along_b != along_a:
+            ends = (names[along_b], names[along_a])
+            return (*(v for v in order if v not in ends), *ends)
+        return order
+    if along_b in names:
+        return _ordered(k, b, buffers)
+    return _ordered(k, max(a, b, key=lambda access: len(access.variables)), buffers)
 
 
 def tiles_for(
@@ -126,13 +106,10 @@ def tiles_for(
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: GpuThresholds,
-    *,
-    epilogue: bool = False,
 ) -> Tiles | None:
     """The thread mapping of statements that are products of two factors; None if it does not pay.
 
-    All statements have the same target and, by name, the same m and n. An ``epilogue`` needs tables
-    of the values of these variables.
+    All statements have the same target and, by name, the same m and n.
     """
     groups = [g for s in stmts if (g := groups_of(s, buffers)) is not None]
     if len(groups) != len(stmts):
@@ -143,28 +120,27 @@ def tiles_for(
     if min(m, n, k) < thresholds.least_mnk:
         return None
     itemsize = BY_NAME[buffers[stmts[0].out.buffer].dtype].itemsize
-    size = (elements(first.batch, extents), m, n, k)
+    size = Size(elements(first.batch, extents), m, n, k)
     real = all(
         buffers[a.buffer].dtype == "float64"
         for s in stmts
         for a in (s.out, *leaves(s.expr))
         if isinstance(a, Access)
     )
-    shapes = _TENSOR_SHAPES if real else _SHAPES
-    fitting = [s for s in shapes if itemsize < 16 or s[0] * s[1] <= 64 * 64]
-    shape = min(fitting, key=lambda s: _cost(s, size, thresholds))
-    tile_m, tile_n, threads_m, threads_n = shape
-    tile_k, stages = _tile_k(tile_m, tile_n, itemsize)
+    shape, splits = (
+        tensor_core_shape(size, thresholds) if real else thread_shape(size, itemsize, thresholds)
+    )
+    tile_k, stages = depth_and_stages(shape, itemsize)
     return Tiles(
         batch=tuple(v.name for v in first.batch),
-        m=(Strip(tuple(v.name for v in first.m), tile_m),),
-        n=_strips_of_n(stmts[0], first, tile_n, buffers, extents),
-        terms=tuple(_term(s, g, buffers) for s, g in zip(stmts, groups, strict=True)),
-        threads_m=threads_m,
-        threads_n=threads_n,
+        m=(Strip(tuple(v.name for v in first.m), shape.m),),
+        n=_strips_of_n(stmts[0], first, shape.n, buffers, extents),
+        terms=tuple(_term(s, g, buffers, real=real) for s, g in zip(stmts, groups, strict=True)),
+        threads_m=shape.threads_m,
+        threads_n=shape.threads_n,
         tile_k=tile_k,
         stages=stages,
-        splits=_splits(shape, size, thresholds),
+        splits=splits,
         tensor_cores=real,
     )
 
@@ -174,34 +150,6 @@ def _ordered(
 ) -> tuple[BandVar, ...]:
     """A group in the memory order of an operand; variables without an axis there come first."""
     return in_order(tuple(group), memory_order(access, buffers[access.buffer]))
-
-
-def _tiles(shape: _Shape, size: _Size) -> int:
-    batch, m, n, _ = size
-    return batch * -(-m // shape[0]) * -(-n // shape[1])
-
-
-def _splits(shape: _Shape, size: _Size, thresholds: GpuThresholds) -> int:
-    """Thread blocks that divide k if there are fewer tiles than multiprocessors."""
-    idle = thresholds.multiprocessors // max(_tiles(shape, size), 1)
-    return max(1, min(idle, size[-1] // thresholds.split_k, thresholds.splits))
-
-
-def _cost(shape: _Shape, size: _Size, thresholds: GpuThresholds) -> float:
-    """Work of the busiest multiprocessor: multiply-adds, and reads of shared memory."""
-    tile_m, tile_n, threads_m, threads_n = shape
-    splits, k = _splits(shape, size, thresholds), size[-1]
-    waves = -(-_tiles(shape, size) * splits // thresholds.multiprocessors)
-    reads = threads_m / tile_m + threads_n / tile_n  # for each multiply-add of a thread
-    return waves * tile_m * tile_n * (-(-k // splits) * (1 + 2 * reads) + 4 * splits)
-
-
-def _tile_k(tile_m: int, tile_n: int, itemsize: int) -> tuple[int, int]:
-    """The k of a tile and the number of its buffers: as large as shared memory allows."""
-    for stages in (3, 2):
-        if _TILE_K * stages * (tile_m + tile_n + 8) * itemsize <= _FACTOR_BYTES:
-            return _TILE_K, stages
-    return _TILE_K // 2, 2
 
 
 def _strips_of_n(
@@ -226,10 +174,11 @@ def _strips_of_n(
     return (Strip((*others, inner), tile_n // run), Strip(names[-1:], run))
 
 
-def _term(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer]) -> Term:
+def _term(stmt: Assign, groups: Groups, buffers: Mapping[str, Buffer], *, real: bool) -> Term:
     names = tuple(v.name for v in groups.k)
     assert isinstance(stmt.expr, Prod)
     x, y = (a for a in stmt.expr.args if isinstance(a, Access))
     a, b = (y, x) if groups.swapped else (x, y)
-    a_along_k, b_along_k = (unit_stride(f, buffers[f.buffer]) in names for f in (a, b))
-    return Term(groups.swapped, names, a_along_k, b_along_k)
+    along_a, along_b = (unit_stride(f, buffers[f.buffer]) for f in (a, b))
+    blocked = real and along_a != along_b and along_a in names and along_b in names
+    return Term(groups.swapped, names, along_a in names, along_b in names, blocked)
