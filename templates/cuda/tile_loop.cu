@@ -1,7 +1,8 @@
 /* The main loop of a matrix product: tiles of both operands go through STAGES buffers in shared
  * memory, DEPTH points of k at a time. Copies for later steps overlap the products of a step.
  */
-#define TC_CHUNK 128 /* points of k whose offsets are in one half of a table */
+/* Bytes of the offsets of a chunk of k, one half of a table. */
+#define TC_CHUNK_BYTES 512
 
 /* Offsets that are neighbours in a table, by loads of 16 bytes if they fill these. */
 template <int COUNT, typename INDEX, typename ENTRY>
@@ -23,7 +24,7 @@ __device__ __forceinline__ void tc_read_offsets(INDEX (&offsets)[COUNT], const E
 }
 
 /* Rows that all threads copy at once: as many as there are threads for, and a divisor of all. */
-constexpr int tc_rows_at_once(int rows, int most)
+__device__ constexpr int tc_rows_at_once(int rows, int most)
 {
     int count = most < rows ? most : rows;
     while (rows%count) --count;
@@ -132,14 +133,15 @@ __device__ __forceinline__ tc_int tc_point_of_block(tc_int number, tc_int extent
 template <int THREADS, int DEPTH, int STAGES, typename LEFT, typename RIGHT, typename INDEX,
     typename OFFSETS>
 struct tc_pipeline {
-    static constexpr int CHUNK_STEPS = TC_CHUNK/DEPTH, STAGES_AHEAD = STAGES - 1;
-    static_assert(TC_CHUNK%DEPTH == 0 && CHUNK_STEPS >= STAGES, "a chunk is too short");
+    static constexpr int CHUNK = TC_CHUNK_BYTES/(int)sizeof(INDEX); /* points of k */
+    static constexpr int CHUNK_STEPS = CHUNK/DEPTH, STAGES_AHEAD = STAGES - 1;
+    static_assert(CHUNK%DEPTH == 0 && CHUNK_STEPS >= STAGES, "a chunk is too short");
 
     LEFT left;
     RIGHT right;
     INDEX *left_deep, *right_deep;
     const OFFSETS &offsets;
-    tc_int depth, last; /* extent of the last variable of k */
+    tc_int last; /* extent of the last variable of k */
     tc_int start; /* number of the first point of k, negative if it is missing */
     int steps, slot, next; /* buffers of the present products, and of the next copies */
 
@@ -147,19 +149,20 @@ struct tc_pipeline {
         INDEX *left_table, INDEX *right_table, const OFFSETS &offsets_of, tc_int points,
         tc_int extent, tc_int first, tc_int count) :
         left(left_tile), right(right_tile), left_deep(left_table), right_deep(right_table),
-        offsets(offsets_of), depth(points), last(extent),
+        offsets(offsets_of), last(extent),
         start(first*DEPTH + points - tc_tiles(points, DEPTH)*DEPTH), steps((int)count), slot(0), next(STAGES - 1)
     {
     }
 
-    /* Offsets of the points of k of a chunk, into one half of each table. */
+    /* Offsets of the points of k of a chunk, into one half of each table. Those of points before the
+     * first and beyond the last are never used.
+     */
     __device__ __forceinline__ void fill(int chunk)
     {
-        const int half = chunk%2*TC_CHUNK;
+        const int half = chunk%2*CHUNK;
         #pragma unroll 1
-        for (int n = threadIdx.x; n < TC_CHUNK; n += THREADS) {
-            tc_int number = start + (tc_int)chunk*TC_CHUNK + n, left_offset, right_offset;
-            number = number < 0 ? 0 : tc_min(number, depth - 1);
+        for (int n = threadIdx.x; n < CHUNK; n += THREADS) {
+            tc_int number = start + (tc_int)chunk*CHUNK + n, left_offset, right_offset;
             if constexpr (RIGHT::BLOCKED > 1) number = tc_point_of_block(number, last);
             offsets(number, left_offset, right_offset);
             left_deep[half + n] = (INDEX)left_offset;

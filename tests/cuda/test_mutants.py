@@ -33,6 +33,8 @@ pytestmark = [
 ]
 PLANNED = (("o", 10), ("v", 40))
 EXTENTS = {"o": 3, "v": 23}  # two tiles of rows, three of columns, five steps, the last partial
+# Pairs of elements are neighbours, the offsets of k take two chunks, and the first step is partial.
+WIDE_EXTENTS = {"o": 4, "v": 34}
 HEAD = """
 space o occupied
 space v virtual
@@ -121,66 +123,73 @@ def check(text: str, old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyP
     [
         # barriers, and waits for copies
         (
-            "tc_cp_async_wait<1>();\n            __syncthreads();",
-            "tc_cp_async_wait<1>();",
+            "tc_cp_async_wait<STAGES - 2>();\n        __syncthreads();",
+            "tc_cp_async_wait<STAGES - 2>();",
             "race|unwritten",
         ),
-        ("            tc_cp_async_wait<1>();", "", "cp.async"),
-        ("            tc_cp_async_wait<1>();", "            tc_cp_async_wait<2>();", "cp.async"),
-        ("            tc_cp_async_commit();", "", "cp.async"),
-        (
-            "const int tc_slot = (int)(tc_load%3);",
-            "const int tc_slot = (int)(tc_load%2);",
-            "race|unwritten|cp.async",
-        ),
-        # tiles that are too small, or one step short
-        ("double tc_left[3][16]", "double tc_left[3][15]", "out of bounds|cp.async"),
-        ("double tc_right[3]", "double tc_right[2]", "out of bounds"),
-        ("tc_load < tc_steps + 2;", "tc_load < tc_steps + 1;", WRONG),
+        ("        tc_cp_async_wait<STAGES - 2>();", "", "cp.async"),
+        ("tc_cp_async_wait<STAGES - 2>();", "tc_cp_async_wait<STAGES - 1>();", "cp.async"),
+        ("tc_cp_async_commit();\n                    pipe.arrive();", "pipe.arrive();", "cp.async"),
+        ("fill(0);\n        __syncthreads();", "fill(0);", "race|unwritten"),
+        # buffers and steps
+        ("                    pipe.next = pipe.after(pipe.next);\n", "", "race|unwritten|cp.async"),
+        ("buffer + 1 == STAGES ? 0", "buffer + 2 == STAGES ? 0", "race|unwritten|cp.async"),
+        ("tc_right = tc_left + 3264;", "tc_right = tc_left + 3230;", f"race|cp.async|{WRONG}"),
         ("tc_steps = tc_tiles(tc_depth, 16)", "tc_steps = tc_depth/16", WRONG),
-        # two elements at once: neighbours in memory, on 16 bytes, each pair once
-        ("second == first + 1 && ", "", f"{WRONG}|out of bounds"),
-        (" && (unsigned long long)source%16 == 0", "", "misaligned"),
-        ("tc_cp_async8(shared + 1, global + second);", "", "unwritten"),
-        ("tc_cp_async8(shared + 1, global + second)", "tc_cp_async8(shared + 1, source)", WRONG),
-        ("tc_m = tc_n%32*2, tc_k", "tc_m = tc_n%32, tc_k", "race|unwritten|misaligned|cp.async"),
-        # fragments of the tensor cores that hold other elements
-        ("tc_n%2*8];", "tc_n/2*8];", WRONG),
-        ("tc_lane%4 + tc_n/2*4][", "tc_lane/8 + tc_n/2*4][", WRONG),
-        ("tc_x = tc_side + tc_lane%4*2", "tc_x = tc_side + tc_lane%4", f"{WRONG}|race"),
-        ("if (tc_step >= 0) {", "if (tc_step >= 0 && tc_lane != 9) {", "mask|divergent barrier"),
-        # guards of partial tiles
-        ("if (tc_i >= 0 && tc_j >= 0)", "if (tc_i >= 0)", "race|out of bounds"),
-        ("if (tc_rest >= 16) {", "if (tc_rest >= 0) {", WRONG),
         (
-            "tc_load + 1 < tc_steps && threadIdx.x < 16",
-            "tc_load + 1 < tc_steps && threadIdx.x < 15",
+            "pipe.fill(chunk + 1);\n        int step = chunk*pipe.CHUNK_STEPS;\n"
+            "        const int end = min(step + pipe.CHUNK_STEPS, pipe.steps);\n"
+            "        #pragma unroll 1\n        for (; step < end; ++step) {\n"
+            "            const int load = step + pipe.STAGES_AHEAD;\n            pipe.look_up",
+            "int step = chunk*pipe.CHUNK_STEPS;\n"
+            "        const int end = min(step + pipe.CHUNK_STEPS, pipe.steps);\n"
+            "        #pragma unroll 1\n        for (; step < end; ++step) {\n"
+            "            const int load = step + pipe.STAGES_AHEAD;\n            pipe.look_up",
             "unwritten",
         ),
-        ("tc_depth = N_v*N_o;", "tc_depth = N_v*N_o + 1;", "out of bounds"),
-        # the block's rows overlap with the next one's
+        # the points of k that fill the first step
+        ("(ALONG_K ? entry : row + turn) >= missing", "true", f"{WRONG}|out of bounds"),
+        # the order of shared memory
+        ("m%RUN*SEGMENT + m/RUN)]", "m%RUN*SEGMENT + m%RUN)]", f"{WRONG}|unwritten|cp.async"),
         (
-            "tc_r0_first = tc_block%tc_r0_tiles*64;",
-            "tc_r0_first = tc_block%tc_r0_tiles*16;",
-            f"{WRONG}|race",
+            "entry/(LENGTH/RUN)*SEGMENT + entry%",
+            "entry%(LENGTH/RUN)*SEGMENT + entry%",
+            f"race|{WRONG}",
         ),
-        ("tc_c1_first = tc_block%tc_c1_tiles*8;", "tc_c1_first = 0;", f"{WRONG}|race"),
+        ("start + (INDEX)(fixed + offset(turn)), wanted", "start + offset(turn), wanted", WRONG),
+        # fragments of the tensor cores that hold other elements
+        ("m + n%2*8 + lane/4)", "m + n/2*8 + lane/4)", WRONG),
+        ("k + lane%4 + n/2*4, m", "k + lane/8 + n/2*4, m", WRONG),
+        ("k + lane%4 + 4, n", "k + lane%4, n", WRONG),
+        ("tc_x = tc_side + tc_lane%4*2", "tc_x = tc_side + tc_lane%4", f"{WRONG}|race|misaligned"),
+        # guards of partial tiles, and tiles of other blocks
+        (
+            "if (tc_i >= 0 && tc_j >= 0) tc_store_pair",
+            "if (tc_i >= 0) tc_store_pair",
+            "race|misaligned",
+        ),
+        ("row = first + block%height;", "row = first + block/height;", f"{WRONG}|race"),
+        ("tc_r0_first = tc_row*64;", "tc_r0_first = tc_row*16;", f"{WRONG}|race"),
+        ("tc_depth = N_v*N_o, tc_last", "tc_depth = N_v*N_o + 8, tc_last", "out of bounds"),
     ],
 )
 def test_mutants_of_a_product_by_tiles(
     old: str, new: str, kinds: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for space, extent in WIDE_EXTENTS.items():
+        monkeypatch.setitem(EXTENTS, space, extent)
     check(PRODUCT, old, new, kinds, monkeypatch)
 
 
-def test_rows_of_shared_memory_that_do_not_start_on_16_bytes(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize(("condition", "o", "v"), [("N_v%2 == 0", 4, 23), ("N_o%2 == 0", 3, 34)])
+def test_copies_of_neighbours_that_are_none(
+    condition: str, o: int, v: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Seen where arrays of an even extent turn the alignment from row to row."""
-    monkeypatch.setitem(EXTENTS, "o", 2)
-    check(
-        PRODUCT, "double tc_left[3][16][68]", "double tc_left[3][16][67]", "misaligned", monkeypatch
-    )
+    """Odd extents take the loop that copies one element at a time."""
+    monkeypatch.setitem(EXTENTS, "o", o)
+    monkeypatch.setitem(EXTENTS, "v", v)
+    old = f"            && {condition}\n            && (unsigned long long)tc_"
+    check(PRODUCT, old, old.replace(condition, "true"), f"misaligned|{WRONG}", monkeypatch)
 
 
 @pytest.mark.parametrize(

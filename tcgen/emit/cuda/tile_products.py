@@ -32,7 +32,7 @@ from .tile_addresses import Table, TilePrinter, table_lines
 
 _BLOCK = 4  # points of both variables of a block of k
 _BANKS = 32  # of shared memory, 4 bytes wide
-TABLE = 256  # points of k in the tables of offsets: two of TC_CHUNK in tile_loop.cu
+_TABLE = 128  # numbers of 8 bytes in a table of k: twice TC_CHUNK_BYTES of tile_loop.cu
 _MOST_NARROW = 2**32  # elements whose offsets a number of 32 bits can hold
 
 
@@ -46,7 +46,7 @@ def shared_lines(printer: TilePrinter) -> list[str]:
         f"{kind} *const tc_left = ({kind} *)tc_dynamic, *const tc_right = tc_left + {left};",
         f"__shared__ __align__(16) tc_int tc_left_rows[{mapping.tile_m}],"
         f" tc_right_columns[{mapping.tile_n}];",
-        f"__shared__ __align__(16) tc_int tc_left_ks[{TABLE}], tc_right_ks[{TABLE}];",
+        f"__shared__ __align__(16) tc_int tc_left_ks[{_TABLE}], tc_right_ks[{_TABLE}];",
     ]
 
 

@@ -5,7 +5,7 @@
  * flops   2 o^2 v
  * bytes   16 o v read, 8 o^2 written
  */
-extern "C" __global__ void __launch_bounds__(128, 1)
+extern "C" __global__ void __launch_bounds__(64, 3)
 tcgen_tiled_0(
     double *__restrict__ g,
     const double *__restrict__ x,
@@ -13,117 +13,102 @@ tcgen_tiled_0(
     const tc_int N_o,
     const tc_int N_v)
 {
-    __shared__ double tc_left[3][16][17];
-    __shared__ double tc_right[3][16][17];
-    __shared__ tc_int tc_left_row[16], tc_right_column[16];
-    __shared__ tc_int tc_left_deep[2][16], tc_right_deep[2][16];
+    extern __shared__ __align__(16) char tc_dynamic[];
+    double *const tc_left = (double *)tc_dynamic, *const tc_right = tc_left + 960;
+    __shared__ __align__(16) tc_int tc_left_rows[16], tc_right_columns[16];
+    __shared__ __align__(16) tc_int tc_left_ks[128], tc_right_ks[128];
     __shared__ tc_int tc_out_row[16], tc_out_column[16];
-    const int tc_y = threadIdx.x/16, tc_x = threadIdx.x%16;
-    tc_int tc_block = blockIdx.x;
-    const tc_int tc_c0_points = N_o;
-    const tc_int tc_c0_tiles = tc_tiles(tc_c0_points, 16);
-    const tc_int tc_c0_first = tc_block%tc_c0_tiles*16;
-    tc_block /= tc_c0_tiles;
+    const int tc_lane = threadIdx.x%32, tc_warp = threadIdx.x/32;
+    const int tc_top = tc_warp/2*16, tc_side = tc_warp%2*8;
+    const int tc_y = tc_top + tc_lane/4, tc_x = tc_side + tc_lane%4*2;
     const tc_int tc_r0_points = N_o;
     const tc_int tc_r0_tiles = tc_tiles(tc_r0_points, 16);
-    const tc_int tc_r0_first = tc_block%tc_r0_tiles*16;
-    tc_block /= tc_r0_tiles;
-    for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 128) {
+    const tc_int tc_c0_points = N_o;
+    const tc_int tc_c0_tiles = tc_tiles(tc_c0_points, 16);
+    tc_int tc_block = blockIdx.x, tc_row, tc_column;
+    tc_tile_of_block(tc_block%(tc_r0_tiles*tc_c0_tiles), tc_r0_tiles, tc_c0_tiles, tc_row, tc_column);
+    tc_block /= tc_r0_tiles*tc_c0_tiles;
+    const tc_int tc_r0_first = tc_row*16;
+    const tc_int tc_c0_first = tc_column*16;
+    #pragma unroll 1
+    for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 64) {
         const tc_int tc_r0 = tc_r0_first + tc_n;
-        const tc_int i = tc_min(tc_r0, tc_r0_points - 1);
+        const tc_int i = (tc_r0 < tc_r0_points ? tc_r0 : 0);
         tc_out_row[tc_n] = tc_r0 < tc_r0_points ? i*N_o : -1;
+        tc_left_rows[tc_n] = i*N_v;
     }
-    for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 128) {
+    #pragma unroll 1
+    for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 64) {
         const tc_int tc_c0 = tc_c0_first + tc_n;
-        const tc_int j = tc_min(tc_c0, tc_c0_points - 1);
+        const tc_int j = (tc_c0 < tc_c0_points ? tc_c0 : 0);
         tc_out_column[tc_n] = tc_c0 < tc_c0_points ? j : -1;
+        tc_right_columns[tc_n] = j;
     }
-    double tc_sum[2][1];
+    double tc_sum[2][2];
     #pragma unroll
     for (int tc_r = 0; tc_r < 2; ++tc_r) {
         #pragma unroll
-        for (int tc_c = 0; tc_c < 1; ++tc_c) tc_sum[tc_r][tc_c] = 0.0;
+        for (int tc_c = 0; tc_c < 2; ++tc_c) tc_sum[tc_r][tc_c] = 0.0;
     }
     {
         const double *const tc_left_start = x;
         const double *const tc_right_start = y;
-        for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 128) {
-            const tc_int tc_r0 = tc_r0_first + tc_n;
-            const tc_int i = tc_min(tc_r0, tc_r0_points - 1);
-            tc_left_row[tc_n] = i*N_v;
-        }
-        for (int tc_n = threadIdx.x; tc_n < 16; tc_n += 128) {
-            const tc_int tc_c0 = tc_c0_first + tc_n;
-            const tc_int j = tc_min(tc_c0, tc_c0_points - 1);
-            tc_right_column[tc_n] = j;
-        }
-        const tc_int tc_depth = N_v;
+        const auto tc_offsets = [&](
+            tc_int tc_k, tc_int &tc_left_offset, tc_int &tc_right_offset) {
+            const tc_int d = tc_k;
+            tc_left_offset = d;
+            tc_right_offset = d*N_o;
+        };
+        const tc_int tc_depth = N_v, tc_last = N_v;
         const tc_int tc_first = 0, tc_steps = tc_tiles(tc_depth, 16);
-        for (tc_int tc_load = -1; tc_load < tc_steps + 2; ++tc_load) {
-            const tc_int tc_step = tc_load - 2;
-            tc_cp_async_wait<1>();
+        const auto tc_scale = [](const double tc_a) { return tc_a; };
+        if (tc_steps > 0
+            && N_o*N_v < 4294967296
+            && N_v%2 == 0
+            && (unsigned long long)tc_left_start%16 == 0
+            && N_v*N_o < 4294967296
+            && N_o%2 == 0
+            && (unsigned long long)tc_right_start%16 == 0) {
+            typedef unsigned tc_index;
+            typedef tc_operand<double, double, tc_index, 64, 16, 16, 2, true, 20, 1, 16, 1> tc_left_tile;
+            typedef tc_operand<double, double, tc_index, 64, 16, 16, 2, false, 20, 1, 16, 1> tc_right_tile;
+            tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
+                tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
+                tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
+                (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_last, tc_first, tc_steps);
+            tc_multiply_by_warps<16, 2, 2>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
+        } else if (tc_steps > 0) {
+            typedef tc_int tc_index;
+            typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, true, 20, 1, 16, 1> tc_left_tile;
+            typedef tc_operand<double, double, tc_index, 64, 16, 16, 1, false, 20, 1, 16, 1> tc_right_tile;
+            tc_pipeline<64, 16, 3, tc_left_tile, tc_right_tile, tc_index, decltype(tc_offsets)> tc_pipe(
+                tc_left_tile(tc_left_start, tc_left, tc_left_rows, (tc_index *)tc_left_ks),
+                tc_right_tile(tc_right_start, tc_right, tc_right_columns, (tc_index *)tc_right_ks),
+                (tc_index *)tc_left_ks, (tc_index *)tc_right_ks, tc_offsets, tc_depth, tc_last, tc_first, tc_steps);
+            tc_multiply_by_warps<16, 2, 2>(tc_sum, tc_pipe, tc_top, tc_side, tc_scale);
+        } else {
             __syncthreads();
-            if (tc_load >= 0 && tc_load < tc_steps) {
-                const int tc_slot = (int)(tc_load%3);
-                const tc_int tc_rest = tc_depth - (tc_first + tc_load)*16;
-                if (tc_rest >= 16) {
-                    #pragma unroll 4
-                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
-                        const int tc_n = tc_turn*128 + threadIdx.x;
-                        const int tc_k = tc_n%16, tc_m = tc_n/16;
-                        tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
-                    }
-                    #pragma unroll 4
-                    for (int tc_turn = 0; tc_turn < 2; ++tc_turn) {
-                        const int tc_n = tc_turn*128 + threadIdx.x;
-                        const int tc_m = tc_n%16, tc_k = tc_n/16;
-                        tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
-                    }
-                } else {
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
-                        const int tc_k = tc_n%16, tc_m = tc_n/16;
-                        if (tc_k < tc_rest) tc_copy(&tc_left[tc_slot][tc_k][tc_m], tc_left_start + tc_left_row[tc_m] + tc_left_deep[tc_load&1][tc_k]);
-                        else tc_left[tc_slot][tc_k][tc_m] = 0.0;
-                    }
-                    for (int tc_n = threadIdx.x; tc_n < 256; tc_n += 128) {
-                        const int tc_m = tc_n%16, tc_k = tc_n/16;
-                        if (tc_k < tc_rest) tc_copy(&tc_right[tc_slot][tc_k][tc_m], tc_right_start + tc_right_column[tc_m] + tc_right_deep[tc_load&1][tc_k]);
-                        else tc_right[tc_slot][tc_k][tc_m] = 0.0;
-                    }
-                }
-            }
-            tc_cp_async_commit();
-            if (tc_load + 1 < tc_steps && threadIdx.x < 16) {
-                const int tc_n = threadIdx.x;
-                const tc_int d = tc_min((tc_first + tc_load + 1)*16 + tc_n, tc_depth - 1);
-                tc_left_deep[(tc_load + 1)&1][tc_n] = d;
-                tc_right_deep[(tc_load + 1)&1][tc_n] = d*N_o;
-            }
-            if (tc_step >= 0) {
-                const int tc_slot = (int)(tc_step%3);
-                #pragma unroll
-                for (int tc_k = 0; tc_k < 16; ++tc_k) {
-                    double tc_a[2], tc_b[1];
-                    #pragma unroll
-                    for (int tc_r = 0; tc_r < 2; ++tc_r) tc_a[tc_r] = tc_left[tc_slot][tc_k][tc_y + tc_r*8];
-                    #pragma unroll
-                    for (int tc_c = 0; tc_c < 1; ++tc_c) tc_b[tc_c] = tc_right[tc_slot][tc_k][tc_x + tc_c*16];
-                    #pragma unroll
-                    for (int tc_r = 0; tc_r < 2; ++tc_r) {
-                        #pragma unroll
-                        for (int tc_c = 0; tc_c < 1; ++tc_c) tc_sum[tc_r][tc_c] += tc_a[tc_r]*tc_b[tc_c];
-                    }
-                }
-            }
         }
     }
-    #pragma unroll
-    for (int tc_r = 0; tc_r < 2; ++tc_r) {
-        const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+    if (N_o%2 == 0 && (unsigned long long)g%16 == 0) {
         #pragma unroll
-        for (int tc_c = 0; tc_c < 1; ++tc_c) {
-            const tc_int tc_j = tc_out_column[tc_x + tc_c*16];
-            if (tc_i >= 0 && tc_j >= 0) g[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+        for (int tc_r = 0; tc_r < 2; ++tc_r) {
+            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+            #pragma unroll
+            for (int tc_c = 0; tc_c < 2; tc_c += 2) {
+                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                if (tc_i >= 0 && tc_j >= 0) tc_store_pair(g + (tc_i + tc_j), tc_sum[tc_r][tc_c], tc_sum[tc_r][tc_c + 1]);
+            }
+        }
+    } else {
+        #pragma unroll
+        for (int tc_r = 0; tc_r < 2; ++tc_r) {
+            const tc_int tc_i = tc_out_row[tc_y + tc_r*8];
+            #pragma unroll
+            for (int tc_c = 0; tc_c < 2; ++tc_c) {
+                const tc_int tc_j = tc_out_column[tc_x + tc_c/2*8 + tc_c%2];
+                if (tc_i >= 0 && tc_j >= 0) g[tc_i + tc_j] = tc_sum[tc_r][tc_c];
+            }
         }
     }
 }
