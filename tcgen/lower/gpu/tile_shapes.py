@@ -112,7 +112,7 @@ def tensor_core_shape(size: Size, thresholds: GpuThresholds) -> tuple[TileShape,
     """The tile of a product in double precision, and the splits of its sum."""
     most = max(1, min(size.k // thresholds.split_k, thresholds.splits))
     choices = product(_TENSOR_CORES, (p for p in _PARTS if p <= most))
-    return min(choices, key=lambda choice: _cycles(*choice, size, thresholds))
+    return min(choices, key=lambda c: _cycles(c[0], c[1], size, thresholds))
 
 
 def thread_shape(size: Size, itemsize: int, thresholds: GpuThresholds) -> tuple[TileShape, int]:
