@@ -108,13 +108,13 @@ def kernel_uses(log: str) -> tuple[KernelUse, ...]:
 
 
 def compiled(code: str, arch: int, form: str) -> bytes:
-    """A text compiled as a device would have it: ``"ptx"`` or ``"cubin"`` for sm_<arch>.
+    """A text compiled as CuPy does for a device: ``"ptx"`` or ``"cubin"`` for sm_<arch>.
 
     Raises:
         CompileError: the text does not compile.
     """
     library = nvrtc_library()
-    options = ("--fmad=false",) if rounds_each(code) else ()
+    options = ("-ftz=true", *(("--fmad=false",) if rounds_each(code) else ()))
     if library is None:
         return _by_nvcc(code, arch, form, options)[0]
     return _by_nvrtc(library, code, arch, form, options)[0]

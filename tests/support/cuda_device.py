@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,17 @@ import pytest
 
 from support import cuda_compile
 from support.cuda_emulator import EmulatedModule
+from support.ptx_engine import PtxModule
 from tcgen.errors import UnavailableError
 from tcgen.runtime.device_protocol import Device
 from tcgen.runtime.gpu.cupy_device import open_device
+
+# What runs kernels in place of a GPU: the emulator of their text, or the engine of the PTX that a
+# compiler makes of them, for the device's architecture or for the one named.
+ENGINES = ("text", "ptx", "ptx80", "ptx90")
+ENGINE = os.environ.get("TCGEN_CUDA_ENGINE", "text")
+if ENGINE not in ENGINES:
+    raise pytest.UsageError(f"TCGEN_CUDA_ENGINE={ENGINE} is none of {', '.join(ENGINES)}")
 
 DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 
@@ -73,6 +82,8 @@ class EmulatedDevice:
         return "emulator"
 
     def module(self, code: str) -> Any:
+        if ENGINE != "text":
+            return PtxModule(code, arch=int(ENGINE.removeprefix("ptx") or self.arch))
         if self.compiles:
             Compiling.take(code)
         return EmulatedModule(code, arch=self.arch)

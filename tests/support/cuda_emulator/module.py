@@ -114,6 +114,10 @@ class EmulatedModule:
             self._memory = np.empty(2 * bytes_, np.uint8)
         return self._memory.ctypes.data
 
+    def line_of(self, address: int) -> int | None:
+        """Line of the text of a return address in the library."""
+        return source_line(self.path, address, self.file_name)
+
     def get_function(self, name: str) -> EmulatedKernel:
         """The kernel of that name.
 
@@ -318,7 +322,7 @@ class EmulatedKernel:
             line = getattr(report, f"{place}_line") or None
             address = getattr(report, place)
             if line is None and address:
-                line = source_line(self._module.path, address, file_name)
+                line = self._module.line_of(address)
             lines[place] = line
         message = re.sub(
             r"\{(here|there)\}",

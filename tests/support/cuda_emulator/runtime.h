@@ -108,8 +108,6 @@ void meet(Collective& mine);  // returns when all lanes of the mask have met
 
 // ---- memory ------------------------------------------------------------------------------------
 
-enum class Access { read, write, atomic, copy_source, copy_target };
-
 void begin_launch_memory();
 void begin_block_memory();
 void release_memory();
