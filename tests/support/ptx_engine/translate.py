@@ -250,6 +250,14 @@ class _Function:
     def _vector(self, operand: str) -> list[str]:
         return [x.strip() for x in operand.strip("{}").split(",")]
 
+    def _elements(self, item: Instruction, operand: str) -> list[str]:
+        """The registers of a load or store of one value or of several."""
+        found = self._vector(operand)
+        count = next((int(p[1]) for p in item.parts if p in ("v2", "v4", "v8")), 1)
+        if len(found) != count:
+            raise PtxError(f"{item}: {len(found)} registers")
+        return found
+
     # ---- instructions --------------------------------------------------------------------------
 
     def _instruction(self, item: Instruction) -> str | None:
@@ -343,7 +351,8 @@ class _Function:
                 f"ptx::local({address}, {_register(depot.name)}, {depot.bytes}, {bytes_}, "
                 f"{item.line})"
             )
-        return f"ptx::{space}({address}, {bytes_}, emulated::Access::{access}, {item.line})"
+        call = {"const": "constant"}.get(space, space)
+        return f"ptx::{call}({address}, {bytes_}, emulated::Access::{access}, {item.line})"
 
     def _parameter(self, operand: str) -> str:
         """A pointer into a parameter of the kernel, of this function or of a call."""
@@ -358,8 +367,7 @@ class _Function:
     def _load(self, item: Instruction) -> str:
         type_ = item.parts[-1]
         item_bytes = BYTES[type_[1:]]
-        vector = item.operands[0].startswith("{")
-        targets = self._vector(item.operands[0]) if vector else [item.operands[0]]
+        targets = self._elements(item, item.operands[0])
         if self._space(item).startswith("param"):
             pointer = self._parameter(item.operands[1])
         else:
@@ -375,8 +383,7 @@ class _Function:
     def _store(self, item: Instruction) -> str:
         type_ = item.parts[-1]
         item_bytes = BYTES[type_[1:]]
-        vector = item.operands[1].startswith("{")
-        sources = self._vector(item.operands[1]) if vector else [item.operands[1]]
+        sources = self._elements(item, item.operands[1])
         if self._space(item).startswith("param"):
             pointer = f"(void *){self._parameter(item.operands[0])}"
         else:
