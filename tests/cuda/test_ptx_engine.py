@@ -147,6 +147,7 @@ MEANINGS = [
      0xBFF0000000000000),
     ("mul.ftz.f32 %f1, 0f00400000, 0f3F800000; mov.b32 %r1, %f1; cvt.u64.u32 %rd1, %r1;", 0),
     ("mul.f32 %f1, 0f00400000, 0f3F800000; mov.b32 %r1, %f1; cvt.u64.u32 %rd1, %r1;", 0x00400000),
+    ("{ .reg .pred q; setp.ne.s32 q, 0, 0; mov.u64 %rd1, 1; @q mov.u64 %rd1, 2; }", 1),
     ("mov.u16 %rs1, -1; cvt.u64.u16 %rd1, %rs1;", 65535),
     ("testp.infinite.f64 %p1, 0d7FF0000000000000; selp.b64 %rd1, 3, 4, %p1;", 3),
 ]  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from tcgen.errors import UnavailableError
 from tcgen.runtime.device_protocol import Device
 from tcgen.runtime.gpu.cupy_device import open_device
 
-# What runs kernels in place of a GPU: the emulator of their text, or the engine of the PTX that a
-# compiler makes of them, for the device's architecture or for the one named.
-ENGINES = ("text", "ptx", "ptx80", "ptx90")
+# What runs kernels where there is no GPU: the emulator of their text, or the engine of the PTX that
+# the compiler makes of them for an architecture.
+ENGINES = ("text", "ptx80", "ptx90")
 ENGINE = os.environ.get("TCGEN_CUDA_ENGINE", "text")
 if ENGINE not in ENGINES:
-    raise pytest.UsageError(f"TCGEN_CUDA_ENGINE={ENGINE} is none of {', '.join(ENGINES)}")
+    raise ValueError(f"TCGEN_CUDA_ENGINE={ENGINE} is none of {', '.join(ENGINES)}")
 
 DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 
@@ -29,7 +30,7 @@ DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 def device_named(kind: str) -> Any:
     """The device of a test; skips where it asks for a GPU and there is none."""
     if kind == "emulator":
-        return EmulatedDevice()
+        return EmulatedDevice() if ENGINE == "text" else PtxDevice(int(ENGINE.removeprefix("ptx")))
     try:
         return CountedDevice(open_device())
     except UnavailableError as error:
@@ -82,8 +83,6 @@ class EmulatedDevice:
         return "emulator"
 
     def module(self, code: str) -> Any:
-        if ENGINE != "text":
-            return PtxModule(code, arch=int(ENGINE.removeprefix("ptx") or self.arch))
         if self.compiles:
             Compiling.take(code)
         return EmulatedModule(code, arch=self.arch)
@@ -122,6 +121,23 @@ class EmulatedDevice:
 
     def wait(self) -> None:
         self.waits += 1
+
+
+class PtxDevice(EmulatedDevice):
+    """The emulator, with the PTX that the compiler makes of a text in place of the text.
+
+    ``change``: makes other PTX of the compiler's.
+    """
+
+    def __init__(self, arch: int = 90, change: Callable[[str], str] | None = None) -> None:
+        super().__init__(arch)
+        self._change = change
+
+    def describe(self) -> str:
+        return f"PTX engine, sm_{self.arch}"
+
+    def module(self, code: str) -> Any:
+        return PtxModule(code, arch=self.arch, change=self._change)
 
 
 class CountedDevice:

@@ -256,7 +256,7 @@ def _item(line: int, piece: str) -> Item:
                 [f"{ranged[1]}{n}" for n in range(int(ranged[2]))] if ranged else [name.strip()]
             )
         return Registers(match[1], tuple(names))
-    match = re.match(r"(?:@(!?%[\w$]+)\s+)?([a-z]\w*(?:[.:]+\w+)*)\s*(.*)$", piece, re.DOTALL)
+    match = re.match(r"(?:@(!?%?[\w$]+)\s+)?([a-z]\w*(?:[.:]+\w+)*)\s*(.*)$", piece, re.DOTALL)
     if not match:
         raise PtxError(f"line {line}: {piece}")
     return Instruction(line, match[1] or "", tuple(match[2].split(".")), _operands(match[3]))

@@ -203,8 +203,7 @@ class _Function:
         if made is None:
             raise PtxError(f"{item}: not translated")
         if item.guard:
-            guard = item.guard.replace("%", "r_")
-            return f"if ({guard}) {{ {made} }}"
+            return f"if ({self._read(item.guard, 'pred')}) {{ {made} }}"
         return made
 
     # ---- operands ------------------------------------------------------------------------------
