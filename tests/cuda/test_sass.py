@@ -76,7 +76,7 @@ def text_of(name: str) -> str:
 
 def check(kernel: Kernel, arch: int) -> None:
     """Nothing that a kernel holds is in memory; products are the architecture's, by whole warps."""
-    assert (kernel.stack, kernel.local) == (0, 0), kernel.name
+    assert kernel.stack == 0, kernel.name
     assert kernel.count("LDL") == kernel.count("STL") == 0, kernel.name
     assert kernel.count("DMMA") == kernel.count(VARIANTS[arch]), kernel.name
     assert kernel.divergent_products() == [], kernel.name
@@ -110,6 +110,27 @@ def test_families_hold_nothing_in_memory(name: str, arch: int) -> None:
 
 # ---- the reader itself
 
+KEPT = """
+extern "C" __global__ void indexed(double *x, int n) {
+    __shared__ double row[24];
+    double y[40];
+    row[threadIdx.x] = x[n];
+    __syncthreads();
+    for (int i = 0; i < n; ++i) y[i*7%40] = x[i]*row[i];
+    for (int i = 0; i < n; ++i) x[i] = y[i*3%40];
+}
+"""
+
+
+@pytest.mark.parametrize("arch", [80, 90])
+def test_local_and_shared_memory_are_read(arch: int) -> None:
+    kernel = sass.kernels_of(compiled(KEPT, arch, "cubin"))["indexed"]
+    assert (kernel.stack, kernel.count("LDL") > 0, kernel.count("STL") > 0) == (320, True, True)
+    assert 192 <= kernel.shared <= 192 + 1024  # the system's own, from sm_90 on
+    assert 0 < kernel.registers <= 255
+    with pytest.raises(ValueError, match="ELF"):
+        sass.kernels_of(b"no cubin")
+
 
 LISTING = """
 	.section	.text.f,"ax",@progbits
@@ -136,7 +157,7 @@ LISTING = """
 
 def test_a_listing_is_read() -> None:
     code = sass.instructions(LISTING)["f"]
-    kernel = Kernel("f", code, 32, 0, 0, 0)
+    kernel = Kernel("f", code, 32, 0, 0)
     loop = kernel.main_loop()
     assert loop is not None
     assert (loop.product, loop.products, len(loop.code), loop.path) == ("DMMA.16x8x8", 2, 6, 6)
@@ -154,6 +175,6 @@ def test_a_listing_is_read() -> None:
 def test_copies_that_a_way_leaves_out_do_not_shorten_it() -> None:
     """The path copies what the loop can copy, though the way without copies is shorter."""
     without = "\n".join(x for x in LISTING.splitlines() if "LDGSTS" not in x)
-    loop = Kernel("f", sass.instructions(without)["f"], 32, 0, 0, 0).main_loop()
+    loop = Kernel("f", sass.instructions(without)["f"], 32, 0, 0).main_loop()
     assert loop is not None
     assert loop.path == 4

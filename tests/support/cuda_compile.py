@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -56,7 +57,9 @@ class KernelUse:
 
 @cache
 def nvrtc_library() -> Path | None:
-    """NVRTC's library in the wheel, in one of the folders of sys.path; None without it."""
+    """NVRTC's library: TCGEN_NVRTC, or of the wheel in a folder of sys.path; None without it."""
+    if chosen := os.environ.get("TCGEN_NVRTC"):
+        return Path(chosen)
     for folder in sys.path:
         found = sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))
         if found:
@@ -76,8 +79,7 @@ def compile_cuda(code: str, arch: int) -> tuple[KernelUse, ...]:
         CompileError: the text does not compile.
     """
     library = nvrtc_library()
-    compiler = _nvrtc_version(library) if library else _nvcc_version()
-    key = "\0".join((code, str(arch), compiler, *_OPTIONS))
+    key = "\0".join((code, str(arch), compiler_version(), *_OPTIONS))
     kept = cache_dir() / "cuda_compile" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.log"
     if kept.exists():
         return kernel_uses(kept.read_text())
@@ -169,6 +171,12 @@ def _by_nvcc(code: str, arch: int, form: str, more: tuple[str, ...] = ()) -> tup
         if done.returncode:
             raise CompileError(done.stderr)
         return made.read_bytes(), done.stderr
+
+
+def compiler_version() -> str:
+    """The compiler that is used, and its version."""
+    library = nvrtc_library()
+    return _nvrtc_version(library) if library else _nvcc_version()
 
 
 @cache

@@ -1,8 +1,7 @@
 """What ptxas makes of a kernel, read from its machine code (SASS), without a device.
 
-Reads cubins with nvdisasm and cuobjdump, from the wheels nvidia-cuda-nvdisasm and
-nvidia-cuda-cuobjdump or from a toolkit. It counts instructions and follows branches; it knows
-nothing of clocks.
+Reads cubins with nvdisasm, from the wheel nvidia-cuda-nvdisasm or from a toolkit. It counts
+instructions and follows branches; it knows nothing of clocks.
 """
 
 from __future__ import annotations
@@ -18,13 +17,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-MISSING = "no nvdisasm: pip install nvidia-cuda-nvdisasm nvidia-cuda-cuobjdump"
+from support.cubin import uses_of
+
+MISSING = "no nvdisasm: pip install nvidia-cuda-nvdisasm"
 MEMORY = ("LDGSTS", "LDG", "STG", "LDS", "STS", "LDL", "STL")
 _SECTION = re.compile(r"\s*\.section\s+\.text\.(\w+)")
 _INSTRUCTION = re.compile(r"\s*/\*[0-9a-f]+\*/\s+(?:(@!?U?P\w+)\s+)?([A-Z][\w.]*)([^;]*);")
 _LABEL = re.compile(r"(\.L_x_\d+):")
 _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
-_USE = re.compile(r"Function (\w+):\s*\n\s*REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Kernel:
 
     Attributes:
         registers: of 32 bits, for each thread.
-        stack, local: bytes for each thread, in device memory.
+        stack: bytes of local memory for each thread, which is device memory.
         shared: bytes of static shared memory for each block.
     """
 
@@ -91,7 +91,6 @@ class Kernel:
     registers: int
     stack: int
     shared: int
-    local: int
 
     def count(self, prefix: str) -> int:
         """How many instructions begin with that name."""
@@ -138,34 +137,40 @@ class Kernel:
 
 
 @cache
-def tool(name: str) -> str | None:
-    """Where a program of the toolkit is: on the path, or in a wheel."""
+def disassembler() -> str | None:
+    """Where nvdisasm is: in a wheel, or on the path."""
     for folder in sys.path:
-        for found in sorted(Path(folder, "nvidia").glob(f"*/bin/{name}"), reverse=True):
+        for found in sorted(Path(folder, "nvidia").glob("*/bin/nvdisasm"), reverse=True):
             return str(found)
-    return shutil.which(name)
+    return shutil.which("nvdisasm")
 
 
 def can_read() -> bool:
     """True if this machine has what reads cubins."""
-    return tool("nvdisasm") is not None and tool("cuobjdump") is not None
+    return disassembler() is not None
 
 
 def kernels_of(cubin: bytes) -> dict[str, Kernel]:
     """The kernels of a cubin, by name.
 
     Raises:
-        RuntimeError: a tool is missing, or refuses the file.
+        RuntimeError: nvdisasm is missing, or refuses the file.
+        ValueError: it is no cubin.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "kernels.cubin")
-        path.write_bytes(cubin)
-        text = _run("nvdisasm", "-c", str(path))
-        uses = _run("cuobjdump", "-res-usage", str(path))
-    code = instructions(text)
+    uses = uses_of(cubin)
+    found = disassembler()
+    if found is None:
+        raise RuntimeError(MISSING)
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run([found, "-c", file.name], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"nvdisasm: {done.stderr}")
+    code = instructions(done.stdout)
     return {
-        name: Kernel(name, code[name], *(int(x) for x in rest))
-        for name, *rest in _USE.findall(uses)
+        name: Kernel(name, code[name], use.registers, use.stack, use.shared)
+        for name, use in uses.items()
     }
 
 
@@ -248,7 +253,7 @@ def table(kernels: Iterable[Kernel]) -> str:
     for kernel in kernels:
         lines.append(
             f"{kernel.name}: {kernel.registers} registers, {kernel.shared} bytes shared, "
-            f"{kernel.stack} stack, {kernel.local} local, {len(kernel.code)} instructions"
+            f"{kernel.stack} local, {len(kernel.code)} instructions"
         )
         if loop := kernel.main_loop():
             lines.append(
@@ -268,13 +273,3 @@ def table(kernels: Iterable[Kernel]) -> str:
         if apart := kernel.divergent_products():
             lines.append(f"  {len(apart)} matrix products where lanes may be apart")
     return "\n".join(lines)
-
-
-def _run(name: str, *arguments: str) -> str:
-    found = tool(name)
-    if found is None:
-        raise RuntimeError(MISSING)
-    done = subprocess.run([found, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{name}: {done.stderr}{done.stdout}")
-    return done.stdout

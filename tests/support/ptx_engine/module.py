@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from support.cuda_compile import compiled
+from support.cuda_compile import compiled, compiler_version
 from support.cuda_emulator import EmulatedKernel, EmulatedModule
 from support.cuda_emulator import build as emulator
 from support.cuda_emulator.build import KernelText, Variable
@@ -84,9 +84,8 @@ class PtxModule(EmulatedModule):
 @lru_cache(maxsize=64)
 def ptx_of(code: str, arch: int) -> str:
     """The PTX of a text, kept in the cache folder."""
-    kept = (
-        _folder() / f"{_key(code, str(arch), Path(compiled.__code__.co_filename).read_text())}.ptx"
-    )
+    options = Path(compiled.__code__.co_filename).read_text()  # the file that names them
+    kept = _folder() / f"{_key(code, str(arch), compiler_version(), options)}.ptx"
     if not kept.exists():
         made = compiled(code, arch, "ptx")
         with tempfile.NamedTemporaryFile(dir=kept.parent, delete=False) as file:

@@ -344,12 +344,14 @@ class _Function:
         """A checked pointer to what an instruction accesses."""
         space = self._space(item).partition("::")[0]
         address = self._address(operand)
-        if space == "local":
+        if space == "local" and self.function.kernel:
             depot = self.depots[0]
             return (
                 f"ptx::local({address}, {_register(depot.name)}, {depot.bytes}, {bytes_}, "
                 f"{item.line})"
             )
+        if space == "local":  # of the caller, maybe: any of the thread's
+            space = "generic"
         call = {"const": "constant"}.get(space, space)
         return f"ptx::{call}({address}, {bytes_}, emulated::Access::{access}, {item.line})"
 
