@@ -5,8 +5,8 @@
 A file is a source (.cu), a cubin, or the folder of a saved program. For each kernel it prints
 registers, local and shared memory; of the innermost loop with products the instructions for each
 DMMA (DFMA, FFMA where there is none), on the path of full tiles and in all; and how many accesses
-move 32, 64 and 128 bits. Sources are compiled by NVRTC's wheel or nvcc; nvdisasm comes from the wheel
-nvidia-cuda-nvdisasm.
+move 32, 64 and 128 bits. Sources are compiled by NVRTC's wheel or nvcc; nvdisasm comes from the
+wheel nvidia-cuda-nvdisasm.
 """
 
 from __future__ import annotations
