@@ -135,6 +135,9 @@ class EmulatedKernel:
     Attributes:
         max_dynamic_shared_size_bytes: as CuPy's; must be raised for launches that ask for more.
         seed: of the order in which blocks and threads run.
+        blocks: the numbers of those that run; None: all of them.
+        in_place: kernels get the arrays and not copies with gaps between them. So they may be
+            larger than memory if few blocks run, but what lies behind an array may be another one.
     """
 
     def __init__(
@@ -145,6 +148,8 @@ class EmulatedKernel:
         variables: Sequence[Variable],
     ) -> None:
         self.name, self.arch, self.seed = text.name, module.arch, 0
+        self.blocks: Sequence[int] | None = None
+        self.in_place = False
         self._module, self._library, self._names = module, library, text.parameters
         self._signature = abi.Signature.in_dll(library, f"tcgen_signature_{text.name}")
         # An array of a device function may belong to any kernel, one of another kernel may not.
@@ -168,12 +173,7 @@ class EmulatedKernel:
         if len(args) != len(parameters):
             self._refuse(f"{len(args)} arguments for {len(parameters)} parameters")
         spans, owners, values = self._arguments(args, parameters)
-        sizes = [span.high - span.low + GAP + BASE_ALIGNMENT for span in spans]
-        position = self._module.memory(sum(sizes) + GAP) + GAP
-        for span, size in zip(spans, sizes, strict=True):
-            span.begin = position + (span.alignment - position) % BASE_ALIGNMENT
-            ctypes.memmove(span.begin, span.low, span.high - span.low)
-            position += size
+        self._place(spans)
         pointers = (ctypes.c_void_p * max(1, len(args)))()
         kept: list[Any] = []
         for i, (span_at, value) in enumerate(zip(owners, values, strict=True)):
@@ -189,8 +189,21 @@ class EmulatedKernel:
         if report is not None:
             self._raise(report)
         for span in spans:
-            if span.writable:
+            if span.writable and not self.in_place:
                 ctypes.memmove(span.low, span.begin, span.high - span.low)
+
+    def _place(self, spans: Sequence[_Span]) -> None:
+        """Copies of the arguments between gaps, or the arguments themselves."""
+        if self.in_place:
+            for span in spans:
+                span.begin = span.low
+            return
+        sizes = [span.high - span.low + GAP + BASE_ALIGNMENT for span in spans]
+        position = self._module.memory(sum(sizes) + GAP) + GAP
+        for span, size in zip(spans, sizes, strict=True):
+            span.begin = position + (span.alignment - position) % BASE_ALIGNMENT
+            ctypes.memmove(span.begin, span.low, span.high - span.low)
+            position += size
 
     def _emulate(
         self,
@@ -208,6 +221,7 @@ class EmulatedKernel:
         for passed, variable in zip(variables, self._variables, strict=False):
             passed.address, passed.bytes = variable.address, variable.bytes
             passed.shared, passed.name = variable.function is not None, variable.name.encode()
+        chosen = self.blocks or ()
         launch = abi.Launch(
             signature=ctypes.addressof(self._signature),
             arguments=pointers,
@@ -219,6 +233,8 @@ class EmulatedKernel:
             variables=variables,
             region_count=len(spans),
             variable_count=len(self._variables),
+            chosen=(ctypes.c_uint32 * len(chosen))(*chosen),
+            chosen_count=len(chosen),
         )
         report = abi.Report()
         failed = self._library.tcgen_emulate(ctypes.byref(launch), ctypes.byref(report))

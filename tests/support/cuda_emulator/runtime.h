@@ -37,6 +37,8 @@ struct Launch {
     const Region* regions;
     const Variable* variables;
     int32_t region_count, variable_count;
+    const uint32_t* chosen;  // numbers of the blocks that run, if there are some; else all run
+    uint64_t chosen_count;
 };
 
 struct Report {  // of the first fault
