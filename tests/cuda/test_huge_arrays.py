@@ -13,6 +13,8 @@ import pytest
 import tcgen
 from support import cuda_compile
 from support.cuda_device import DeviceArray, PtxDevice
+from support.cuda_emulator import EmulatedKernel
+from support.ptx_engine import PtxModule
 
 pytestmark = [
     pytest.mark.slow,
@@ -38,29 +40,19 @@ def sparse(shape: tuple[int, ...]) -> Any:
 class FewBlocks(PtxDevice):
     """The PTX engine, which runs the first blocks of a launch and the last ones, in place."""
 
-    def module(self, code: str) -> Any:
-        made = super().module(code)
-        device = self
-
-        class Module:
-            def get_function(self, name: str) -> Any:
-                return device.kernel(made.get_function(name))
-
-        return Module()
-
-    def kernel(self, whole: Any) -> Any:
-        whole.in_place = True
-
-        class Kernel:
-            max_dynamic_shared_size_bytes = whole.max_dynamic_shared_size_bytes
-
-            def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
-                count = int(np.prod(grid))
-                whole.blocks = sorted({0, 1, count - 2, count - 1} & set(range(count)))
-                whole.max_dynamic_shared_size_bytes = self.max_dynamic_shared_size_bytes
-                whole(grid, block, args, shared_mem=shared_mem)
-
-        return Kernel()
+    def launch(
+        self,
+        module: PtxModule,
+        kernel: EmulatedKernel,
+        grid: Any,
+        block: Any,
+        args: Any,
+        shared: int,
+    ) -> None:
+        count = int(np.prod(grid))
+        kernel.in_place = True
+        kernel.blocks = sorted({0, 1, count - 2, count - 1} & set(range(count)))
+        super().launch(module, kernel, grid, block, args, shared)
 
     def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
         assert np.prod(shape) * np.dtype(dtype).itemsize < KEPT

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support import cuda_compile
-from support.cuda_emulator import EmulatedModule
+from support.cuda_emulator import EmulatedKernel, EmulatedModule
 from support.ptx_engine import PtxModule
 from tcgen.errors import UnavailableError
 from tcgen.runtime.device_protocol import Device
@@ -137,7 +138,38 @@ class PtxDevice(EmulatedDevice):
         return f"PTX engine, sm_{self.arch}"
 
     def module(self, code: str) -> Any:
-        return PtxModule(code, arch=self.arch, change=self._change)
+        made = PtxModule(code, arch=self.arch, change=self._change)
+        return SimpleNamespace(get_function=lambda name: Launched(self, made, name))
+
+    def launch(
+        self,
+        module: PtxModule,
+        kernel: EmulatedKernel,
+        grid: Any,
+        block: Any,
+        args: Any,
+        shared: int,
+    ) -> None:
+        """What a launch does: tests change it."""
+        kernel(grid, block, args, shared_mem=shared)
+
+
+class Launched:
+    """A kernel of a PtxDevice, which the device launches."""
+
+    def __init__(self, device: PtxDevice, module: PtxModule, name: str) -> None:
+        self._device, self._module, self._kernel = device, module, module.get_function(name)
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        return self._kernel.max_dynamic_shared_size_bytes
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, most: int) -> None:
+        self._kernel.max_dynamic_shared_size_bytes = most
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+        self._device.launch(self._module, self._kernel, grid, block, args, shared_mem)
 
 
 class CountedDevice:

@@ -134,6 +134,7 @@ class EmulatedKernel:
 
     Attributes:
         max_dynamic_shared_size_bytes: as CuPy's; must be raised for launches that ask for more.
+        library: that has its code.
         seed: of the order in which blocks and threads run.
         blocks: the numbers of those that run; None: all of them.
         in_place: kernels get the arrays and not copies with gaps between them. So they may be
@@ -150,7 +151,7 @@ class EmulatedKernel:
         self.name, self.arch, self.seed = text.name, module.arch, 0
         self.blocks: Sequence[int] | None = None
         self.in_place = False
-        self._module, self._library, self._names = module, library, text.parameters
+        self._module, self.library, self._names = module, library, text.parameters
         self._signature = abi.Signature.in_dll(library, f"tcgen_signature_{text.name}")
         # An array of a device function may belong to any kernel, one of another kernel may not.
         others = set(module.names) - {text.name}
@@ -237,7 +238,7 @@ class EmulatedKernel:
             chosen_count=len(chosen),
         )
         report = abi.Report()
-        failed = self._library.tcgen_emulate(ctypes.byref(launch), ctypes.byref(report))
+        failed = self.library.tcgen_emulate(ctypes.byref(launch), ctypes.byref(report))
         return report if failed else None
 
     def _arguments(

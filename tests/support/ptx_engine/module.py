@@ -122,8 +122,13 @@ def library(code: str) -> Path:
 def _runtime() -> Path:
     """The emulator's runtime with what PTX needs of it, compiled once into one object."""
     sources = ("scheduler.cpp", "warp.cpp", "memory.cpp", "hooks.cpp")
-    paths = [*(emulator.HERE / name for name in sources), HERE / "ptx.cpp"]
-    headers = [emulator.HERE / "runtime.h", emulator.HERE / "emulated.h", HERE / "ptx.h"]
+    paths = [*(emulator.HERE / name for name in sources), HERE / "ptx.cpp", HERE / "traffic.cpp"]
+    headers = [
+        emulator.HERE / "runtime.h",
+        emulator.HERE / "emulated.h",
+        HERE / "ptx.h",
+        HERE / "traffic.h",
+    ]
     key = _key(*(path.read_text() for path in (*paths, *headers)), *FLAGS)
     target = _folder() / f"{key}.o"
     if not target.exists():

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime.h"
+#include "traffic.h"
 
 extern char image_begin[] __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 
@@ -25,6 +26,9 @@ void* checked(uint64_t address, unsigned bytes, Access kind, int line) {
              bytes, static_cast<unsigned long long>(address % bytes));
     void* pointer = reinterpret_cast<void*>(address);
     access(pointer, bytes, kind, place(line));
+    const auto stack = reinterpret_cast<uint64_t>(current->stack);
+    if (counting && !(stack <= address && address < stack + stack_bytes))
+        count(line, is_shared(pointer), kind == Access::write || kind == Access::copy_target, address, bytes);
     return pointer;
 }
 
@@ -88,6 +92,7 @@ void copy(uint64_t target, uint64_t source, unsigned bytes, unsigned read, int l
     if (read) {
         access(from, read, Access::copy_source, place(line));
         if (is_shared(from)) wrong_space("global", line);
+        if (counting) count(line, false, false, source, read);
         current->open.push_back({to, from, read});
     }
     if (read < bytes) current->open.push_back({to + read, zeros, bytes - read});
