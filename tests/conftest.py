@@ -27,6 +27,7 @@ _REASONS = {
     "chromium": r"\bchromium\b",
     "clang": r"\bclang\b",
     "nvrtc": r"\bnvrtc\b",
+    "nvdisasm": r"\bnvdisasm\b",
     "aarch64": r"\b(qemu|aarch64)\b",
 }
 _SKIPPED = pytest.StashKey[list[str]]()

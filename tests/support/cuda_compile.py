@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 import re
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from tcgen.artifact.kernel_abi import rounds_each
 from tcgen.environment import cache_dir
 
 MISSING = "no nvrtc: pip install nvidia-cuda-nvrtc, or put nvcc on the path"
@@ -55,7 +57,9 @@ class KernelUse:
 
 @cache
 def nvrtc_library() -> Path | None:
-    """NVRTC's library in the wheel, in one of the folders of sys.path; None without it."""
+    """NVRTC's library: TCGEN_NVRTC, or of the wheel in a folder of sys.path; None without it."""
+    if chosen := os.environ.get("TCGEN_NVRTC"):
+        return Path(chosen)
     for folder in sys.path:
         found = sorted(Path(folder, "nvidia").glob("*/lib/libnvrtc.so.*"))
         if found:
@@ -75,12 +79,12 @@ def compile_cuda(code: str, arch: int) -> tuple[KernelUse, ...]:
         CompileError: the text does not compile.
     """
     library = nvrtc_library()
-    compiler = _nvrtc_version(library) if library else _nvcc_version()
-    key = "\0".join((code, str(arch), compiler, *_OPTIONS))
+    key = "\0".join((code, str(arch), compiler_version(), *_OPTIONS))
     kept = cache_dir() / "cuda_compile" / f"{hashlib.sha256(key.encode()).hexdigest()[:24]}.log"
     if kept.exists():
         return kernel_uses(kept.read_text())
-    log = _by_nvrtc(library, code, arch) if library else compile_by_nvcc(code, arch)
+    made = _by_nvrtc(library, code, arch, "cubin") if library else _by_nvcc(code, arch, "cubin")
+    log = made[1]
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile("w", dir=kept.parent, delete=False) as made:
         made.write(log)
@@ -105,39 +109,74 @@ def kernel_uses(log: str) -> tuple[KernelUse, ...]:
     return tuple(sorted(found, key=lambda use: use.name))
 
 
-def _by_nvrtc(path: Path, code: str, arch: int) -> str:
+def compiled(code: str, arch: int, form: str) -> bytes:
+    """A text compiled as CuPy does for a device: ``"ptx"`` or ``"cubin"`` for sm_<arch>.
+
+    Raises:
+        CompileError: the text does not compile.
+    """
+    library = nvrtc_library()
+    options = ("-ftz=true", *(("--fmad=false",) if rounds_each(code) else ()))
+    if library is None:
+        return _by_nvcc(code, arch, form, options)[0]
+    return _by_nvrtc(library, code, arch, form, options)[0]
+
+
+def compile_by_nvcc(code: str, arch: int) -> str:
+    """What ptxas says of a text that nvcc compiles for sm_<arch>."""
+    return _by_nvcc(code, arch, "cubin")[1]
+
+
+def _by_nvrtc(
+    path: Path, code: str, arch: int, form: str, more: tuple[str, ...] = ()
+) -> tuple[bytes, str]:
+    """What NVRTC makes of a text, and its log."""
     library = ctypes.CDLL(str(path))
     program = ctypes.c_void_p()
     text = code.encode()
     if library.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None):
         raise CompileError("nvrtcCreateProgram failed")
-    options = (f"--gpu-architecture=sm_{arch}", *_OPTIONS)
+    options = (f"--gpu-architecture=sm_{arch}", *_OPTIONS, *more)
     passed = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
     failed = library.nvrtcCompileProgram(program, len(options), passed)
-    size = ctypes.c_size_t()
-    library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    library.nvrtcGetProgramLog(program, log)
+    log = _of_nvrtc(library, "ProgramLog", program).decode()
+    name = {"ptx": "PTX", "cubin": "CUBIN"}[form]
+    made = b"" if failed else _of_nvrtc(library, name, program)
     library.nvrtcDestroyProgram(ctypes.byref(program))
     if failed:
-        raise CompileError(log.value.decode())
-    return log.value.decode()
+        raise CompileError(log)
+    return made, log
 
 
-def compile_by_nvcc(code: str, arch: int) -> str:
-    """What ptxas says of a text that nvcc compiles for sm_<arch>."""
+def _of_nvrtc(library: ctypes.CDLL, name: str, program: ctypes.c_void_p) -> bytes:
+    """One of the results of a program, without the zero that ends a text."""
+    size = ctypes.c_size_t()
+    getattr(library, f"nvrtcGet{name}Size")(program, ctypes.byref(size))
+    held = ctypes.create_string_buffer(size.value)
+    getattr(library, f"nvrtcGet{name}")(program, held)
+    return held.value if name != "CUBIN" else held.raw
+
+
+def _by_nvcc(code: str, arch: int, form: str, more: tuple[str, ...] = ()) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "kernels.cu")
+        source, made = Path(folder, "kernels.cu"), Path(folder, "made")
         source.write_text(code)
+        options = (f"-arch=sm_{arch}", *_OPTIONS, *more, f"-{form}")
         done = subprocess.run(
-            ["nvcc", f"-arch=sm_{arch}", *_OPTIONS, "-cubin", "-o", f"{source}.cubin", str(source)],
+            ["nvcc", *options, "-o", str(made), str(source)],
             capture_output=True,
             text=True,
             check=False,
         )
-    if done.returncode:
-        raise CompileError(done.stderr)
-    return done.stderr
+        if done.returncode:
+            raise CompileError(done.stderr)
+        return made.read_bytes(), done.stderr
+
+
+def compiler_version() -> str:
+    """The compiler that is used, and its version."""
+    library = nvrtc_library()
+    return _nvrtc_version(library) if library else _nvcc_version()
 
 
 @cache

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from support import cuda_compile
-from support.cuda_emulator import EmulatedModule
+from support.cuda_emulator import EmulatedKernel, EmulatedModule
+from support.ptx_engine import PtxModule
 from tcgen.errors import UnavailableError
 from tcgen.runtime.device_protocol import Device
 from tcgen.runtime.gpu.cupy_device import open_device
+
+# What runs kernels where there is no GPU: the emulator of their text, or the engine of the PTX that
+# the compiler makes of them for an architecture.
+ENGINES = ("text", "ptx80", "ptx90")
+ENGINE = os.environ.get("TCGEN_CUDA_ENGINE", "text")
+if ENGINE not in ENGINES:
+    raise ValueError(f"TCGEN_CUDA_ENGINE={ENGINE} is none of {', '.join(ENGINES)}")
 
 DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 
@@ -20,7 +31,7 @@ DEVICES = ["emulator", pytest.param("gpu", marks=pytest.mark.gpu)]
 def device_named(kind: str) -> Any:
     """The device of a test; skips where it asks for a GPU and there is none."""
     if kind == "emulator":
-        return EmulatedDevice()
+        return EmulatedDevice() if ENGINE == "text" else PtxDevice(int(ENGINE.removeprefix("ptx")))
     try:
         return CountedDevice(open_device())
     except UnavailableError as error:
@@ -118,6 +129,54 @@ class EmulatedDevice:
 
     def wait(self) -> None:
         self.waits += 1
+
+
+class PtxDevice(EmulatedDevice):
+    """The emulator, with the PTX that the compiler makes of a text in place of the text.
+
+    ``change``: makes other PTX of the compiler's.
+    """
+
+    def __init__(self, arch: int = 90, change: Callable[[str], str] | None = None) -> None:
+        super().__init__(arch)
+        self._change = change
+
+    def describe(self) -> str:
+        return f"PTX engine, sm_{self.arch}"
+
+    def module(self, code: str) -> Any:
+        made = PtxModule(code, arch=self.arch, change=self._change)
+        return SimpleNamespace(get_function=lambda name: Launched(self, made, name))
+
+    def launch(
+        self,
+        module: PtxModule,
+        kernel: EmulatedKernel,
+        grid: Any,
+        block: Any,
+        args: Any,
+        shared: int,
+    ) -> None:
+        """What a launch does: tests change it."""
+        kernel(grid, block, args, shared_mem=shared)
+
+
+class Launched:
+    """A kernel of a PtxDevice, which the device launches."""
+
+    def __init__(self, device: PtxDevice, module: PtxModule, name: str) -> None:
+        self._device, self._module, self._kernel = device, module, module.get_function(name)
+
+    @property
+    def max_dynamic_shared_size_bytes(self) -> int:
+        return self._kernel.max_dynamic_shared_size_bytes
+
+    @max_dynamic_shared_size_bytes.setter
+    def max_dynamic_shared_size_bytes(self, most: int) -> None:
+        self._kernel.max_dynamic_shared_size_bytes = most
+
+    def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+        self._device.launch(self._module, self._kernel, grid, block, args, shared_mem)
 
 
 class CountedDevice:

@@ -53,6 +53,8 @@ class Launch(ctypes.Structure):
         ("variables", ctypes.POINTER(Variable)),
         ("region_count", ctypes.c_int32),
         ("variable_count", ctypes.c_int32),
+        ("chosen", ctypes.POINTER(ctypes.c_uint32)),
+        ("chosen_count", ctypes.c_uint64),
     ]
 
 

@@ -134,7 +134,7 @@ def build(code: str, file_name: str, arch: int, defines: tuple[str, ...]) -> Lib
     runtime = _runtime()
     defined = tuple(f"-D{d}" for d in ("TCGEN_EMULATE", f"__CUDA_ARCH__={arch * 10}", *defines))
     # CUDA's own words are no macros here, so they are still to be seen.
-    kernels = kernels_of(_run(_compiler(), "-E", "-P", *defined, "-x", "c++", "-", text=code))
+    kernels = kernels_of(run(compiler(), "-E", "-P", *defined, "-x", "c++", "-", text=code))
     text = emulation_text(code, kernels)
     flags = (*COMMON, *KERNEL, *defined)
     target = _folder() / f"{_key(text, file_name, runtime.stem, *flags)}.so"
@@ -143,9 +143,9 @@ def build(code: str, file_name: str, arch: int, defines: tuple[str, ...]) -> Lib
             source, made = Path(scratch, file_name), Path(scratch, "kernels.so")
             source.write_text(text)
             included = ("-include", str(HERE / "device.h"), "-x", "c++", "-c", str(source))
-            _run(_compiler(), *flags, *included, "-o", f"{made}.o")
+            run(compiler(), *flags, *included, "-o", f"{made}.o")
             linked = (f"{made}.o", str(runtime), "-lm")
-            _run(_compiler(), "-shared", "-Wl,-Bsymbolic", *linked, "-o", str(made))
+            run(compiler(), "-shared", "-Wl,-Bsymbolic", *linked, "-o", str(made))
             made.replace(target)
     return Library(target, kernels, variables_of(target))
 
@@ -153,7 +153,7 @@ def build(code: str, file_name: str, arch: int, defines: tuple[str, ...]) -> Lib
 def variables_of(library: Path) -> tuple[Variable, ...]:
     """Shared arrays (the writable static variables of functions) and constant ones (the others)."""
     found = []
-    for line in _run("nm", "-S", "--defined-only", str(library)).splitlines():
+    for line in run("nm", "-S", "--defined-only", str(library)).splitlines():
         if match := _LOCAL_STATIC.fullmatch(line):
             address, size, length, rest, name_length, name = match.groups()
             function = rest[: int(length)] if length else ""
@@ -167,9 +167,18 @@ def variables_of(library: Path) -> tuple[Variable, ...]:
     return tuple(sorted(found, key=lambda variable: variable.address))
 
 
+def symbols_of(library: Path) -> dict[str, tuple[int, int]]:
+    """Address from the start of the library, and bytes, of each of its variables."""
+    found = {}
+    for line in run("nm", "-S", "--defined-only", str(library)).splitlines():
+        if len(words := line.split()) == 4 and words[2] in "dDbBrRvV":
+            found[words[3]] = (int(words[0], 16), int(words[1], 16))
+    return found
+
+
 def source_line(library: Path, address: int, file_name: str) -> int | None:
     """Line of the text that holds an instruction of the library, given its return address."""
-    shown = _run("addr2line", "-i", "-e", str(library), hex(address - 1))
+    shown = run("addr2line", "-i", "-e", str(library), hex(address - 1))
     for place in shown.splitlines():
         file, _, line = place.split(" ")[0].rpartition(":")
         if Path(file).name == file_name and line.isdecimal():
@@ -189,9 +198,9 @@ def _runtime() -> Path:
             objects = []
             for name in RUNTIME:
                 objects.append(str(Path(scratch, name).with_suffix(".o")))
-                _run(_compiler(), *flags, "-c", str(HERE / name), "-o", objects[-1])
+                run(compiler(), *flags, "-c", str(HERE / name), "-o", objects[-1])
             made = Path(scratch, "runtime.o")
-            _run(_compiler(), "-r", "-nostdlib", *objects, "-o", str(made))
+            run(compiler(), "-r", "-nostdlib", *objects, "-o", str(made))
             made.replace(target)
     return target
 
@@ -205,19 +214,25 @@ def _folder() -> Path:
 
 @cache
 def _compiler_version(command: str) -> str:
-    return _run(command, "--version").splitlines()[0]
+    return run(command, "--version").splitlines()[0]
 
 
-def _compiler() -> str:
+def compiler() -> str:
+    """The command of the C++ compiler."""
     return os.environ.get("CXX", "g++")
 
 
 def _key(*parts: str) -> str:
-    whole = "\0".join((*parts, _compiler_version(_compiler())))
+    whole = "\0".join((*parts, _compiler_version(compiler())))
     return hashlib.sha256(whole.encode()).hexdigest()[:24]
 
 
-def _run(*command: str, text: str | None = None) -> str:
+def run(*command: str, text: str | None = None) -> str:
+    """What a program prints.
+
+    Raises:
+        RuntimeError: it is missing or fails; the message has its own.
+    """
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     except FileNotFoundError as error:

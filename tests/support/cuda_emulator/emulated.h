@@ -18,6 +18,8 @@ __attribute__((const)) dim3 block_extent();
 __attribute__((const)) dim3 grid_extent();
 extern char dynamic_shared[];
 
+// read_only: through the cache of constant data, which nobody may write during the launch.
+enum class Access { read, read_only, write, atomic, copy_source, copy_target };
 enum class Vote { none, any, all, count };
 int block_barrier(const char* name, Vote vote, int predicate, int line);
 enum class Lane { index, up, down, exclusive };

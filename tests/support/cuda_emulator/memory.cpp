@@ -72,6 +72,7 @@ Place* find(uintptr_t address) {
 const char* verb(Access kind) {
     switch (kind) {
         case Access::read: return "reads";
+        case Access::read_only: return "reads as constant";
         case Access::write: return "writes";
         case Access::atomic: return "updates";
         case Access::copy_source: return "copies from";
@@ -97,6 +98,10 @@ const char* verb(Access kind) {
     const auto offset = static_cast<long long>(address - reinterpret_cast<uintptr_t>(near->begin));
     fail("out of bounds", here, 0, 0, 0, "%s %zu bytes at byte %lld of %s %s, which has %zu ({here})",
          verb(kind), bytes, offset, near->kind, near->name, near->bytes);
+}
+
+bool is_read(Access kind) {
+    return kind == Access::read || kind == Access::read_only || kind == Access::copy_source;
 }
 
 bool ordered(const Stamp& then, const Stamp& now) {
@@ -138,7 +143,7 @@ void remember_read(Cell& cell, const Stamp& now) {
 
 void visit(const Place& place, Cell& cell, uint8_t mask, size_t offset, Access kind, const Stamp& now,
            uintptr_t here) {
-    const bool reads = kind == Access::read || kind == Access::copy_source;
+    const bool reads = is_read(kind);
     if (cell.in_flight & mask)
         fail("cp.async", here, 0, reinterpret_cast<uintptr_t>(image_begin) + cell.write.from, 0,
              "%s byte %zu of %s %s ({here}) while the cp.async ({there}) of %s is not waited for",
@@ -147,6 +152,10 @@ void visit(const Place& place, Cell& cell, uint8_t mask, size_t offset, Access k
     if (place.shared && (reads || kind == Access::atomic) && (cell.written & mask) != mask)
         fail("unwritten", here, 0, 0, 0, "%s byte %zu of %s %s, which nobody has written ({here})",
              verb(kind), offset, place.kind, place.name);
+    if (kind == Access::read_only && cell.write.block != 0)
+        fail("read-only", here, 0, reinterpret_cast<uintptr_t>(image_begin) + cell.write.from, 0,
+             "%s byte %zu of %s %s ({here}), which this launch wrote ({there})", verb(kind), offset,
+             place.kind, place.name);
     const bool both_atomic = now.atomic && cell.write.atomic;
     if (!both_atomic && !ordered(cell.write, now)) race(place, offset, cell.write, true, kind, here);
     if (reads) {
@@ -243,7 +252,7 @@ void access(const void* pointer, size_t bytes, Access kind, uintptr_t here) {
     if (stack <= address && address < stack + stack_bytes) return;
     Place* place = find(address);
     if (!place) {
-        if (kind == Access::read && constant(address)) return;
+        if (is_read(kind) && constant(address)) return;
         if (in_other_stack(address))
             fail("out of bounds", here, 0, 0, 0, "%s %zu bytes in another thread's registers ({here})",
                  verb(kind), bytes);
@@ -251,7 +260,7 @@ void access(const void* pointer, size_t bytes, Access kind, uintptr_t here) {
     }
     const size_t offset = address - reinterpret_cast<uintptr_t>(place->begin);
     if (offset + bytes > place->bytes) out_of_bounds(address, bytes, kind, here);
-    const bool reads = kind == Access::read || kind == Access::copy_source;
+    const bool reads = is_read(kind);
     if (!reads && !place->writable)
         fail("const", here, 0, 0, 0, "%s byte %zu of argument %s, a pointer to const ({here})",
              verb(kind), offset, place->name);

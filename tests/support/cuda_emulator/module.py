@@ -114,6 +114,10 @@ class EmulatedModule:
             self._memory = np.empty(2 * bytes_, np.uint8)
         return self._memory.ctypes.data
 
+    def line_of(self, address: int) -> int | None:
+        """Line of the text of a return address in the library."""
+        return source_line(self.path, address, self.file_name)
+
     def get_function(self, name: str) -> EmulatedKernel:
         """The kernel of that name.
 
@@ -130,7 +134,11 @@ class EmulatedKernel:
 
     Attributes:
         max_dynamic_shared_size_bytes: as CuPy's; must be raised for launches that ask for more.
+        library: that has its code.
         seed: of the order in which blocks and threads run.
+        blocks: the numbers of those that run; None: all of them.
+        in_place: kernels get the arrays and not copies with gaps between them. So they may be
+            larger than memory if few blocks run, but what lies behind an array may be another one.
     """
 
     def __init__(
@@ -141,7 +149,9 @@ class EmulatedKernel:
         variables: Sequence[Variable],
     ) -> None:
         self.name, self.arch, self.seed = text.name, module.arch, 0
-        self._module, self._library, self._names = module, library, text.parameters
+        self.blocks: Sequence[int] | None = None
+        self.in_place = False
+        self._module, self.library, self._names = module, library, text.parameters
         self._signature = abi.Signature.in_dll(library, f"tcgen_signature_{text.name}")
         # An array of a device function may belong to any kernel, one of another kernel may not.
         others = set(module.names) - {text.name}
@@ -164,12 +174,7 @@ class EmulatedKernel:
         if len(args) != len(parameters):
             self._refuse(f"{len(args)} arguments for {len(parameters)} parameters")
         spans, owners, values = self._arguments(args, parameters)
-        sizes = [span.high - span.low + GAP + BASE_ALIGNMENT for span in spans]
-        position = self._module.memory(sum(sizes) + GAP) + GAP
-        for span, size in zip(spans, sizes, strict=True):
-            span.begin = position + (span.alignment - position) % BASE_ALIGNMENT
-            ctypes.memmove(span.begin, span.low, span.high - span.low)
-            position += size
+        self._place(spans)
         pointers = (ctypes.c_void_p * max(1, len(args)))()
         kept: list[Any] = []
         for i, (span_at, value) in enumerate(zip(owners, values, strict=True)):
@@ -185,8 +190,21 @@ class EmulatedKernel:
         if report is not None:
             self._raise(report)
         for span in spans:
-            if span.writable:
+            if span.writable and not self.in_place:
                 ctypes.memmove(span.low, span.begin, span.high - span.low)
+
+    def _place(self, spans: Sequence[_Span]) -> None:
+        """Copies of the arguments between gaps, or the arguments themselves."""
+        if self.in_place:
+            for span in spans:
+                span.begin = span.low
+            return
+        sizes = [span.high - span.low + GAP + BASE_ALIGNMENT for span in spans]
+        position = self._module.memory(sum(sizes) + GAP) + GAP
+        for span, size in zip(spans, sizes, strict=True):
+            span.begin = position + (span.alignment - position) % BASE_ALIGNMENT
+            ctypes.memmove(span.begin, span.low, span.high - span.low)
+            position += size
 
     def _emulate(
         self,
@@ -204,6 +222,7 @@ class EmulatedKernel:
         for passed, variable in zip(variables, self._variables, strict=False):
             passed.address, passed.bytes = variable.address, variable.bytes
             passed.shared, passed.name = variable.function is not None, variable.name.encode()
+        chosen = self.blocks or ()
         launch = abi.Launch(
             signature=ctypes.addressof(self._signature),
             arguments=pointers,
@@ -215,9 +234,11 @@ class EmulatedKernel:
             variables=variables,
             region_count=len(spans),
             variable_count=len(self._variables),
+            chosen=(ctypes.c_uint32 * len(chosen))(*chosen),
+            chosen_count=len(chosen),
         )
         report = abi.Report()
-        failed = self._library.tcgen_emulate(ctypes.byref(launch), ctypes.byref(report))
+        failed = self.library.tcgen_emulate(ctypes.byref(launch), ctypes.byref(report))
         return report if failed else None
 
     def _arguments(
@@ -318,7 +339,7 @@ class EmulatedKernel:
             line = getattr(report, f"{place}_line") or None
             address = getattr(report, place)
             if line is None and address:
-                line = source_line(self._module.path, address, file_name)
+                line = self._module.line_of(address)
             lines[place] = line
         message = re.sub(
             r"\{(here|there)\}",

@@ -37,6 +37,8 @@ struct Launch {
     const Region* regions;
     const Variable* variables;
     int32_t region_count, variable_count;
+    const uint32_t* chosen;  // numbers of the blocks that run, if there are some; else all run
+    uint64_t chosen_count;
 };
 
 struct Report {  // of the first fault
@@ -107,8 +109,6 @@ std::string thread_name(const Thread& thread);  // "thread (3,0,0)"
 void meet(Collective& mine);  // returns when all lanes of the mask have met
 
 // ---- memory ------------------------------------------------------------------------------------
-
-enum class Access { read, write, atomic, copy_source, copy_target };
 
 void begin_launch_memory();
 void begin_block_memory();

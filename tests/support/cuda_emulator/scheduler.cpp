@@ -277,11 +277,12 @@ extern "C" __attribute__((visibility("default"))) int tcgen_emulate(const emulat
     failed = false;
     launch_number = last_number + 1;
     const uint32_t* grid = launch->grid;
-    std::vector<uint32_t> order(static_cast<size_t>(grid[0]) * grid[1] * grid[2]);
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+    const size_t all = static_cast<size_t>(grid[0]) * grid[1] * grid[2];
+    std::vector<uint32_t> order(launch->chosen, launch->chosen + launch->chosen_count);
+    for (size_t i = 0; !launch->chosen_count && i < all; ++i) order.push_back(static_cast<uint32_t>(i));
     for (size_t i = order.size(); i > 1; --i)
         std::swap(order[i - 1], order[random_below(static_cast<uint32_t>(i))]);
-    last_number = launch_number + static_cast<uint32_t>(order.size());
+    last_number = launch_number + static_cast<uint32_t>(all);
     begin_launch_memory();
     for (uint32_t i : order) {
         block.index = dim3(i % grid[0], i / grid[0] % grid[1], i / grid[0] / grid[1]);

@@ -22,7 +22,7 @@ __device__ __forceinline__ void fetch(double (*a_tile)[STEP], double (*b_tile)[T
 extern "C" __global__ void __launch_bounds__(128)
 matmul(const double *__restrict__ a, const double *__restrict__ b, double *__restrict__ c, int n,
        int m, int k) {
-    __shared__ double a_tile[2][TILE][STEP];
+    __shared__ __align__(16) double a_tile[2][TILE][STEP];
     __shared__ __align__(16) double b_tile[2][STEP][TILE];
     const int row = blockIdx.y * TILE, column = blockIdx.x * TILE;
     const int i = threadIdx.x / 16 * 4, j = threadIdx.x % 16 * 2;

@@ -1,0 +1,74 @@
+"""Launches of programs at the extents of real molecules, counted on a device that does nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from support.cuda_device import DeviceArray, EmulatedDevice
+from tcgen.artifact.sizes import stored_shape
+from tcgen.compiler.driver import read_system
+from tcgen.options import parse_machine
+
+pytestmark = [pytest.mark.slow, pytest.mark.default_thresholds]
+GPU = parse_machine("flops=4e13,bandwidth=3e12,call=15000,cache=25000000")
+EXTENTS = {"o": 30, "v": 200, "x": 600}
+# The most launches of a call, by program and objective. Lower a bound when plans get better: the
+# test prints what it counts. A second pass that adds partial sums is a launch, too.
+MOST = {
+    ("mp2_df", "none"): 4,
+    ("mp2_df", "time"): 50,
+    ("df_ladder", "none"): 4,
+    ("ccsd_closed_shell", "none"): 60,
+    ("t_closed_shell", "time"): 12_400,
+}
+
+
+class IdleDevice(EmulatedDevice):
+    """Takes arrays without pages, launches nothing and counts the launches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launches = 0
+
+    def module(self, code: str) -> Any:
+        device = self
+
+        class Module:
+            def get_function(self, name: str) -> Any:
+                return Kernel()
+
+        class Kernel:
+            max_dynamic_shared_size_bytes = 0
+
+            def __call__(self, grid: Any, block: Any, args: Any, shared_mem: int = 0) -> None:
+                device.launches += 1
+
+        return Module()
+
+    def empty(self, shape: tuple[int, ...], dtype: str) -> Any:
+        return np.empty(shape, dtype).view(DeviceArray)
+
+    def put(self, array: Any) -> Any:
+        return array.view(DeviceArray)
+
+
+@pytest.mark.parametrize(("name", "objective"), MOST)
+def test_launches_of_a_call(name: str, objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = IdleDevice()
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: device)
+    system = read_system(tcgen.spec_path(name))
+    extents = {s.name: EXTENTS[s.name] for s in system.spaces if not s.parts}
+    machine = {"machine": GPU} if objective == "time" else {}
+    program = tcgen.compile(system, extents=extents, target="cuda", objective=objective, **machine)
+    manifest = program.manifest
+    inputs = {
+        entry.name: np.zeros(stored_shape(entry, manifest, extents)).view(DeviceArray)
+        for entry in manifest.tensors
+        if entry.role == "input"
+    }
+    program(**inputs)
+    assert 0 < device.launches <= MOST[name, objective], device.launches

@@ -1,0 +1,38 @@
+"""The PTX of every family of kernels gives the interpreter's values, for sm_80 and sm_90."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from support import cuda_compile
+from support.cuda_device import PtxDevice
+from support.kernel_families import FAMILIES, compiled, is_right
+from support.ptx_engine.module import ptx_of
+
+pytestmark = [
+    pytest.mark.skipif(not cuda_compile.can_compile(), reason=cuda_compile.MISSING),
+    pytest.mark.skipif(
+        shutil.which("g++") is None, reason="no C compiler: the PTX engine needs g++"
+    ),
+]
+FIRST = ("tiles", "a sum", "transposed tiles", "an epilogue")  # in every run, for sm_90
+CASES = [
+    pytest.param(name, arch, marks=[pytest.mark.slow] if arch == 80 or name not in FIRST else [])
+    for name in FAMILIES
+    for arch in (90, 80)
+]
+
+
+@pytest.mark.parametrize(("name", "arch"), CASES)
+def test_the_ptx_of_a_family(name: str, arch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: PtxDevice(arch))
+    assert is_right(name)
+
+
+@pytest.mark.parametrize(("arch", "shape"), [(80, "m8n8k4"), (90, "m16n8k8")])
+def test_tiles_use_the_matrix_products_of_their_architecture(arch: int, shape: str) -> None:
+    ptx = ptx_of(compiled("tiles")[1].text("kernels.cu"), arch)
+    assert f"mma.sync.aligned.{shape}.row.col.f64.f64.f64.f64" in ptx
+    assert "cp.async" in ptx
