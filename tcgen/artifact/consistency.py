@@ -300,6 +300,7 @@ class _Checker:
         _need(grid.most is None or grid.most > 0, f"{place}.most", "a positive number")
         _need(0 < grid.threads <= MOST_THREADS, f"{place}.threads", f"up to {MOST_THREADS}")
         _need(0 <= grid.part_bytes <= MOST, f"{place}.part_bytes", "a number of bytes")
+        _need(0 <= grid.shared_bytes <= MOST, f"{place}.shared_bytes", "a number of bytes")
 
     def range(self, space: str, tile: int | None, place: str) -> None:
         _one_of(space, self.bases, place, "space")

@@ -42,6 +42,8 @@ class GridEntry:
         finish: function of the second pass, which has one block for each combination; or None.
         once: the second pass is one block, also if the first pass has none.
         part_bytes: partial sums that each block leaves in scratch for the second pass.
+        shared_bytes: of dynamic shared memory that each block of the first pass takes, beside
+            private buffers.
     """
 
     arguments: tuple[str, ...]
@@ -52,6 +54,7 @@ class GridEntry:
     finish: str | None
     once: bool
     part_bytes: int
+    shared_bytes: int
 
     def blocks(
         self, extent: Callable[[str], int], values: Mapping[str, int] = MappingProxyType({})
@@ -66,7 +69,7 @@ class GridEntry:
 
         Example:
             >>> strip = StripEntry((("o", None, None), ("v", 4, "a0")), 16)
-            >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0)
+            >>> grid = GridEntry((), (strip,), 1, None, 256, None, False, 0, 0)
             >>> extent = {"o": 10, "v": 9}.__getitem__
             >>> grid.blocks(extent), grid.blocks(extent, {"a0": 8})
             (3, 1)

@@ -82,18 +82,27 @@ class Function(Protocol):
         """Launch it on the current stream."""
 
 
-class CompiledModule(Protocol):
-    """A compiled source."""
-
-    def get_function(self, name: str) -> Function:
-        """A kernel by its name."""
-
-
 class Gpu(Device, Protocol):
     """A device that compiles CUDA and runs it."""
 
     def describe(self) -> str:
         """Its name, architecture and memory."""
 
-    def module(self, code: str) -> CompiledModule:
+    @property
+    def number(self) -> int:
+        """Of the current GPU, on which kernels are launched."""
+
+    def module(self, code: str) -> Any:
         """Compile a source, or take it from a cache."""
+
+    def function(self, module: Any, name: str, shared_bytes: int) -> Function:
+        """A kernel of a compiled source, for launches on the current GPU.
+
+        Args:
+            module: made by ``module``.
+            name: of the kernel.
+            shared_bytes: most dynamic shared memory that a launch gives each block.
+
+        Raises:
+            ExtentError: a block of this GPU has not as much.
+        """

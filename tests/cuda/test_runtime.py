@@ -9,6 +9,7 @@ import copy
 import pickle
 import shutil
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -246,6 +247,33 @@ def test_more_blocks_than_a_gpu_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         program(**arrays_of({"o": 3, "v": 4}))
 
 
+def test_launches_with_dynamic_shared_memory(device: Any) -> None:
+    """More than every kernel may use: the device is asked for it before the launch."""
+    asked = 150_000
+    artifact = compiled().artifact
+    manifest = artifact.manifest
+    kernels = tuple(
+        replace(k, grid=replace(k.grid, shared_bytes=asked)) for k in manifest.kernels if k.grid
+    )
+    program = Program(replace(artifact, manifest=replace(manifest, kernels=kernels)))
+    arrays = arrays_of({"o": 3, "v": 4})
+    taken: list[int] = []
+    found = device.function
+
+    def counted(module: Any, name: str, shared_bytes: int) -> Any:
+        kernel = found(module, name, shared_bytes)
+
+        def launch(grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+            taken.append(shared_mem)
+            kernel(grid, block, args, shared_mem=shared_mem)
+
+        return launch
+
+    device.function = counted
+    np.testing.assert_allclose(program(**arrays)["r"], compiled()(**arrays)["r"], rtol=1e-13)
+    assert asked in taken
+
+
 class OutOfMemoryError(MemoryError):
     """CuPy's is a MemoryError, too."""
 
@@ -271,7 +299,10 @@ def stand_in(fault: Exception | None = None) -> CupyDevice:
             cuda=SimpleNamespace(
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
                 compiler=SimpleNamespace(CompileException=NvrtcError),
-                runtime=SimpleNamespace(getDevice=lambda: 0),
+                runtime=SimpleNamespace(
+                    getDevice=lambda: 0,
+                    getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 100_000},
+                ),
             ),
         )
     )
@@ -366,3 +397,14 @@ def test_kernels_that_cannot_be_compiled() -> None:
     for missing in (RuntimeError("no libnvrtc.so"), ImportError("no libnvrtc.so")):
         with pytest.raises(BuildError, match=mentions("libnvrtc.so tcgen-chem[cuda13]")):
             stand_in(missing).module("")
+
+
+def test_kernels_that_take_more_shared_memory_than_a_block_has() -> None:
+    kernel = SimpleNamespace(shared_size_bytes=1000)
+    module = SimpleNamespace(get_function=lambda _: kernel)
+    made: Any = stand_in().function(module, "r", 0)
+    assert not hasattr(made, "max_dynamic_shared_size_bytes")
+    made = stand_in().function(module, "r", 99_000)
+    assert made.max_dynamic_shared_size_bytes == 99_000
+    with pytest.raises(ExtentError, match=mentions("kernel r 99,001 99,000 compile")):
+        stand_in().function(module, "r", 99_001)

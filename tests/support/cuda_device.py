@@ -60,6 +60,7 @@ class EmulatedDevice:
 
     compiles = True
     on_cpu = False
+    number = 0
     array_kind = "NumPy or CuPy array"
     direct_kind = "as CuPy arrays in C order"
 
@@ -76,6 +77,12 @@ class EmulatedDevice:
         if self.compiles:
             Compiling.take(code)
         return EmulatedModule(code, arch=self.arch)
+
+    def function(self, module: Any, name: str, shared_bytes: int) -> Any:
+        kernel = module.get_function(name)
+        if shared_bytes:
+            kernel.max_dynamic_shared_size_bytes = shared_bytes
+        return kernel
 
     def holds(self, array: object) -> bool:
         return isinstance(array, DeviceArray)

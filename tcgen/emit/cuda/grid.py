@@ -71,6 +71,7 @@ def make_grid(scope: Scope) -> GridEntry:
         second,
         bool(totals(kernel)),
         part if second else 0,
+        shared_bytes=0,
     )
 
 

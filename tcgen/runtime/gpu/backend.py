@@ -15,7 +15,7 @@ from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
-from ..device_protocol import CompiledModule, Function, Gpu
+from ..device_protocol import Function, Gpu
 from ..fork_safe_lock import Once
 from ..host_program import Values
 from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
@@ -37,7 +37,7 @@ class GpuBackend:
         self._device = Once(lambda: open_device())
         self._module = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._launches: dict[tuple[str, tuple[int, ...]], _Launch] = {}
+        self._launches: dict[tuple[str, int, tuple[int, ...]], _Launch] = {}
 
     @property
     def device(self) -> Gpu:
@@ -67,10 +67,10 @@ class GpuBackend:
 
     def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch:
         """The launch of a kernel at some extents; recent ones are remembered."""
-        key = (kernel.name, tuple(extents[b] for b in self.manifest.bases))
+        key = (kernel.name, self.device.number, tuple(extents[b] for b in self.manifest.bases))
         ready = self._launches.get(key)
         if ready is None:
-            ready = _prepare(kernel, self.manifest, extents, self._module.get())
+            ready = _prepare(kernel, self.manifest, extents, self.device, self._module.get())
             recent = list(self._launches.items())[1 - REMEMBERED_LAUNCHES :]
             self._launches = {**dict(recent), key: ready}
         return ready
@@ -128,7 +128,7 @@ class _Launch:
 
 
 def _prepare(
-    kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int], module: CompiledModule
+    kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int], device: Gpu, module: Any
 ) -> _Launch:
     grid = kernel.grid
     assert grid is not None, f"kernel {kernel.name} has no grid"
@@ -136,6 +136,7 @@ def _prepare(
     blocks = grid.blocks(extent)
     own = block_bytes(kernel, manifest, extents)
     fits = own <= SHARED_BYTES
+    most_shared = grid.shared_bytes + (SHARED_BYTES if kernel.private else 0)
     if blocks * grid.splits > LARGEST_GRID:
         here = ", ".join(f"{space}={extents.get(space, 0)}" for space in manifest.bases)
         raise ExtentError(
@@ -145,12 +146,12 @@ def _prepare(
     numbers = [np.int64(fits)] if kernel.private else []
     return _Launch(
         kernel=kernel,
-        function=module.get_function(kernel.symbol),
-        finish=None if grid.finish is None else module.get_function(grid.finish),
+        function=device.function(module, kernel.symbol, most_shared),
+        finish=None if grid.finish is None else device.function(module, grid.finish, 0),
         grid=grid,
         extent=extent,
         blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
-        shared_bytes=own if fits else 0,
+        shared_bytes=grid.shared_bytes + (own if fits else 0),
         arguments=grid.arguments,
         numbers=(*numbers, *(np.int64(extents[space]) for space in kernel.spaces)),
         scratch=scratch_name(kernel),

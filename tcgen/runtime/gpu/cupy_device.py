@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
-from ...errors import BuildError, MemoryLimitError, UnavailableError
-from ..device_protocol import Array, CompiledModule, Gpu
+from ...errors import BuildError, ExtentError, MemoryLimitError, UnavailableError
+from ..device_protocol import Array, Function, Gpu
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -43,7 +43,12 @@ class CupyDevice:
         nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
         return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}, NVRTC {nvrtc}"
 
-    def module(self, code: str) -> CompiledModule:
+    @property
+    def number(self) -> int:
+        """Of CuPy's current GPU."""
+        return int(self._cupy.cuda.runtime.getDevice())
+
+    def module(self, code: str) -> Any:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
 
         Raises:
@@ -60,8 +65,23 @@ class CupyDevice:
                 f"the kernels cannot be compiled here ({error}): NVRTC and the driver must be of "
                 f"the CUDA that CuPy was made for: {_ADVICE}"
             ) from error
-        compiled: CompiledModule = module
-        return compiled
+        return module
+
+    def function(self, module: Any, name: str, shared_bytes: int) -> Function:
+        """The driver has to be asked for more than 48 KiB, once for each kernel and GPU."""
+        kernel = module.get_function(name)
+        made: Function = kernel
+        if not shared_bytes:
+            return made
+        facts = self._cupy.cuda.runtime.getDeviceProperties(self.number)
+        most = int(facts["sharedMemPerBlockOptin"]) - int(kernel.shared_size_bytes)
+        if shared_bytes > most:
+            raise ExtentError(
+                f"kernel {name} takes {shared_bytes:,} bytes of shared memory in each block, and "
+                f"this GPU has {most:,}: compile for this GPU, on which a plan takes less"
+            )
+        kernel.max_dynamic_shared_size_bytes = shared_bytes
+        return made
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""
