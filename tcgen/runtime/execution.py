@@ -317,6 +317,8 @@ class Execution:
             ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
         """
         device, manifest = self.device, self.manifest
+        if not device.on_cpu:
+            device.begin()
         numbers = None if part is None else checked_part(manifest, part, extents)
         layout = self.layout(extents)
         arrays: dict[str, Any] = {}

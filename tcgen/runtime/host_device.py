@@ -91,6 +91,10 @@ class HostDevice:
         start = -address(raw) % layout.alignment
         return raw[start:] if start + layout.extent <= layout.total else raw
 
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """A view of the memory."""
+        return np.ndarray(shape, dtype, memory, offset)
+
     def put(self, array: Array) -> Array:
         """The array itself."""
         return array
@@ -105,6 +109,13 @@ class HostDevice:
 
     def wait(self) -> None:
         """Kernels of the CPU have ended when they return."""
+
+    def update(self, target: Array, array: Array) -> None:
+        """Copy at once."""
+        target[...] = array
+
+    def begin(self) -> None:
+        """The CPU takes every call."""
 
 
 class _ArrayInterface(ctypes.Structure):

@@ -173,7 +173,8 @@ def _run(
     phase = layout.phases[number]
     if not phase.host:
         return
-    buffers = PhaseBuffers(layout, phase, arrays, lasting, ledger.arena(phase.arena), part)
+    arena = ledger.arena(phase.arena)
+    buffers = PhaseBuffers(backend.device, layout, phase, arrays, lasting, arena, part)
 
     def fetch(entry: FetchEntry, values: Values) -> None:
         _fetch(backend.device, buffers, sources, entry, values)
@@ -208,7 +209,7 @@ def _fetch(
     tile = target if device.on_cpu else np.zeros(target.shape, buffer.dtype)
     fetch_tile(tensor, source, tuple(ranges), tile, buffer.order)
     if tile is not target:
-        target[...] = device.put(tile)
+        device.update(target, tile)
 
 
 @dataclass(frozen=True, slots=True)

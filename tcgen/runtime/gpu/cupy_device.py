@@ -5,9 +5,9 @@ Tests put an emulator in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from math import prod
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,16 @@ import numpy.typing as npt
 
 from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
-from ...errors import BuildError, ExtentError, MemoryLimitError, UnavailableError
+from ...errors import (
+    ArgumentError,
+    BuildError,
+    ExtentError,
+    MemoryLimitError,
+    TcgenError,
+    UnavailableError,
+)
 from ..device_protocol import Array, Function, Gpu
+from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -33,6 +41,8 @@ class CupyDevice:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._translated = _Translated(cupy)
+        self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -98,27 +108,56 @@ class CupyDevice:
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy from CuPy's memory pool."""
-        with self._room(array.nbytes):
-            return array if self.direct(array) else array.copy(order="C")
+        if self.direct(array):
+            return array
+        with self._translated:
+            return array.copy(order="C")
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
         """From CuPy's memory pool."""
-        with self._room(prod(shape) * np.dtype(dtype).itemsize):
+        try:
             return self._cupy.empty(shape, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise _no_room(prod(shape) * np.dtype(dtype).itemsize, error) from error
+        except Exception as error:
+            raise self._translated.fault(error) or error from error
 
     def arena(self, layout: Layout) -> Any:
         """From CuPy's memory pool, whose arrays start at multiples of 512 bytes."""
         return self.empty((layout.total,), "uint8")
 
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array over the memory; making it takes less than a slice and two views."""
+        return self._cupy.ndarray(shape, dtype, memory.data + offset)
+
     def put(self, array: Array) -> Any:
-        """Copy to the device."""
-        with self._room(array.nbytes):
-            return self._cupy.asarray(array, order="C")
+        """Copy to the device; no more than two small buffers of the CPU's memory are pinned."""
+        made = self.empty(array.shape, array.dtype)
+        with self._translated:
+            if array.nbytes < LEAST_BYTES:
+                made.set(array)
+            else:
+                self._host_copies().put(array, made)
+        return made
+
+    def update(self, target: Any, array: Array) -> None:
+        """By the second stream, beside the kernels that are queued."""
+        with self._translated:
+            self._host_copies().update(array, target)
 
     def get(self, array: Any) -> Array:
         """Copy to the CPU; waits for the kernels of the current stream."""
-        copied: Array = self._cupy.asnumpy(array)
-        return copied
+        with self._translated:
+            if array.nbytes >= LEAST_BYTES:
+                return self._host_copies().get(self._cupy.ascontiguousarray(array))
+            copied: Array = self._cupy.asnumpy(array)
+            return copied
+
+    def _host_copies(self) -> HostCopies:
+        number = self.number
+        if number not in self._copies:
+            self._copies = {**self._copies, number: HostCopies(self._cupy)}
+        return self._copies[number]
 
     def overlap(self, one: Any, other: Any) -> bool:
         """Compares the bounds of their memory.
@@ -131,19 +170,70 @@ class CupyDevice:
 
     def wait(self) -> None:
         """Wait for CuPy's current stream."""
-        self._cupy.cuda.get_current_stream().synchronize()
+        with self._translated:
+            self._cupy.cuda.get_current_stream().synchronize()
 
-    @contextmanager
-    def _room(self, count: int) -> Iterator[None]:
-        """Raise CuPy's error of too little memory as a MemoryLimitError."""
-        try:
-            yield
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise MemoryLimitError(
-                f"this GPU has no memory for {count:,} bytes more ({error}): run with smaller "
-                f"extents, free arrays and CuPy's pool, or compile with a memory limit and the "
-                f"objective time"
-            ) from error
+    def begin(self) -> None:
+        """A graph would keep the addresses of arrays that go back to CuPy's pool after the call."""
+        with self._translated:
+            stream = self._cupy.cuda.get_current_stream().ptr
+            capturing = self._cupy.cuda.runtime.streamIsCapturing(stream)
+        if capturing:
+            raise ArgumentError(
+                "the current stream is capturing a CUDA graph, which would keep memory that a call "
+                "gives back: call programs outside of begin_capture and end_capture"
+            )
+
+    def translated(self) -> AbstractContextManager[None]:
+        """Errors of CuPy's driver and runtime are raised as those of tcgen."""
+        return self._translated
+
+
+class _Translated:
+    """A context that raises errors of the driver as errors of tcgen; it has no state."""
+
+    __slots__ = ("_no_memory", "_of_driver")
+
+    def __init__(self, cupy: Any) -> None:
+        cuda = cupy.cuda
+        self._no_memory: type[Exception] = cuda.memory.OutOfMemoryError
+        self._of_driver: tuple[type[Exception], ...] = (
+            cuda.driver.CUDADriverError,
+            cuda.runtime.CUDARuntimeError,
+        )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        found = None if error is None else self.fault(error)
+        if found is not None:
+            raise found from error
+
+    def fault(self, error: BaseException) -> TcgenError | None:
+        """The error to raise for one of the driver; None for another one."""
+        if isinstance(error, self._no_memory):
+            return _no_room(None, error)
+        if isinstance(error, self._of_driver):
+            return UnavailableError(
+                f"the GPU failed ({error}), in this work or in earlier work, of which CUDA may "
+                f"report later: start a new process, since this one's GPU may be lost; run it "
+                f"under compute-sanitizer to see which kernel fails"
+            )
+        return None
+
+
+def _no_room(count: int | None, error: BaseException) -> MemoryLimitError:
+    more = "more memory" if count is None else f"memory for {count:,} bytes more"
+    return MemoryLimitError(
+        f"this GPU has no {more} ({error}): run with smaller extents, free arrays and CuPy's pool, "
+        f"or compile with a memory limit and the objective time"
+    )
 
 
 def _bounds(array: Any) -> tuple[int, int]:
