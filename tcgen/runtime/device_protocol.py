@@ -58,6 +58,10 @@ class Device(Protocol):
             MemoryLimitError: the device has no memory for it.
         """
 
+    @property
+    def nothing(self) -> Any:
+        """An arena without memory."""
+
     def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array in the memory of an arena.
 

@@ -55,6 +55,7 @@ class HostDevice:
 
     def __init__(self, *, reuse: bool = False) -> None:
         self._reuse = reuse
+        self.nothing = new_array((0,), _BYTE)
 
     def holds(self, array: object) -> bool:
         """True for a NumPy array."""
@@ -86,8 +87,6 @@ class HostDevice:
     def arena(self, layout: Layout) -> Array:
         """From the first address that has the alignment of the layout."""
         raw = self.empty((layout.total,), _BYTE)
-        if layout.total == 0:
-            return raw
         start = -address(raw) % layout.alignment
         return raw[start:] if start + layout.extent <= layout.total else raw
 

@@ -296,6 +296,7 @@ def stand_in(fault: Exception | None = None) -> CupyDevice:
     return CupyDevice(
         SimpleNamespace(
             empty=asked,
+            ndarray=np.ndarray,
             asarray=asked,
             RawModule=lambda **_: module,
             cuda=SimpleNamespace(
@@ -380,14 +381,16 @@ def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     def version() -> tuple[int, int]:
         raise RuntimeError("No such file: libnvrtc.so.13,\n  libnvrtc.so.12")
 
-    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
+    runtime = SimpleNamespace(
+        getDevice=lambda: 0, getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError
+    )
     cuda = SimpleNamespace(
         runtime=runtime,
         nvrtc=SimpleNamespace(getVersion=version),
         memory=stand_in_cupy.cuda.memory,
         driver=stand_in_cupy.cuda.driver,
     )
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, ndarray=np.ndarray))
     with pytest.raises(UnavailableError, match=mentions("NVRTC libnvrtc install")):
         open_device()
     (found,) = [f for f in examine() if f["what"] == "GPU (optional)"]

@@ -106,6 +106,10 @@ class EmulatedDevice:
     def arena(self, layout: Any) -> Any:
         return self.empty((layout.total,), "uint8")
 
+    @property
+    def nothing(self) -> Any:
+        return self.empty((0,), "uint8")
+
     def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
         return DeviceArray(shape, dtype, memory, offset)
 

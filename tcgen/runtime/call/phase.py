@@ -111,7 +111,8 @@ def run_phases(
     begins = part is None or part[0] == 0
     if state is None:
         lasting = ledger.arena(layout.use.lasting)
-        _run(backend, layout, 0, sources, arrays, lasting, ledger)
+        if layout.phases[0].host:
+            _run(backend, layout, 0, sources, arrays, lasting, ledger)
         for tensor in () if begins else layout.manifest.constant_outputs:
             arrays[tensor.name][...] = 0
     else:

@@ -44,7 +44,7 @@ class GpuBackend:
         Raises:
             UnavailableError: no CuPy, no driver or no GPU.
         """
-        return self._device.get()
+        return self._device.value or self._device.get()
 
     def build(self) -> None:
         """Compile the source."""

@@ -20,7 +20,6 @@ from ...errors import (
     BuildError,
     ExtentError,
     MemoryLimitError,
-    TcgenError,
     UnavailableError,
 )
 from ..device_protocol import Array, Function, Gpu
@@ -41,8 +40,11 @@ class CupyDevice:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._array = cupy.ndarray
+        self._get_device = cupy.cuda.runtime.getDevice
         self._translated = _Translated(cupy)
         self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
+        self._nothing: Any = None
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -56,7 +58,7 @@ class CupyDevice:
     @property
     def number(self) -> int:
         """Of CuPy's current GPU."""
-        return int(self._cupy.cuda.runtime.getDevice())
+        return int(self._get_device())
 
     def module(self, code: str) -> Any:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
@@ -95,11 +97,11 @@ class CupyDevice:
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""
-        return isinstance(array, self._cupy.ndarray)
+        return isinstance(array, self._array)
 
     def elsewhere(self, array: Any) -> str | None:
         """Compares the array's device with the current one."""
-        held, current = int(array.device.id), int(self._cupy.cuda.runtime.getDevice())
+        held, current = array.device.id, self._get_device()
         return None if held == current else f"GPU {held}, but the current one is GPU {current}"
 
     def direct(self, array: Any) -> bool:
@@ -120,11 +122,19 @@ class CupyDevice:
         except self._cupy.cuda.memory.OutOfMemoryError as error:
             raise _no_room(prod(shape) * np.dtype(dtype).itemsize, error) from error
         except Exception as error:
-            raise self._translated.fault(error) or error from error
+            self._translated.check(error)
+            raise
 
     def arena(self, layout: Layout) -> Any:
         """From CuPy's memory pool, whose arrays start at multiples of 512 bytes."""
         return self.empty((layout.total,), "uint8")
+
+    @property
+    def nothing(self) -> Any:
+        """The same one for all GPUs, since its address is null."""
+        if self._nothing is None:
+            self._nothing = self._cupy.empty((0,), np.uint8)
+        return self._nothing
 
     def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
         """An array over the memory; making it takes less than a slice and two views."""
@@ -175,9 +185,12 @@ class CupyDevice:
 
     def begin(self) -> None:
         """A graph would keep the addresses of arrays that go back to CuPy's pool after the call."""
-        with self._translated:
-            stream = self._cupy.cuda.get_current_stream().ptr
-            capturing = self._cupy.cuda.runtime.streamIsCapturing(stream)
+        cuda = self._cupy.cuda
+        try:
+            capturing = cuda.runtime.streamIsCapturing(cuda.get_current_stream().ptr)
+        except Exception as error:
+            self._translated.check(error)
+            raise
         if capturing:
             raise ArgumentError(
                 "the current stream is capturing a CUDA graph, which would keep memory that a call "
@@ -211,21 +224,19 @@ class _Translated:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        found = None if error is None else self.fault(error)
-        if found is not None:
-            raise found from error
+        if error is not None:
+            self.check(error)
 
-    def fault(self, error: BaseException) -> TcgenError | None:
-        """The error to raise for one of the driver; None for another one."""
+    def check(self, error: BaseException) -> None:
+        """Raise the error of tcgen for one of the driver."""
         if isinstance(error, self._no_memory):
-            return _no_room(None, error)
+            raise _no_room(None, error) from error
         if isinstance(error, self._of_driver):
-            return UnavailableError(
+            raise UnavailableError(
                 f"the GPU failed ({error}), in this work or in earlier work, of which CUDA may "
                 f"report later: start a new process, since this one's GPU may be lost; run it "
                 f"under compute-sanitizer to see which kernel fails"
-            )
-        return None
+            ) from error
 
 
 def _no_room(count: int | None, error: BaseException) -> MemoryLimitError:
