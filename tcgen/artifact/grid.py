@@ -74,11 +74,46 @@ class GridEntry:
             >>> grid.blocks(extent), grid.blocks(extent, {"a0": 8})
             (3, 1)
         """
-        count = 1
+        return self.at(extent)(values)
+
+    def at(self, extent: Callable[[str], int]) -> BlockCount:
+        """The number of blocks at some extents, as a function of the host variables."""
+        fixed, varying = 1, []
         for strip in self.strips:
-            iterations = 1
+            iterations, limited = 1, []
             for space, tile, start in strip.lengths:
-                rest = extent(space) - (0 if start is None else values.get(start, 0))
-                iterations *= rest if tile is None else min(tile, rest)
-            count *= -(-iterations // strip.tile)
-        return count if self.most is None else min(count, self.most)
+                if start is None:
+                    iterations *= extent(space) if tile is None else min(tile, extent(space))
+                else:
+                    limited.append((start, extent(space), tile))
+            if limited:
+                varying.append((iterations, tuple(limited), strip.tile))
+            else:
+                fixed *= -(-iterations // strip.tile)
+        return BlockCount(fixed, tuple(varying), self.most)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockCount:
+    """Blocks of the launches of a kernel at some extents.
+
+    Attributes:
+        fixed: product of the tiles of the strips whose lengths no host variable changes.
+        varying: of each other strip its other iterations; of each variable of it that an outer loop
+            limits, that loop's host variable, the extent, and the loop's tile; its own tile.
+        most: upper bound.
+    """
+
+    fixed: int
+    varying: tuple[tuple[int, tuple[tuple[str, int, int | None], ...], int], ...]
+    most: int | None
+
+    def __call__(self, values: Mapping[str, int]) -> int:
+        """The number at some values of the host variables; those that are missing are 0."""
+        count = self.fixed
+        for iterations, limited, step in self.varying:
+            for start, extent, tile in limited:
+                rest = extent - values.get(start, 0)
+                iterations *= rest if tile is None or rest < tile else tile
+            count *= -(-iterations // step)
+        return count if self.most is None or count < self.most else self.most

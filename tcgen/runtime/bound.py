@@ -13,10 +13,9 @@ import numpy.typing as npt
 from ..artifact.sizes import array_bytes
 from ..options import parse_extents
 from .arguments import (
+    Reader,
     Source,
-    check_names,
     only_inputs,
-    read_inputs,
     refuse_positional,
 )
 from .call.phase import ConstantState, compute_state
@@ -47,6 +46,7 @@ class BoundProgram:
         self._state: ConstantState | None = None
         self._state_extents: tuple[int, ...] = ()  # those of self._needed
         self._volatile = tuple(t for t in execution.inputs if t.volatile)
+        self._reader = Reader(self._volatile)
         self._needed = execution.manifest.constant_bases
         shown = execution.shown_extents(constants)
         execution.sample(constants)
@@ -139,8 +139,7 @@ class BoundProgram:
             refuse_positional(name, wanted)
         if not strict:
             arrays = only_inputs(wanted, arrays)
-        check_names(f"{name}, bound", wanted, arrays)
-        given = read_inputs(execution.device, wanted, arrays)
+        given = self._reader.read(f"{name}, bound", execution.device, arrays)
         sources = {**self._constants, **given}
         extents = execution.extents(sources)
         if part is None:

@@ -6,8 +6,10 @@ A call takes the same steps on every target. It makes, copies and compares array
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from ..artifact.arena import Layout
@@ -56,6 +58,20 @@ class Device(Protocol):
             MemoryLimitError: the device has no memory for it.
         """
 
+    @property
+    def nothing(self) -> Any:
+        """An arena without memory."""
+
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array in the memory of an arena.
+
+        Args:
+            memory: made by ``arena``.
+            offset: of its first element in bytes.
+            shape: in C order.
+            dtype: of its elements.
+        """
+
     def put(self, array: Array) -> Any:
         """A copy on the device of an array of the CPU; on the CPU the array itself."""
 
@@ -67,6 +83,21 @@ class Device(Protocol):
 
     def wait(self) -> None:
         """Wait for the work that is queued on the current stream."""
+
+    def update(self, target: Any, array: Array) -> None:
+        """Copy an array of the CPU to one of the device, behind the work that is queued.
+
+        Args:
+            target: in C order.
+            array: of the same shape and element type; it may change when the call returns.
+        """
+
+    def begin(self) -> None:
+        """Called before a call makes arrays.
+
+        Raises:
+            ArgumentError: the current stream takes no such call.
+        """
 
 
 class Function(Protocol):
@@ -91,6 +122,9 @@ class Gpu(Device, Protocol):
     @property
     def number(self) -> int:
         """Of the current GPU, on which kernels are launched."""
+
+    def translated(self) -> AbstractContextManager[None]:
+        """A context in which errors of the driver are raised as a TcgenError."""
 
     def module(self, code: str) -> Any:
         """Compile a source, or take it from a cache."""

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from ..artifact.folder import Artifact
 from ..artifact.manifest import Manifest, TensorEntry
 from ..errors import ExtentError
-from .arguments import Source, check_here, find_extents, shape_of
+from .arguments import Reader, Source, check_here, find_extents, shape_of
 from .call.layout import CallLayout, resolve_layout
 from .call.phase import Backend, ConstantState, run_phases
 from .call.results import Results
@@ -43,6 +43,7 @@ class Execution:
         artifact: its files.
         manifest: describes it to the runtime.
         inputs: its inputs in declared order.
+        reader: checks them.
         backend: compiles and runs its kernels.
         allocated_bytes: what the latest call allocated at its peak, beyond the inputs.
     """
@@ -51,9 +52,11 @@ class Execution:
         self.artifact = artifact
         self.manifest = manifest = artifact.manifest
         self.inputs = tuple(t for t in manifest.tensors if t.role != "output")
+        self.reader = Reader(self.inputs)
         self.backend = _backend(artifact)
         self.allocated_bytes = 0
         self._bases = manifest.bases
+        self._names = tuple(t.name for t in self.inputs)
         self._whole = tuple(t for t in self.inputs if t.role == "input")
         self._gapped = tuple(t for t in manifest.tensors if t.gaps)
         # The caches are thread-safe, and hold values that are never changed.
@@ -110,7 +113,8 @@ class Execution:
 
     def on_device(self, sources: Mapping[str, Source]) -> bool:
         """True where results stay on the device, since inputs are there."""
-        return any(map(self.device.holds, sources.values()))
+        device = self.backend.device
+        return device.on_cpu or any(map(device.holds, sources.values()))
 
     def extents(self, sources: Mapping[str, Source]) -> Mapping[str, int]:
         """Extents of a call; those of recent shapes are remembered.
@@ -118,7 +122,7 @@ class Execution:
         Raises:
             ShapeError, ExtentError: the shapes do not fit each other.
         """
-        extents = self._extents(tuple([shape_of(sources[t.name]) for t in self.inputs]))
+        extents = self._extents(tuple([shape_of(sources[name]) for name in self._names]))
         if not self._gapped:
             return extents
         gaps = self._no_gaps()
@@ -229,7 +233,7 @@ class Execution:
         Raises:
             CheckError: an input does not have the symmetry that is declared for it.
         """
-        if self._sampled >= sources.keys():
+        if len(self._sampled) == len(self.inputs) or self._sampled >= sources.keys():
             return
         for tensor in self.inputs:
             if tensor.name not in sources or tensor.name in self._sampled or not tensor.symmetry:
@@ -316,17 +320,18 @@ class Execution:
             MemoryLimitError: the call needs more than the program's limit.
             ArgumentError, DtypeError, ShapeError: an array of ``out`` does not fit.
         """
-        device, manifest = self.device, self.manifest
+        device, manifest = self.backend.device, self.manifest
+        if not device.on_cpu:
+            device.begin()
         numbers = None if part is None else checked_part(manifest, part, extents)
         layout = self.layout(extents)
         arrays: dict[str, Any] = {}
         copied: list[str] = []
         for tensor in self._whole:
-            arrays[tensor.name] = array = sources[tensor.name]
-            if not _is_direct(device, tensor.name, array) and (
-                gap_extents(device, tensor, array) is None
-            ):
-                copied.append(tensor.name)
+            name = tensor.name
+            arrays[name] = array = sources[name]
+            if not _is_direct(device, name, array) and (gap_extents(device, tensor, array) is None):
+                copied.append(name)
         results = Results(device, layout.outputs, sources.values(), out)
         if results.gaps:
             layout = self.layout({**extents, **results.gaps})
@@ -372,7 +377,7 @@ def _is_direct(device: Device, name: str, array: Any) -> bool:
     """True where kernels can read an input as it is: on the device, in C order."""
     if not device.holds(array):
         return False
-    if not device.on_cpu:
+    if not device.on_cpu and device.elsewhere(array) is not None:
         check_here(name, array, device)
     return device.direct(array)
 

@@ -55,6 +55,7 @@ class HostDevice:
 
     def __init__(self, *, reuse: bool = False) -> None:
         self._reuse = reuse
+        self.nothing = new_array((0,), _BYTE)
 
     def holds(self, array: object) -> bool:
         """True for a NumPy array."""
@@ -86,10 +87,12 @@ class HostDevice:
     def arena(self, layout: Layout) -> Array:
         """From the first address that has the alignment of the layout."""
         raw = self.empty((layout.total,), _BYTE)
-        if layout.total == 0:
-            return raw
         start = -address(raw) % layout.alignment
         return raw[start:] if start + layout.extent <= layout.total else raw
+
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """A view of the memory."""
+        return np.ndarray(shape, dtype, memory, offset)
 
     def put(self, array: Array) -> Array:
         """The array itself."""
@@ -105,6 +108,13 @@ class HostDevice:
 
     def wait(self) -> None:
         """Kernels of the CPU have ended when they return."""
+
+    def update(self, target: Array, array: Array) -> None:
+        """Copy at once."""
+        target[...] = array
+
+    def begin(self) -> None:
+        """The CPU takes every call."""
 
 
 class _ArrayInterface(ctypes.Structure):

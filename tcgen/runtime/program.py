@@ -222,8 +222,7 @@ class Program:
             refuse_positional(name, execution.inputs)
         if not strict:
             arrays = only_inputs(execution.inputs, arrays)
-        check_names(name, execution.inputs, arrays)
-        sources = read_inputs(execution.device, execution.inputs, arrays)
+        sources = execution.reader.read(name, execution.device, arrays)
         return execution.call(sources, out, part=part)
 
     def bind(self, /, *, strict: bool = True, **constants: object) -> BoundProgram:

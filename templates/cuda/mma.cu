@@ -117,6 +117,7 @@ __device__ __forceinline__ void tc_multiply_by_warps(double (&sum)[EACH_M][EACH_
                     pipe.slot = step + 1 < pipe.steps ? pipe.after(pipe.slot) : pipe.slot;
                     pipe.next = pipe.after(pipe.next);
                 }
+                __syncwarp();
                 #pragma unroll
                 for (int c = 0; c < PAIRS_N; ++c)
                     tc_right_fragment(b[1 - now][c], pipe.right, pipe.slot, k, side + c*8);

@@ -10,6 +10,7 @@ import pickle
 import shutil
 import sys
 from dataclasses import replace
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,15 @@ import pytest
 
 import tcgen
 from support.cuda_device import DEVICES, device_named
+from support.cupy_stand_in import (
+    CUDADriverError,
+    CUDARuntimeError,
+    NvrtcError,
+    OutOfMemoryError,
+    PinnedMemory,
+    Stream,
+)
+from support.cupy_stand_in import module as stand_in_cupy
 from support.messages import mentions
 from tcgen.cli.doctor import examine
 from tcgen.errors import (
@@ -274,14 +284,6 @@ def test_launches_with_dynamic_shared_memory(device: Any) -> None:
     assert asked in taken
 
 
-class OutOfMemoryError(MemoryError):
-    """CuPy's is a MemoryError, too."""
-
-
-class NvrtcError(Exception):
-    """What NVRTC says of the text."""
-
-
 def stand_in(fault: Exception | None = None) -> CupyDevice:
     """A device whose CuPy fails with one fault at whatever it is asked for."""
 
@@ -294,12 +296,15 @@ def stand_in(fault: Exception | None = None) -> CupyDevice:
     return CupyDevice(
         SimpleNamespace(
             empty=asked,
+            ndarray=np.ndarray,
             asarray=asked,
             RawModule=lambda **_: module,
             cuda=SimpleNamespace(
                 memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+                driver=SimpleNamespace(CUDADriverError=CUDADriverError),
                 compiler=SimpleNamespace(CompileException=NvrtcError),
                 runtime=SimpleNamespace(
+                    CUDARuntimeError=CUDARuntimeError,
                     getDevice=lambda: 0,
                     getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 100_000},
                 ),
@@ -376,12 +381,16 @@ def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     def version() -> tuple[int, int]:
         raise RuntimeError("No such file: libnvrtc.so.13,\n  libnvrtc.so.12")
 
-    class CUDARuntimeError(RuntimeError):
-        pass
-
-    runtime = SimpleNamespace(getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError)
-    cuda = SimpleNamespace(runtime=runtime, nvrtc=SimpleNamespace(getVersion=version))
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
+    runtime = SimpleNamespace(
+        getDevice=lambda: 0, getDeviceCount=lambda: 1, CUDARuntimeError=CUDARuntimeError
+    )
+    cuda = SimpleNamespace(
+        runtime=runtime,
+        nvrtc=SimpleNamespace(getVersion=version),
+        memory=stand_in_cupy.cuda.memory,
+        driver=stand_in_cupy.cuda.driver,
+    )
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda, ndarray=np.ndarray))
     with pytest.raises(UnavailableError, match=mentions("NVRTC libnvrtc install")):
         open_device()
     (found,) = [f for f in examine() if f["what"] == "GPU (optional)"]
@@ -408,3 +417,89 @@ def test_kernels_that_take_more_shared_memory_than_a_block_has() -> None:
     assert made.max_dynamic_shared_size_bytes == 99_000
     with pytest.raises(ExtentError, match=mentions("kernel r 99,001 99,000 compile")):
         stand_in().function(module, "r", 99_001)
+
+
+@pytest.fixture
+def cupy_device(monkeypatch: pytest.MonkeyPatch) -> CupyDevice:
+    """The device of a stand-in whose streams run at random."""
+    Stream.reset()
+    found = CupyDevice(stand_in_cupy)
+    monkeypatch.setattr("tcgen.runtime.gpu.backend.open_device", lambda: found)
+    return found
+
+
+def small_pieces(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """All copies go through pinned buffers of a few bytes."""
+    monkeypatch.setattr("tcgen.runtime.gpu.host_copies.PIECE_BYTES", count)
+    monkeypatch.setattr("tcgen.runtime.gpu.cupy_device.LEAST_BYTES", 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_copies_through_two_pinned_buffers(
+    seed: int, cupy_device: CupyDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources may change behind the call; any order of axes, nothing, and no axes are copied."""
+    small_pieces(monkeypatch, 1024)
+    monkeypatch.setattr(Stream, "order", Random(seed))
+    random, before = np.random.default_rng(seed), PinnedMemory.pinned
+    for array in (
+        random.random((7, 300)),
+        random.random((300, 7)).T,
+        random.random((2, 3, 5, 70))[:, ::2],
+        random.random((4, 5, 6)).astype("complex128").transpose(2, 0, 1),
+        random.random((0, 3)),
+        np.asarray(3.5),
+    ):
+        wanted = array.copy()
+        there = cupy_device.put(array)
+        array[...] = 0
+        np.testing.assert_array_equal(cupy_device.get(there), wanted)
+    assert 0 < PinnedMemory.pinned - before <= 2 * 1024
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_tiles_come_on_a_second_stream(
+    seed: int, cupy_device: CupyDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels that read the last tile may still be queued when the next one comes."""
+    small_pieces(monkeypatch, 256)
+    monkeypatch.setattr(Stream, "order", Random(seed))
+    program = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="cuda", objective="memory")
+    arrays = arrays_of({"o": 5, "v": 9})
+    wanted = tcgen.compile(SPEC, extents={"o": 3, "v": 4}, target="numpy")(**arrays)
+    with Stream():
+        found = program(**arrays)
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-12)
+    assert len(Stream.made) == 3
+
+
+def test_a_call_within_a_capture_is_refused(cupy_device: CupyDevice) -> None:
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    with Stream() as stream:
+        stream.capturing = True
+        with pytest.raises(ArgumentError, match=mentions("capturing graph end_capture")):
+            program(**arrays)
+        stream.capturing = False
+        program(**arrays)
+
+
+def test_errors_of_the_driver(cupy_device: CupyDevice, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that fails, and a fault of earlier work of which a wait reports."""
+    program = compiled()
+    arrays = arrays_of({"o": 3, "v": 4})
+    Stream.fault = CUDARuntimeError("cudaErrorIllegalAddress")
+    with pytest.raises(UnavailableError, match=mentions("cudaErrorIllegalAddress new process")):
+        program(**arrays)
+    Stream.reset()
+
+    def refused(*_: object, **__: object) -> None:
+        raise CUDADriverError("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
+
+    monkeypatch.setattr(cupy_device, "function", lambda *_: refused)
+    with pytest.raises(UnavailableError, match=mentions("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")):
+        compiled()(**arrays)
+    for fault, kind in ((OutOfMemoryError("80 GiB"), MemoryLimitError), (KeyError("x"), KeyError)):
+        with pytest.raises(kind), cupy_device.translated():
+            raise fault

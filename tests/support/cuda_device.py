@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -116,6 +117,13 @@ class EmulatedDevice:
     def arena(self, layout: Any) -> Any:
         return self.empty((layout.total,), "uint8")
 
+    @property
+    def nothing(self) -> Any:
+        return self.empty((0,), "uint8")
+
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        return DeviceArray(shape, dtype, memory, offset)
+
     def put(self, array: Any) -> Any:
         self.put_bytes += array.nbytes
         return np.array(array, order="C").view(DeviceArray)
@@ -123,6 +131,15 @@ class EmulatedDevice:
     def get(self, array: Any) -> Any:
         self.got_bytes += array.nbytes
         return np.array(array).view(np.ndarray)
+
+    def update(self, target: Any, array: Any) -> None:
+        target[...] = self.put(array)
+
+    def begin(self) -> None:
+        """No stream of it captures."""
+
+    def translated(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def overlap(self, one: Any, other: Any) -> bool:
         return bool(np.may_share_memory(one, other))
@@ -193,6 +210,10 @@ class CountedDevice:
     def put(self, array: Any) -> Any:
         self.put_bytes += array.nbytes
         return self._device.put(array)
+
+    def update(self, target: Any, array: Any) -> None:
+        self.put_bytes += array.nbytes
+        self._device.update(target, array)
 
     def get(self, array: Any) -> Any:
         self.got_bytes += array.nbytes

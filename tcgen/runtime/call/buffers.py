@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from math import prod
 from typing import Any
 
-import numpy as np
-
 from ...artifact.manifest import BufferEntry, KernelEntry
-from ...artifact.sizes import stored_shape
+from ..device_protocol import Device
 from ..host_device import address
 from ..parts import Part
 from .layout import CallLayout, Phase
@@ -20,6 +17,7 @@ class PhaseBuffers:
     """Where each buffer of a phase is.
 
     Attributes:
+        device: has the memory.
         layout: of the call.
         phase: one of its phases.
         arrays: inputs and results by tensor name, which kernels read and write.
@@ -28,10 +26,11 @@ class PhaseBuffers:
         part: of the phase that runs; None for a phase that is not divided.
     """
 
-    __slots__ = ("arrays", "lasting", "layout", "own", "part", "phase")
+    __slots__ = ("arrays", "device", "lasting", "layout", "own", "part", "phase")
 
     def __init__(
         self,
+        device: Device,
         layout: CallLayout,
         phase: Phase,
         arrays: Mapping[str, Any],
@@ -39,6 +38,7 @@ class PhaseBuffers:
         own: Any,
         part: Part | None,
     ) -> None:
+        self.device = device
         self.layout = layout
         self.phase = phase
         self.arrays = arrays
@@ -64,16 +64,15 @@ class PhaseBuffers:
         """A buffer as an array in stored order; None if it has no memory in this phase."""
         if buffer.place == "caller":
             return self.arrays.get(buffer.tensor or buffer.name)
-        for arena, memory in (
-            (self.layout.use.lasting, self.lasting),
-            (self.phase.arena, self.own),
-        ):
-            offset = dict(arena.offsets).get(buffer.name)
-            if offset is not None:
-                shape = stored_shape(buffer, self.layout.manifest, self.layout.extents)
-                count = prod(shape) * np.dtype(buffer.dtype).itemsize
-                return memory[offset : offset + count].view(buffer.dtype).reshape(shape)
-        return None
+        place = self.phase.arrays.get(buffer.name)
+        if place is None:
+            return None
+        memory = self.lasting if place.lasting else self.own
+        return self.device.inside(memory, place.offset, place.shape, place.dtype)
+
+    def named(self, name: str) -> Any:
+        """A buffer by its name, as for ``view``."""
+        return self.view(self.layout.buffers[name])
 
     def views(self) -> dict[str, Any]:
         """All buffers that have memory in this phase, by name."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import assert_never
 
 from ...artifact.manifest import FetchEntry, HostEntry, LaunchEntry, LoopEntry
 from ...artifact.parts import iterations
@@ -17,54 +16,76 @@ def walk(
     launch: Callable[[str, Values], None],
     fetch: Callable[[FetchEntry, Values], None],
 ) -> None:
-    """Run the host program of a phase: its loops here, kernels and tiles by the given functions."""
-    _walk(buffers.phase.host, buffers, launch, fetch, {})
+    """Run the host program of a phase: its loops here, kernels and tiles by the given functions.
+
+    The values of the loop variables that these functions are given change when they have returned.
+    """
+    _Walk(buffers, launch, fetch).run(buffers.phase.host)
 
 
-def _walk(
-    host: tuple[HostEntry, ...],
-    buffers: PhaseBuffers,
-    launch: Callable[[str, Values], None],
-    fetch: Callable[[FetchEntry, Values], None],
-    values: Values,
-) -> None:
-    """Run items of the host program; no function that refers to itself holds the arrays."""
-    part = buffers.part
-    for item in host:
-        match item:
-            case LoopEntry():
-                body, inside = _iterations(item, buffers, values)
-                for more in inside:
-                    _walk(body, buffers, launch, fetch, {**values, **more})
-            case LaunchEntry():
+class _Walk:
+    """One run of the host program.
+
+    It is no function that refers to itself: that would hold the arrays until the next collection.
+    """
+
+    __slots__ = ("_buffers", "_extents", "_fetch", "_launch", "_values")
+
+    def __init__(
+        self,
+        buffers: PhaseBuffers,
+        launch: Callable[[str, Values], None],
+        fetch: Callable[[FetchEntry, Values], None],
+    ) -> None:
+        self._buffers = buffers
+        self._launch = launch
+        self._fetch = fetch
+        self._values: dict[str, int] = {}
+        self._extents: dict[str, int] = {}  # of the spaces of loops
+
+    def run(self, host: tuple[HostEntry, ...]) -> None:
+        part = self._buffers.part
+        for item in host:
+            if isinstance(item, LaunchEntry):
                 if part is None or part.runs(item.kernel):
-                    launch(item.kernel, values)
-            case FetchEntry():
-                fetch(item, values)
-            case _:
-                assert_never(item)
+                    self._launch(item.kernel, self._values)
+            elif isinstance(item, LoopEntry):
+                self._loop(item)
+            else:
+                self._fetch(item, self._values)
 
-
-def _iterations(
-    loop: LoopEntry, buffers: PhaseBuffers, values: Values
-) -> tuple[tuple[HostEntry, ...], Iterator[Values]]:
-    """The body of a loop, and the values of its variable; of a chain, those of the part."""
-    part, manifest, extents = buffers.part, buffers.layout.manifest, buffers.layout.extents
-    if (
-        part is None
-        or part.entry.kernel is not None
-        or (loop.variable != part.entry.chain[0].variable)
-    ):
-        stop = manifest.extent(loop.space, extents)
+    def _loop(self, loop: LoopEntry) -> None:
+        part, values = self._buffers.part, self._values
+        if (
+            part is not None
+            and part.entry.kernel is None
+            and loop.variable == part.entry.chain[0].variable
+        ):
+            body, inside = self._chain(loop)
+            for values_of_chain in inside:
+                values.update(values_of_chain)
+                self.run(body)
+            return
+        stop = self._extents.get(loop.space)
+        if stop is None:
+            layout = self._buffers.layout
+            stop = self._extents[loop.space] = layout.manifest.extent(loop.space, layout.extents)
         if loop.below is not None:
             stop = min(stop, values[loop.below] + 1)
-        return loop.body, ({loop.variable: n} for n in range(0, stop, loop.tile or 1))
-    if not part.is_whole:
-        buffers.clear(part.entry.cleared)
-    body = loop.body
-    for _ in part.entry.chain[1:]:
-        (inner,) = body
-        assert isinstance(inner, LoopEntry), "the loops of a chain are directly inside each other"
-        body = inner.body
-    extent = partial(manifest.extent, extents=extents)
-    return body, iterations(part.entry.chain, extent, part.first, part.last)
+        for n in range(0, stop, loop.tile or 1):
+            values[loop.variable] = n
+            self.run(loop.body)
+
+    def _chain(self, loop: LoopEntry) -> tuple[tuple[HostEntry, ...], Iterator[Values]]:
+        """The body of the loops of a chain, and the values of their variables in the part."""
+        buffers, part = self._buffers, self._buffers.part
+        assert part is not None, "a chain belongs to a part"
+        if not part.is_whole:
+            buffers.clear(part.entry.cleared)
+        body = loop.body
+        for _ in part.entry.chain[1:]:
+            (inner,) = body
+            assert isinstance(inner, LoopEntry), "the loops of a chain are inside each other"
+            body = inner.body
+        extent = partial(buffers.layout.manifest.extent, extents=buffers.layout.extents)
+        return body, iterations(part.entry.chain, extent, part.first, part.last)

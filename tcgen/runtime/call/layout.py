@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...artifact.arena import Layout
-from ...artifact.manifest import HostEntry, Manifest, TensorEntry
-from ...artifact.sizes import array_bytes
+from ...artifact.manifest import BufferEntry, HostEntry, Manifest, TensorEntry
+from ...artifact.sizes import array_bytes, stored_shape
 from ..host_program import on_host
 from ..memory.footprint import MemoryUse
 from ..memory.usage import memory_use, packs
@@ -39,6 +39,23 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ArenaArray:
+    """A buffer in an arena.
+
+    Attributes:
+        lasting: the arena is the one that outlives the phases.
+        offset: in bytes.
+        shape: in stored order.
+        dtype: of its elements.
+    """
+
+    lasting: bool
+    offset: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Phase:
     """One phase of the host program, and the sources of its table of addresses.
 
@@ -47,6 +64,8 @@ class Phase:
         host: its part of the host program.
         on_host: the runtime walks its loops, not a function of the source.
         arena: layout of its arena.
+        offsets: in bytes of the blocks in it.
+        arrays: buffers that have memory in an arena in this phase.
         table: type of the table; entries that none of the following fills stay null.
         callers: entries that are arrays of the caller: place in the table, name of the tensor.
         lasting: entries in the arena that outlives the phases: place in the table, offset in bytes.
@@ -58,6 +77,8 @@ class Phase:
     host: tuple[HostEntry, ...]
     on_host: bool
     arena: Layout
+    offsets: Mapping[str, int]
+    arrays: Mapping[str, ArenaArray]
     table: type[ctypes.Array[ctypes.c_void_p]]
     callers: tuple[tuple[int, str], ...]
     lasting: tuple[tuple[int, int], ...]
@@ -71,6 +92,7 @@ class CallLayout:
 
     Attributes:
         manifest: of the program.
+        buffers: of the manifest, by name.
         extents: of the base spaces, in their order; those that are known.
         threads: of the CPU that the kernels use.
         use: layout of the arenas.
@@ -82,6 +104,7 @@ class CallLayout:
     """
 
     manifest: Manifest
+    buffers: Mapping[str, BufferEntry]
     extents: Mapping[str, int]
     threads: int
     use: MemoryUse
@@ -116,13 +139,14 @@ def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: 
     )
     return CallLayout(
         manifest,
+        {b.name: b for b in manifest.buffers},
         extents,
         threads,
         use,
         outputs,
         (
-            _phase(manifest, "constant", manifest.host_constant, use.lasting, use.phases[0]),
-            _phase(manifest, "volatile", manifest.host_volatile, use.lasting, use.phases[1]),
+            _phase(manifest, extents, "constant", use.lasting, use.phases[0]),
+            _phase(manifest, extents, "volatile", use.lasting, use.phases[1]),
         ),
         (ctypes.c_int64 * len(values))(*(_UNKNOWN if n is None else n for n in values)),
         (ctypes.c_int64 * len(use.strides))(*use.strides),
@@ -130,19 +154,32 @@ def resolve_layout(manifest: Manifest, values: tuple[int | None, ...], threads: 
 
 
 def _phase(
-    manifest: Manifest, name: str, host: tuple[HostEntry, ...], lasting: Layout, arena: Layout
+    manifest: Manifest, extents: Mapping[str, int], name: str, lasting: Layout, arena: Layout
 ) -> Phase:
     """A phase; its table has the order of generated code: buffers, then packed blocks."""
     addressed = [b for b in manifest.buffers if b.place != "register"]
     names = [None if b.place == "caller" else b.name for b in addressed]
     names += [packs(k) for k in manifest.kernels if k.contractions]
     before, own = dict(lasting.offsets), dict(arena.offsets)
+    host = manifest.host_constant if name == "constant" else manifest.host_volatile
+    arrays = {
+        b.name: ArenaArray(
+            b.name in before,
+            before[b.name] if b.name in before else own[b.name],
+            stored_shape(b, manifest, extents),
+            np.dtype(b.dtype),
+        )
+        for b in manifest.buffers
+        if b.name in before or b.name in own
+    }
     callers = [(n, b.tensor or b.name) for n, b in enumerate(addressed) if b.place == "caller"]
     return Phase(
         name,
         host,
         on_host(manifest, host),
         arena,
+        own,
+        arrays,
         ctypes.c_void_p * len(names),
         tuple(callers),
         tuple((n, before[b]) for n, b in enumerate(names) if b in before and b not in own),

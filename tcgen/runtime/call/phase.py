@@ -111,7 +111,8 @@ def run_phases(
     begins = part is None or part[0] == 0
     if state is None:
         lasting = ledger.arena(layout.use.lasting)
-        _run(backend, layout, 0, sources, arrays, lasting, ledger)
+        if layout.phases[0].host:
+            _run(backend, layout, 0, sources, arrays, lasting, ledger)
         for tensor in () if begins else layout.manifest.constant_outputs:
             arrays[tensor.name][...] = 0
     else:
@@ -173,7 +174,8 @@ def _run(
     phase = layout.phases[number]
     if not phase.host:
         return
-    buffers = PhaseBuffers(layout, phase, arrays, lasting, ledger.arena(phase.arena), part)
+    arena = ledger.arena(phase.arena)
+    buffers = PhaseBuffers(backend.device, layout, phase, arrays, lasting, arena, part)
 
     def fetch(entry: FetchEntry, values: Values) -> None:
         _fetch(backend.device, buffers, sources, entry, values)
@@ -208,7 +210,7 @@ def _fetch(
     tile = target if device.on_cpu else np.zeros(target.shape, buffer.dtype)
     fetch_tile(tensor, source, tuple(ranges), tile, buffer.order)
     if tile is not target:
-        target[...] = device.put(tile)
+        device.update(target, tile)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,10 @@ class Results:
         self.copied: list[str] = []
         self.needed = 0
         self.gaps: dict[str, int] = {}
-        if self._given:
-            sources = [source for source in sources if device.holds(source)]
+        if not self._given:
+            self.needed = sum([output.bytes for output in outputs])
+            return
+        sources = [source for source in sources if device.holds(source)]
         for output in outputs:
             name = output.tensor.name
             if name in self._given:
@@ -143,6 +145,8 @@ def _check_out(outputs: tuple[Output, ...], out: object) -> dict[str, Any]:
             f"out must be a dict of arrays by output name, found {type(out).__name__}"
         )
     given = out or {}
+    if not given and not any(output.tensor.accumulate for output in outputs):
+        return given
     names = [output.tensor.name for output in outputs]
     unknown = [str(n) for n in given if n not in names]
     if unknown:

@@ -10,7 +10,7 @@ import ctypes
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -150,9 +150,19 @@ class _Linked:
         function.restype = None
         return function
 
-    def blas_on_calling_thread(self) -> AbstractContextManager[object]:
-        """While a program runs that calls the BLAS, the BLAS keeps to the calling thread."""
-        return blas_threads() if self.calls_blas else _NO_CONTEXT
+    def call(self, function: Any, *before: Any, after: tuple[Any, ...] = ()) -> None:
+        """Call a function of the library; the table of functions is between its other arguments.
+
+        While a program runs that calls the BLAS, the BLAS keeps to the calling thread.
+        """
+        if not self.calls_blas and not self.later:
+            function(*before, self.table, *after)
+            return
+        with (
+            blas_threads() if self.calls_blas else _NO_CONTEXT,
+            standing_in(self.table, self.later) as functions,
+        ):
+            function(*before, functions, *after)
 
 
 def _link(artifact: Artifact) -> _Linked:
@@ -218,11 +228,7 @@ class CpuBackend:
             numbers = (
                 () if part is None else (ctypes.c_int64(part.first), ctypes.c_int64(part.last))
             )
-            with (
-                linked.blas_on_calling_thread(),
-                standing_in(linked.table, linked.later) as functions,
-            ):
-                function(table, extents, strides, threads, functions, *numbers)
+            linked.call(function, table, extents, strides, threads, after=numbers)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -230,10 +236,6 @@ class CpuBackend:
             function = linked.function(kernel.symbol)
             given = buffers.host_values(kernel, values)
             host = (ctypes.c_int64 * len(given))(*given)
-            with (
-                linked.blas_on_calling_thread(),
-                standing_in(linked.table, linked.later) as functions,
-            ):
-                function(table, extents, host, strides, threads, functions)
+            linked.call(function, table, extents, host, strides, threads)
 
         walk(buffers, launch, fetch)

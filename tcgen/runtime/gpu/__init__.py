@@ -1,1 +1,1 @@
-"""Programs on a GPU: ``cupy_device`` is its memory and compiler, ``backend`` launches kernels."""
+"""Programs on a GPU: copies, the device with its memory and compiler, launches of kernels."""

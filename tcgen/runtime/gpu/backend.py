@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ...artifact.folder import Artifact
-from ...artifact.grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, GridEntry
+from ...artifact.grid import LARGEST_GRID, SHARED_BYTES, SPILLED_BLOCKS, BlockCount, GridEntry
 from ...artifact.manifest import SOURCES, FetchEntry, KernelEntry, Manifest
 from ...errors import ExtentError
 from ..call.buffers import PhaseBuffers
@@ -37,7 +35,7 @@ class GpuBackend:
         self._device = Once(lambda: open_device())
         self._module = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._launches: dict[tuple[str, int, tuple[int, ...]], _Launch] = {}
+        self._launches: dict[tuple[str, int, tuple[int | None, ...]], _Launch] = {}
 
     @property
     def device(self) -> Gpu:
@@ -46,7 +44,7 @@ class GpuBackend:
         Raises:
             UnavailableError: no CuPy, no driver or no GPU.
         """
-        return self._device.get()
+        return self._device.value or self._device.get()
 
     def build(self) -> None:
         """Compile the source."""
@@ -54,20 +52,30 @@ class GpuBackend:
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Queue one phase of the host program."""
-        arrays, extents, arena = buffers.views(), buffers.layout.extents, buffers.own
-        offsets = dict(buffers.phase.arena.offsets)
+        device, extents = self.device, buffers.layout.extents
+        place = device.number, tuple(map(extents.get, self.manifest.bases))
+        # What a launch takes beside the values of the loops is resolved at the first one.
+        resolved: dict[str, Callable[[Values], None]] = {}
 
         def launch(name: str, values: Values) -> None:
-            ready = self._prepared(self._kernels[name], extents)
-            start = offsets.get(ready.scratch, 0)
-            given = buffers.host_values(ready.kernel, values)
-            ready.launch(arrays, values, given, arena[start : start + ready.scratch_bytes])
+            queue = resolved.get(name)
+            if queue is None:
+                ready = self._prepared(self._kernels[name], *place, extents)
+                queue = resolved[name] = ready.resolved(buffers)
+            queue(values)
 
-        walk(buffers, launch, fetch)
+        with device.translated():
+            walk(buffers, launch, fetch)
 
-    def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch:
-        """The launch of a kernel at some extents; recent ones are remembered."""
-        key = (kernel.name, self.device.number, tuple(extents[b] for b in self.manifest.bases))
+    def _prepared(
+        self,
+        kernel: KernelEntry,
+        number: int,
+        values: tuple[int | None, ...],
+        extents: Mapping[str, int],
+    ) -> _Launch:
+        """The launch of a kernel on a GPU at some extents; recent ones are remembered."""
+        key = (kernel.name, number, values)
         ready = self._launches.get(key)
         if ready is None:
             ready = _prepare(kernel, self.manifest, extents, self.device, self._module.get())
@@ -83,11 +91,10 @@ class _Launch:
     Attributes:
         kernel: its entry in the manifest.
         function, finish: the compiled kernel; its second pass, or None.
-        grid, extent: they count its blocks; extent of each space.
-        blocks: most blocks of a launch, without splits.
+        grid, count: its blocks, without splits.
+        most: blocks of a launch, without splits.
         shared_bytes: of dynamic shared memory of a block.
         numbers: arguments between the arrays and the host variables.
-        arguments: names of the arrays.
         scratch, scratch_bytes: name of its scratch in the arena, and its bytes.
         takes_scratch: it has an argument for the scratch.
     """
@@ -96,30 +103,48 @@ class _Launch:
     function: Function
     finish: Function | None
     grid: GridEntry
-    extent: Callable[[str], int]
-    blocks: int
+    count: BlockCount
+    most: int
     shared_bytes: int
-    arguments: tuple[str, ...]
-    numbers: tuple[np.int64, ...]
+    numbers: tuple[int, ...]
     scratch: str
     scratch_bytes: int
     takes_scratch: bool
 
-    def launch(
-        self, arrays: Mapping[str, Any], values: Values, given: tuple[int, ...], scratch: Any
-    ) -> None:
-        """Queue the kernel, and its second pass; it takes ``given`` behind the extents."""
-        blocks = self.blocks
-        if self.kernel.host:
-            blocks = min(blocks, self.grid.blocks(self.extent, values))
+    def resolved(self, buffers: PhaseBuffers) -> Callable[[Values], None]:
+        """A function that queues the kernel, and its second pass, at values of the host variables.
+
+        Args:
+            buffers: of the phase; the function holds its arrays.
+        """
+        args: tuple[Any, ...] = tuple([buffers.named(name) for name in self.grid.arguments])
+        if self.takes_scratch:
+            start = buffers.phase.offsets.get(self.scratch, 0)
+            args = (*args, buffers.own[start : start + self.scratch_bytes])
+        args = (*args, *self.numbers)
+        host = self.kernel.host
+        if not host:  # a part is no loop variable, and the same for all launches of a phase
+            return self._fixed((*args, *buffers.host_values(self.kernel, {})))
+        return partial(self._queue, buffers, args)
+
+    def _fixed(self, args: tuple[Any, ...]) -> Callable[[Values], None]:
+        grid, block = (self.most * self.grid.splits,), (self.grid.threads,)
+        ends = (1 if self.grid.once else self.most,)
+        function, finish, shared, most = self.function, self.finish, self.shared_bytes, self.most
+
+        def queue(_: Values) -> None:
+            if most:
+                function(grid, block, args, shared_mem=shared)
+            if finish is not None and ends[0]:
+                finish(ends, block, args)
+
+        return queue
+
+    def _queue(self, buffers: PhaseBuffers, args: tuple[Any, ...], values: Values) -> None:
+        blocks = min(self.most, self.count(values))
         if blocks == 0 and not self.grid.once:
             return
-        args = (
-            *(arrays[name] for name in self.arguments),
-            *((scratch,) if self.takes_scratch else ()),
-            *self.numbers,
-            *map(np.int64, given),
-        )
+        args += buffers.host_values(self.kernel, values)
         block = (self.grid.threads,)
         if blocks:
             self.function((blocks * self.grid.splits,), block, args, shared_mem=self.shared_bytes)
@@ -132,8 +157,8 @@ def _prepare(
 ) -> _Launch:
     grid = kernel.grid
     assert grid is not None, f"kernel {kernel.name} has no grid"
-    extent = partial(manifest.extent, extents=extents)
-    blocks = grid.blocks(extent)
+    count = grid.at(partial(manifest.extent, extents=extents))
+    blocks = count({})
     own = block_bytes(kernel, manifest, extents)
     fits = own <= SHARED_BYTES
     most_shared = grid.shared_bytes + (SHARED_BYTES if kernel.private else 0)
@@ -143,17 +168,16 @@ def _prepare(
             f"kernel {kernel.name} takes {blocks * grid.splits:,} blocks at {here}, a GPU runs "
             f"{LARGEST_GRID:,} at most: compile for extents close to these, which chooses others"
         )
-    numbers = [np.int64(fits)] if kernel.private else []
+    numbers = [int(fits)] if kernel.private else []
     return _Launch(
         kernel=kernel,
         function=device.function(module, kernel.symbol, most_shared),
         finish=None if grid.finish is None else device.function(module, grid.finish, 0),
         grid=grid,
-        extent=extent,
-        blocks=blocks if fits else min(blocks, SPILLED_BLOCKS),
+        count=count,
+        most=blocks if fits else min(blocks, SPILLED_BLOCKS),
         shared_bytes=grid.shared_bytes + (own if fits else 0),
-        arguments=grid.arguments,
-        numbers=(*numbers, *(np.int64(extents[space]) for space in kernel.spaces)),
+        numbers=(*numbers, *(extents[space] for space in kernel.spaces)),
         scratch=scratch_name(kernel),
         scratch_bytes=scratch_bytes(kernel, manifest, extents),
         takes_scratch=grid.finish is not None or bool(kernel.private),

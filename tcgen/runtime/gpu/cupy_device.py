@@ -5,9 +5,9 @@ Tests put an emulator in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from math import prod
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -15,8 +15,15 @@ import numpy.typing as npt
 
 from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
-from ...errors import BuildError, ExtentError, MemoryLimitError, UnavailableError
+from ...errors import (
+    ArgumentError,
+    BuildError,
+    ExtentError,
+    MemoryLimitError,
+    UnavailableError,
+)
 from ..device_protocol import Array, Function, Gpu
+from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -33,6 +40,11 @@ class CupyDevice:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._array = cupy.ndarray
+        self._get_device = cupy.cuda.runtime.getDevice
+        self._translated = _Translated(cupy)
+        self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
+        self._nothing: Any = None
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -46,7 +58,7 @@ class CupyDevice:
     @property
     def number(self) -> int:
         """Of CuPy's current GPU."""
-        return int(self._cupy.cuda.runtime.getDevice())
+        return int(self._get_device())
 
     def module(self, code: str) -> Any:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
@@ -85,11 +97,11 @@ class CupyDevice:
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""
-        return isinstance(array, self._cupy.ndarray)
+        return isinstance(array, self._array)
 
     def elsewhere(self, array: Any) -> str | None:
         """Compares the array's device with the current one."""
-        held, current = int(array.device.id), int(self._cupy.cuda.runtime.getDevice())
+        held, current = array.device.id, self._get_device()
         return None if held == current else f"GPU {held}, but the current one is GPU {current}"
 
     def direct(self, array: Any) -> bool:
@@ -98,27 +110,64 @@ class CupyDevice:
 
     def contiguous(self, array: Any) -> Any:
         """The array, or a copy from CuPy's memory pool."""
-        with self._room(array.nbytes):
-            return array if self.direct(array) else array.copy(order="C")
+        if self.direct(array):
+            return array
+        with self._translated:
+            return array.copy(order="C")
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Any:
         """From CuPy's memory pool."""
-        with self._room(prod(shape) * np.dtype(dtype).itemsize):
+        try:
             return self._cupy.empty(shape, dtype)
+        except self._cupy.cuda.memory.OutOfMemoryError as error:
+            raise _no_room(prod(shape) * np.dtype(dtype).itemsize, error) from error
+        except Exception as error:
+            self._translated.check(error)
+            raise
 
     def arena(self, layout: Layout) -> Any:
         """From CuPy's memory pool, whose arrays start at multiples of 512 bytes."""
         return self.empty((layout.total,), "uint8")
 
+    @property
+    def nothing(self) -> Any:
+        """The same one for all GPUs, since its address is null."""
+        if self._nothing is None:
+            self._nothing = self._cupy.empty((0,), np.uint8)
+        return self._nothing
+
+    def inside(self, memory: Any, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+        """An array over the memory; making it takes less than a slice and two views."""
+        return self._cupy.ndarray(shape, dtype, memory.data + offset)
+
     def put(self, array: Array) -> Any:
-        """Copy to the device."""
-        with self._room(array.nbytes):
-            return self._cupy.asarray(array, order="C")
+        """Copy to the device; no more than two small buffers of the CPU's memory are pinned."""
+        made = self.empty(array.shape, array.dtype)
+        with self._translated:
+            if array.nbytes < LEAST_BYTES:
+                made.set(array)
+            else:
+                self._host_copies().put(array, made)
+        return made
+
+    def update(self, target: Any, array: Array) -> None:
+        """By the second stream, beside the kernels that are queued."""
+        with self._translated:
+            self._host_copies().update(array, target)
 
     def get(self, array: Any) -> Array:
         """Copy to the CPU; waits for the kernels of the current stream."""
-        copied: Array = self._cupy.asnumpy(array)
-        return copied
+        with self._translated:
+            if array.nbytes >= LEAST_BYTES:
+                return self._host_copies().get(self._cupy.ascontiguousarray(array))
+            copied: Array = self._cupy.asnumpy(array)
+            return copied
+
+    def _host_copies(self) -> HostCopies:
+        number = self.number
+        if number not in self._copies:
+            self._copies = {**self._copies, number: HostCopies(self._cupy)}
+        return self._copies[number]
 
     def overlap(self, one: Any, other: Any) -> bool:
         """Compares the bounds of their memory.
@@ -131,19 +180,71 @@ class CupyDevice:
 
     def wait(self) -> None:
         """Wait for CuPy's current stream."""
-        self._cupy.cuda.get_current_stream().synchronize()
+        with self._translated:
+            self._cupy.cuda.get_current_stream().synchronize()
 
-    @contextmanager
-    def _room(self, count: int) -> Iterator[None]:
-        """Raise CuPy's error of too little memory as a MemoryLimitError."""
+    def begin(self) -> None:
+        """A graph would keep the addresses of arrays that go back to CuPy's pool after the call."""
+        cuda = self._cupy.cuda
         try:
-            yield
-        except self._cupy.cuda.memory.OutOfMemoryError as error:
-            raise MemoryLimitError(
-                f"this GPU has no memory for {count:,} bytes more ({error}): run with smaller "
-                f"extents, free arrays and CuPy's pool, or compile with a memory limit and the "
-                f"objective time"
+            capturing = cuda.runtime.streamIsCapturing(cuda.get_current_stream().ptr)
+        except Exception as error:
+            self._translated.check(error)
+            raise
+        if capturing:
+            raise ArgumentError(
+                "the current stream is capturing a CUDA graph, which would keep memory that a call "
+                "gives back: call programs outside of begin_capture and end_capture"
+            )
+
+    def translated(self) -> AbstractContextManager[None]:
+        """Errors of CuPy's driver and runtime are raised as those of tcgen."""
+        return self._translated
+
+
+class _Translated:
+    """A context that raises errors of the driver as errors of tcgen; it has no state."""
+
+    __slots__ = ("_no_memory", "_of_driver")
+
+    def __init__(self, cupy: Any) -> None:
+        cuda = cupy.cuda
+        self._no_memory: type[Exception] = cuda.memory.OutOfMemoryError
+        self._of_driver: tuple[type[Exception], ...] = (
+            cuda.driver.CUDADriverError,
+            cuda.runtime.CUDARuntimeError,
+        )
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.check(error)
+
+    def check(self, error: BaseException) -> None:
+        """Raise the error of tcgen for one of the driver."""
+        if isinstance(error, self._no_memory):
+            raise _no_room(None, error) from error
+        if isinstance(error, self._of_driver):
+            raise UnavailableError(
+                f"the GPU failed ({error}), in this work or in earlier work, of which CUDA may "
+                f"report later: start a new process, since this one's GPU may be lost; run it "
+                f"under compute-sanitizer to see which kernel fails"
             ) from error
+
+
+def _no_room(count: int | None, error: BaseException) -> MemoryLimitError:
+    more = "more memory" if count is None else f"memory for {count:,} bytes more"
+    return MemoryLimitError(
+        f"this GPU has no {more} ({error}): run with smaller extents, free arrays and CuPy's pool, "
+        f"or compile with a memory limit and the objective time"
+    )
 
 
 def _bounds(array: Any) -> tuple[int, int]:

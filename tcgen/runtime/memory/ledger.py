@@ -53,6 +53,8 @@ class Ledger:
 
     def arena(self, layout: Layout) -> Any:
         """The memory of a layout, to the end of the call or until it is released."""
+        if not layout.total:
+            return self._device.nothing
         made = self._device.arena(layout)
         self.add(layout.total)
         return made

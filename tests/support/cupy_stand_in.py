@@ -1,0 +1,305 @@
+"""A stand-in for CuPy whose GPU is the memory of the CPU, and whose streams run when waited for.
+
+What is queued on a stream runs in its order; streams take turns at random, as events allow. So work
+that forgets to wait for another stream meets memory that is not yet written, or was overwritten.
+Kernels run under the emulator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from support.cuda_emulator import EmulatedModule
+
+
+class OutOfMemoryError(MemoryError):
+    """CuPy's is a MemoryError, too."""
+
+
+class CUDADriverError(RuntimeError):
+    """Of a launch."""
+
+
+class CUDARuntimeError(RuntimeError):
+    """Of a wait or of an allocation."""
+
+
+class NvrtcError(Exception):
+    """Of a compilation."""
+
+
+class Event:
+    """A place in a stream's queue."""
+
+    def __init__(self, **_: object) -> None:
+        self.recorded = self.reached = 0
+
+    def record(self, stream: Stream) -> None:
+        self.recorded += 1
+        number = self.recorded
+
+        def reach() -> None:
+            self.reached = max(self.reached, number)
+
+        stream.add(reach)
+
+    def synchronize(self) -> None:
+        Stream.run(lambda: self.reached >= self.recorded)
+
+
+class Stream:
+    """A queue of work.
+
+    Attributes:
+        capturing: it makes a graph.
+        handle: of the driver; that of the legacy default stream is 0.
+    """
+
+    made: list[Stream]
+    current: Stream
+    order = random.Random(0)
+    fault: Exception | None = None  # of the next wait
+
+    def __init__(self, *, non_blocking: bool = False) -> None:
+        self.capturing = False
+        self.queue: list[tuple[Callable[[], bool], Callable[[], None]]] = []
+        self.ptr = len(Stream.made)
+        Stream.made.append(self)
+
+    def add(self, work: Callable[[], None], ready: Callable[[], bool] = lambda: True) -> None:
+        self.queue.append((ready, work))
+
+    def wait_event(self, event: Event) -> None:
+        number = event.recorded
+        self.add(lambda: None, lambda: event.reached >= number)
+
+    def synchronize(self) -> None:
+        if Stream.fault is not None:
+            raise Stream.fault
+        Stream.run(lambda: not self.queue)
+
+    def __enter__(self) -> Stream:
+        self.before, Stream.current = Stream.current, self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        Stream.current = self.before
+
+    @classmethod
+    def run(cls, until: Callable[[], bool]) -> None:
+        while not until():
+            ready = [s for s in cls.made if s.queue and s.queue[0][0]()]
+            assert ready, "streams wait for each other"
+            cls.order.choice(ready).queue.pop(0)[1]()
+
+    @classmethod
+    def reset(cls) -> None:
+        cls.made = []
+        cls.current = Stream()
+        cls.fault = None
+
+
+Stream.reset()
+
+
+class Pointer:
+    """An address in the memory of an array."""
+
+    def __init__(self, owner: Any, ptr: int) -> None:
+        self.owner, self.ptr = owner, ptr
+
+    def __add__(self, count: int) -> Pointer:
+        return Pointer(self.owner, self.ptr + count)
+
+    def copy_from_host_async(self, address: int, count: int, stream: Stream) -> None:
+        stream.add(lambda: move(self.ptr, address, count))
+
+    def copy_to_host_async(self, address: int, count: int, stream: Stream) -> None:
+        stream.add(lambda: move(address, self.ptr, count))
+
+    def copy_from_device_async(self, other: Pointer, count: int, stream: Stream) -> None:
+        stream.add(lambda: move(self.ptr, other.ptr, count))
+
+
+def move(to: int, start: int, count: int) -> None:
+    ctypes.memmove(to, start, count)
+
+
+class Array(np.ndarray[Any, Any]):
+    """An array of the GPU; what changes it is queued on the current stream."""
+
+    def __new__(
+        cls, shape: Any, dtype: Any = float, memptr: Pointer | None = None, **_: object
+    ) -> Any:
+        if memptr is None:
+            return super().__new__(cls, shape, dtype)
+        owner = memptr.owner
+        offset = memptr.ptr - owner.__array_interface__["data"][0]
+        return super().__new__(cls, shape, dtype, owner.view(np.ndarray), offset)
+
+    @property
+    def data(self) -> Any:
+        return Pointer(self, self.__array_interface__["data"][0])
+
+    @property
+    def device(self) -> Any:
+        return SimpleNamespace(id=0)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        return self.__array_interface__
+
+    def __dlpack_device__(self) -> Any:
+        return (2, 0)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        assert isinstance(value, Array) or np.isscalar(value), "CuPy takes no array of NumPy"
+        target = self.view(np.ndarray)
+        Stream.current.add(lambda: np.ndarray.__setitem__(target, key, value))
+
+    def copy(self, order: Any = "C") -> Any:
+        made = empty(self.shape, self.dtype)
+        made[...] = self
+        return made
+
+    def get(self) -> Any:
+        Stream.current.synchronize()
+        return np.array(self.view(np.ndarray))
+
+    def set(self, array: Any) -> None:
+        """The driver takes pageable memory before it returns."""
+        taken = np.array(array)
+        assert taken.dtype == self.dtype
+        target = self.view(np.ndarray)
+        Stream.current.add(lambda: np.ndarray.__setitem__(target, ..., taken))
+
+
+def empty(shape: Any, dtype: Any = float) -> Any:
+    made = Array(shape, dtype)
+    made.view(np.ndarray)[...] = (
+        np.array(np.nan).astype(made.dtype) if made.dtype.kind in "fc" else 255
+    )
+    return made
+
+
+def asarray(array: Any) -> Any:
+    if isinstance(array, Array):
+        return array
+    made = empty(np.shape(array), np.asarray(array).dtype)
+    made.set(np.asarray(array))
+    return made
+
+
+class Kernel:
+    """A kernel that is queued on the current stream."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self.shared_size_bytes = kernel.shared_size_bytes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name == "max_dynamic_shared_size_bytes":
+            self._kernel.max_dynamic_shared_size_bytes = value
+
+    def __call__(self, grid: Any, block: Any, args: Any, *, shared_mem: int = 0) -> None:
+        given = tuple(a.view(np.ndarray) if isinstance(a, Array) else a for a in args)
+        Stream.current.add(lambda: self._kernel(grid, block, given, shared_mem=shared_mem))
+
+
+class RawModule:
+    """A text for the emulator."""
+
+    def __init__(self, code: str, options: tuple[str, ...]) -> None:
+        assert "--std=c++17" in options
+        self._module = EmulatedModule(code)
+
+    def compile(self) -> None:
+        """It was compiled when it was made."""
+
+    def get_function(self, name: str) -> Kernel:
+        return Kernel(self._module.get_function(name))
+
+
+class PinnedMemory:
+    """Memory of the CPU; the bytes of all that are pinned are counted."""
+
+    pinned = 0
+
+    def __init__(self, count: int) -> None:
+        PinnedMemory.pinned += count
+        self.bytes = (ctypes.c_char * count)()
+
+    def __del__(self) -> None:
+        PinnedMemory.pinned -= len(self.bytes)
+
+
+def pinned_pointer(memory: PinnedMemory, offset: int) -> Any:
+    """An object with the buffer of the memory, and its address ``ptr``."""
+    assert offset == 0
+    made = memory.bytes
+    made_address = ctypes.addressof(made)
+
+    class WithAddress(type(made)):  # type: ignore[misc]
+        ptr = made_address
+
+    found = WithAddress.from_buffer(made)
+    found.memory = memory
+    return found
+
+
+def einsum(*operands: Any, **options: Any) -> Any:
+    """CuPy's, at once."""
+    Stream.current.synchronize()
+    plain = [o.view(np.ndarray) if isinstance(o, Array) else o for o in operands]
+    made = np.asarray(np.einsum(*plain, **options))
+    result = empty(made.shape, made.dtype)
+    result.view(np.ndarray)[...] = made
+    return result
+
+
+def from_dlpack(array: Any) -> Any:
+    """Asks the array for its elements in the order of the current stream."""
+    given = array.__dlpack__(stream=Stream.current.ptr)
+    owner = np.asarray(given)
+    made = owner.view(Array)
+    assert np.shares_memory(made, owner)
+    return made
+
+
+cuda = SimpleNamespace(
+    Event=Event,
+    Stream=Stream,
+    get_current_stream=lambda: Stream.current,
+    compiler=SimpleNamespace(CompileException=NvrtcError),
+    driver=SimpleNamespace(CUDADriverError=CUDADriverError),
+    memory=SimpleNamespace(OutOfMemoryError=OutOfMemoryError),
+    nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
+    pinned_memory=SimpleNamespace(PinnedMemory=PinnedMemory, PinnedMemoryPointer=pinned_pointer),
+    runtime=SimpleNamespace(
+        CUDARuntimeError=CUDARuntimeError,
+        getDevice=lambda: 0,
+        getDeviceCount=lambda: 1,
+        getDeviceProperties=lambda _: {"sharedMemPerBlockOptin": 232448},
+        streamIsCapturing=lambda ptr: Stream.made[ptr].capturing,
+    ),
+)
+
+module = SimpleNamespace(
+    RawModule=RawModule,
+    asarray=asarray,
+    ascontiguousarray=lambda a: a if a.flags.c_contiguous else a.copy(),
+    asnumpy=lambda a: a.get(),
+    cuda=cuda,
+    einsum=einsum,
+    empty=empty,
+    from_dlpack=from_dlpack,
+    ndarray=Array,
+    __version__="stand-in",
+)
