@@ -5,7 +5,7 @@ Tests put an emulator in its place.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError, MemoryLimitError, UnavailableError
-from ..device_protocol import Array, CompiledModule, Gpu
+from ..device_protocol import Array, CompiledModule
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -36,12 +36,17 @@ class CupyDevice:
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
-        number = self._cupy.cuda.runtime.getDevice()
-        facts = self._cupy.cuda.runtime.getDeviceProperties(number)
+        facts = self.properties()
         name = facts["name"].decode()
         arch, memory = f"sm_{facts['major']}{facts['minor']}", facts["totalGlobalMem"] / 2**30
         nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
         return f"{name}, {arch}, {memory:.0f} GiB, CuPy {self._cupy.__version__}, NVRTC {nvrtc}"
+
+    def properties(self) -> Mapping[str, Any]:
+        """What the CUDA runtime knows of the current device, by its own names."""
+        runtime = self._cupy.cuda.runtime
+        facts: Mapping[str, Any] = runtime.getDeviceProperties(runtime.getDevice())
+        return facts
 
     def module(self, code: str) -> CompiledModule:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
@@ -136,7 +141,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     return low, start + sum(s for s in steps if s > 0) + array.dtype.itemsize
 
 
-def open_device() -> Gpu:
+def open_device() -> CupyDevice:
     """The GPU of this process.
 
     Raises:
