@@ -15,15 +15,15 @@ from tcgen.resources import spec_path
 @pytest.mark.parametrize(
     ("given", "advice"),
     [
-        ({"objective": "time", "memory_limit": 60_000}, "limit 60,000 larger"),
+        ({"objective": "time", "memory_limit": 8_000_000}, "limit 8,000,000 larger"),
         ({"objective": "peak"}, "objective time none"),
-        ({"objective": "peak", "memory_limit": 60_000}, "limit 60,000 larger objective time"),
+        ({"objective": "peak", "memory_limit": 8_000_000}, "limit 8,000,000 larger objective time"),
     ],
 )
 def test_too_many_launches_are_refused(
     given: dict[str, Any], advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    extents = {"o": 6, "v": 20, "x": 60}
+    extents = {"o": 30, "v": 200, "x": 600}
     program = tcgen.compile(spec_path("mp2_df"), extents=extents, target="cuda", **given)
     count = program.report["launches"]
     assert count > 4
