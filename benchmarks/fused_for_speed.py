@@ -16,7 +16,7 @@ import time
 import tcgen
 from tcgen.compiler.driver import read_artifact_system, read_plan
 from tcgen.fusion.solver.time_cost import plan_picoseconds
-from tcgen.options import Machine
+from tcgen.hardware import Machine
 from tcgen.testing import random_arrays, split_starts
 
 

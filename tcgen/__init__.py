@@ -28,7 +28,7 @@ _HOME = {  # the module of each public name
     "EinsumReport": "contraction.report",
     "ExtentError": "errors",
     "LazyArray": "lazy_arrays.array",
-    "Machine": "options",
+    "Machine": "hardware",
     "MemoryLimitError": "errors",
     "PathNameError": "errors",
     "PlanError": "errors",
@@ -173,10 +173,11 @@ if TYPE_CHECKING:
     from .frontend.importers.wicked import from_wicked
     from .frontend.spec.reader import read_spec, read_spec_file
     from .frontend.spec.writer import spec_text
+    from .hardware import Machine
     from .interp import evaluate_system
     from .ir.system import System
     from .lazy_arrays.array import LazyArray, compute, lazy
-    from .options import Machine, Planning
+    from .options import Planning
     from .resources import spec_path
     from .runtime.bound import BoundProgram
     from .runtime.cpu.threads import get_threads, set_threads

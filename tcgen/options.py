@@ -15,6 +15,7 @@ from operator import index
 from typing import Any, SupportsIndex
 
 from .errors import ArgumentError, ExtentError
+from .hardware import Machine, default_machine, parse_machine
 from .thresholds import Thresholds
 
 TARGETS = ("cpu", "cuda", "numpy")
@@ -43,62 +44,6 @@ _UNITS = {
     "gib": 2**30,
     "tib": 2**40,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What the objective ``time`` assumes of a machine; whole numbers, so that times are exact.
-
-    The defaults are constants of the literature, not measurements of this machine: only the ratios
-    of predicted times are meant to be trusted.
-
-    Attributes:
-        flops: per second, of a large matrix product.
-        bandwidth: bytes per second between memory and caches.
-        call: nanoseconds to launch one step on one tile.
-        generated: flops to produce one element of a generated input.
-        cache: bytes of a core's cache: an intermediate that holds at most half of these passes no
-            memory; 0: there is none.
-    """
-
-    flops: int = 50 * 10**9
-    bandwidth: int = 20 * 10**9
-    call: int = 10_000
-    generated: int = 1000
-    cache: int = 2**20
-
-    def __post_init__(self) -> None:
-        for constant in fields(self):
-            name = constant.name
-            value, least = getattr(self, name), int(name in ("flops", "bandwidth"))
-            if not isinstance(value, int) or value < least:
-                raise ArgumentError(
-                    f"machine: {name}={value!r} is not a whole number of at least {least}"
-                )
-
-
-def parse_machine(text: str) -> Machine:
-    """Constants of a machine from ``"flops=2e11,bandwidth=1e11"``; the others keep their defaults.
-
-    Example:
-        >>> parse_machine("flops=2e11,call=5000")
-        Machine(flops=200000000000, bandwidth=20000000000, call=5000, generated=1000, cache=1048576)
-    """
-    names = [constant.name for constant in fields(Machine)]
-    given: dict[str, int] = {}
-    for part in text.split(","):
-        name, _, number = (piece.strip() for piece in part.partition("="))
-        try:
-            value = float(number)
-        except ValueError:
-            value = -1.0
-        if name not in names or not value.is_integer() or value < 0:
-            raise ArgumentError(
-                f"machine: {part.strip()!r:.80} is not one of {', '.join(names)} with a whole "
-                f"number; write for example flops=2e11,bandwidth=1e11"
-            )
-        given[name] = int(value)
-    return Machine(**given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +79,13 @@ def described(option: Field[Any]) -> Described | None:
 
 
 def _machine(given: object) -> object:
-    if given is None:
-        return Machine()
-    return parse_machine(given) if isinstance(given, str) else given
+    if isinstance(given, str):
+        parse_machine(given)  # the rest of the record is that of the target
+    elif given is not None and not isinstance(given, Machine):
+        raise ArgumentError(
+            f"machine {given!r} is not text such as 'h100' or 'flops=2e11,bandwidth=1e11'"
+        )
+    return given
 
 
 def _names(given: object) -> object:
@@ -155,8 +104,8 @@ class Planning:
         ArgumentError: a value is not legal, or has no effect.
 
     Example:
-        >>> Planning(objective="time", machine="flops=2e11").machine.flops
-        200000000000
+        >>> Planning(objective="time", machine="h100,call=5000").objective
+        'time'
     """
 
     objective: str = field(
@@ -168,11 +117,11 @@ class Planning:
             choices=OBJECTIVES,
         ),
     )
-    machine: Machine = field(
-        default=Machine(),
+    machine: Machine | str | None = field(
+        default=None,
         metadata=_text(
-            "Constants of predicted times, for the objective time and for pareto; for example "
-            "flops=2e11,bandwidth=1e11.",
+            "Constants of predicted times, for the objective time, for pareto and for nests on a "
+            "GPU: h100, h200, a100, or for example flops=2e11,bandwidth=1e11.",
             metavar="CONSTANTS",
             parse=_machine,
         ),
@@ -239,16 +188,6 @@ class Planning:
                     raise ArgumentError(f"{option.name}={value!r} is neither True nor False")
             elif info.least is not None:
                 _check_number(option.name, value, info.least, type(option.default))
-        if not isinstance(self.machine, Machine):
-            raise ArgumentError(
-                f"machine {self.machine!r} is not text such as 'flops=2e11,bandwidth=1e11'"
-            )
-        if self.machine != Machine() and self.objective != "time" and not self.pareto:
-            raise ArgumentError(
-                f"constants of a machine have no effect on the objective {self.objective}: choose "
-                f"the objective time, or ask for the Pareto front of time and memory (pareto), or "
-                f"leave machine out"
-            )
 
 
 def _check_number(name: str, value: object, least: int, kind: type) -> None:
@@ -306,6 +245,7 @@ class Options(Planning):
 
     def __post_init__(self) -> None:
         Planning.__post_init__(self)
+        self._set_machine()
         for name in ("round_each", "sums_alone"):
             if not isinstance(getattr(self, name), bool):
                 raise ArgumentError(f"{name}={getattr(self, name)!r} is neither True nor False")
@@ -323,6 +263,28 @@ class Options(Planning):
                 f"is {self.target}: compile for the target cpu (it needs a C compiler), or leave "
                 f"tune out"
             )
+
+    def _set_machine(self) -> None:
+        """Replace the constants as given by the whole record, or refuse what has no effect."""
+        usual = default_machine(self.target)
+        given = self.machine
+        constants = parse_machine(given, usual) if isinstance(given, str) else given or usual
+        # On a GPU every objective that shares loops has tiles of least predicted time.
+        used = self.objective == "time" or self.pareto
+        used |= self.target == "cuda" and self.objective != "none"
+        if constants != usual and not used:
+            raise ArgumentError(
+                f"constants of a machine have no effect on the objective {self.objective}: choose "
+                f"the objective time, or ask for the Pareto front of time and memory (pareto), or "
+                f"leave machine out"
+            )
+        object.__setattr__(self, "machine", constants)
+
+    @property
+    def constants(self) -> Machine:
+        """Constants of predicted times, those of the target where none are given."""
+        assert isinstance(self.machine, Machine), "options hold the whole record"
+        return self.machine
 
     @property
     def extent_of(self) -> Mapping[str, int]:

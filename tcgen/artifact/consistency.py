@@ -14,7 +14,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from ..dtypes import BY_NAME
-from ..options import MOST, TARGETS, Machine
+from ..hardware import POSITIVE, Machine
+from ..options import MOST, TARGETS
 from .grid import LARGEST_GRID, GridEntry
 from .manifest import (
     BufferEntry,
@@ -113,7 +114,7 @@ class _Checker:
         names = {constant.name for constant in fields(Machine)}
         _need({n for n, _ in manifest.machine} == names, "machine", f"{', '.join(sorted(names))}")
         for name, value in manifest.machine:
-            least = int(name in ("flops", "bandwidth"))
+            least = int(name in POSITIVE)
             _need(least <= value <= MOST, f"machine.{name}", f"a number of at least {least}")
 
     def parts(self, parts: PartsEntry) -> None:

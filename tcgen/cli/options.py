@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from ..compiler.target import for_machine
 from ..options import Options, Planning, described, parse_bytes, parse_extents
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -133,10 +134,11 @@ def chosen_options(planning: dict[str, Any], target: str) -> Options:
         target: that is used where none was asked for.
     """
     limit = planning["memory_limit"]
+    chosen = for_machine(chosen_planning(planning), target)
     return Options(
         extents=parse_extents(dict(planning["extents"])),
         target=target,
         dtype=planning["dtype"],
         memory_limit=None if limit is None else parse_bytes(limit),
-        **{name: planning[name] for name in _PLANNING},
+        **{name: getattr(chosen, name) for name in _PLANNING},
     )

@@ -18,7 +18,7 @@ from ..options import Options, Planning, parse_bytes, parse_extents
 from ..runtime.program import Program
 from .driver import Tracer, compile_system, read_system
 from .progress import Progress, reported
-from .target import default_target
+from .target import default_target, for_machine
 
 
 def compile(
@@ -79,9 +79,11 @@ def compile(
         array([0., 1., 2.])
     """
     plan = _planning(planning, shorthand)
+    target = target or ("cpu" if plan.tune else default_target(_warn))
+    plan = for_machine(plan, target)
     options = Options(
         extents=parse_extents(extents),
-        target=target or ("cpu" if plan.tune else default_target(_warn)),
+        target=target,
         dtype=dtype,
         memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         **{option.name: getattr(plan, option.name) for option in fields(Planning)},

@@ -25,6 +25,7 @@ from ..errors import (
     SpecError,
     UnavailableError,
 )
+from ..hardware import Machine
 from ..ir.cost import extent_of
 from ..ir.executed import Executed, executed_by
 from ..ir.loops import Module
@@ -35,7 +36,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
-from ..options import Machine, Options
+from ..options import Options
 from .documents import read_document, read_executed
 from .serialize import encode
 
@@ -136,10 +137,12 @@ def compile_system(
         ExtentError: a planning extent is missing.
         VerifyError: a name is not an identifier.
         MemoryLimitError: the plan needs more bytes than ``options.memory_limit``.
+        PlanError: a program for a GPU launches too many kernels.
     """
     from ..algebra import form_sequence  # noqa: PLC0415  (each stage is loaded when it is used)
     from ..emit import emit_artifact  # noqa: PLC0415
     from ..frontend.sliced import read_in_slices  # noqa: PLC0415
+    from .launch_limit import refuse_many_launches  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
     from .numbers_in_range import check_numbers  # noqa: PLC0415
 
@@ -206,11 +209,12 @@ def compile_system(
         target=options.target,
         planning_extents=options.extents,
         memory_limit=options.memory_limit,
-        machine=options.machine,
+        machine=options.constants,
         round_each=options.round_each,
         thresholds=options.thresholds.cpu,
         with_runtime=documents,
     )
+    refuse_many_launches(artifact.manifest, options)
     points: list[dict[str, Any]] = []
     if options.pareto:
         from ..report import pareto_points  # noqa: PLC0415

@@ -1,15 +1,18 @@
-"""The target that is used where none is named."""
+"""The target that is used where none is named, and the machine that a target is planned for."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar
 
 from ..environment import cache_dir, compiler_command, einsum_target
 from ..errors import CacheWarning, UnavailableError
+from ..hardware import Machine, parse_machine
+from ..options import Planning
 from ..runtime.cpu.toolchain import find_compiler, no_compiler
 
 T = TypeVar("T")
@@ -28,6 +31,23 @@ def default_target(say: Callable[[str], object] | None = None) -> str:
         reason, advice = found
         say(f"{reason}: using target numpy ({advice})")
     return "numpy"
+
+
+def for_machine(planning: Planning, target: str) -> Planning:
+    """Planning with the constants of the GPU that is here, where they have an effect.
+
+    Constants that the caller gives replace those of the device; a named GPU replaces all of them.
+    """
+    used = planning.objective != "none" or planning.pareto
+    given = planning.machine
+    if target != "cuda" or not used or isinstance(given, Machine):
+        return planning
+    from ..runtime.gpu.device_machine import device_machine  # noqa: PLC0415  (imports CuPy)
+
+    here = device_machine()
+    if here is None:
+        return planning
+    return replace(planning, machine=here if given is None else parse_machine(given, here))
 
 
 def kernel_target() -> str:

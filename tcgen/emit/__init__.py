@@ -14,10 +14,10 @@ from ..artifact.kernel_abi import ROUND_EACH
 from ..artifact.manifest import SOURCES
 from ..dtypes import fits
 from ..errors import ArgumentError, VerifyError
+from ..hardware import Machine
 from ..ir.expr import Const, nodes
 from ..ir.loop_analysis import launches, written_buffers
 from ..ir.loops import Assign, Module, Zero
-from ..options import Machine
 from ..thresholds.cpu import CpuThresholds
 from .c.contraction import contraction_libraries
 from .c.kernels import c_source

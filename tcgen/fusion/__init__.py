@@ -34,13 +34,14 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
     - ``time`` minimises the predicted time within the memory limit, with loops over tiles,
     - ``kernels`` puts element-wise steps into common kernels so that few bytes pass memory.
 
-    Generated inputs that share no loop are held tile by tile.
+    Generated inputs that share no loop are held tile by tile. For a GPU, loops around matrix
+    products run on the host, over tiles (:mod:`.time.nests_on_gpu`).
 
     Args:
         program: a formula sequence.
         options: ``objective``, ``extents`` of all base spaces (or defaults in the spaces),
-            ``dtype``, ``effort`` and ``thresholds`` are read; for ``time`` also ``memory_limit``,
-            ``machine`` and ``target``.
+            ``dtype``, ``target``, ``effort`` and ``thresholds`` are read; for ``time``, and for the
+            target ``cuda``, also ``memory_limit`` and ``machine``.
 
     Raises:
         ExtentError: a base space has no planning extent.
@@ -59,6 +60,15 @@ def plan_fusion(program: FormulaSequence, options: Options) -> FusionPlan:
         >>> plan.groups[0].kind.value, plan.arena
         ('library', 0)
     """
+    plan = _plan_of_objective(program, options)
+    if options.target == "cuda" and options.objective != "time" and plan.loops:
+        from .time.nests_on_gpu import nests_on_gpu  # noqa: PLC0415
+
+        return nests_on_gpu(plan, options)
+    return plan
+
+
+def _plan_of_objective(program: FormulaSequence, options: Options) -> FusionPlan:
     extents = _extents(program, options)
     graph = fusion_graph(program)
     thresholds = options.thresholds.planner.fusion

@@ -164,7 +164,18 @@ class Nest:
     blocks: int
 
 
-ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest
+@dataclass(frozen=True, slots=True)
+class ThreadNest:
+    """A nest of loops: each thread computes whole points of the parallel loops.
+
+    Neighbouring threads compute neighbouring points. All private buffers are registers, each
+    assignment has one element, and the loops inside are serial, so that no thread waits for others.
+    """
+
+    threads: int
+
+
+ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
+from ..artifact.launches import launches
 from ..artifact.manifest import Manifest
 from ..artifact.sizes import array_bytes
 from ..fusion.placement.memory import array_bytes as instance_bytes
@@ -55,6 +56,7 @@ def report_json(
         "extents": dict(sorted(extents.items())),
         "operations": _operations(program, counted, extents),
         "memory": _memory(plan, manifest, extents),
+        "launches": launches(manifest, extents),
         "fusion": {
             "objective": plan.solve.objective,
             "model": plan.solve.model,

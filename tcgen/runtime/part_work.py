@@ -18,11 +18,11 @@ from ..artifact.manifest import Manifest
 from ..artifact.parts import SpanEntry, StatementEntry, iterations
 from ..artifact.sizes import array_bytes
 from ..dtypes import BY_NAME
+from ..hardware import Machine
 from .parts import runs_in
 
 _PICOSECONDS = 10**12
-# m, n and k of a matrix product at which it reaches half of the machine's flops.
-_HALF_RATES = (2, 2, 4)
+_PRODUCT = 4  # groups of the loops of a matrix product: the batch, m, n and k
 
 
 def predicted_seconds(
@@ -36,14 +36,18 @@ def predicted_seconds(
         last: number after the last part.
         extents: of the base spaces.
     """
-    machine = dict(manifest.machine)
+    machine = Machine(**dict(manifest.machine))
     passing = {
         b.name: BY_NAME[b.dtype].itemsize
         for b in manifest.buffers
-        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine["cache"]
+        if b.place == "caller" or 2 * array_bytes(b, manifest, extents) > machine.cache
     }
     works = _works(manifest, first, last, extents)
-    return sum(times * work.picoseconds(machine, passing) for work, times in works) / _PICOSECONDS
+    float64 = manifest.dtype == "float64"
+    return (
+        sum(times * work.picoseconds(machine, passing, float64=float64) for work, times in works)
+        / _PICOSECONDS
+    )
 
 
 def executed_flops(manifest: Manifest, first: int, last: int, extents: Mapping[str, int]) -> int:
@@ -71,29 +75,29 @@ class _Work:
         """Points of all calls."""
         return self.calls * prod(map(prod, self.lengths)) >> self.statement.halves
 
-    def picoseconds(self, machine: Mapping[str, int], passing: Mapping[str, int]) -> int:
+    def picoseconds(self, machine: Machine, passing: Mapping[str, int], *, float64: bool) -> int:
         """Time of all calls.
 
         Args:
-            machine: constants by name.
+            machine: constants of the prediction.
             passing: bytes of an element of each buffer that passes between memory and caches.
+            float64: the program is of double precision.
         """
         slow, fast = 1, 1
-        if len(self.lengths) == 1 + len(_HALF_RATES):  # the batch, m, n and k
-            sizes = [prod(group) for group in self.lengths[1:]]
-            slow = prod(n + half for n, half in zip(sizes, _HALF_RATES, strict=True))
-            fast = max(1, prod(sizes))
+        if len(self.lengths) == _PRODUCT:
+            batch, m, n, k = (max(1, prod(group)) for group in self.lengths)
+            slow, fast = machine.slowness(batch, m, n, k, float64=float64)
         given = self.statement.flops
-        flops = machine["generated"] if given is None else given
+        flops = machine.generated if given is None else given
         flat = [n for group in self.lengths for n in group]
         held = sum(
             passing.get(o.buffer, 0) * o.passes * prod(flat[n] for n in o.spans)
             for o in self.statement.operands
         )
         return (
-            self.points * flops * slow * _PICOSECONDS // (fast * machine["flops"])
-            + self.calls * held * _PICOSECONDS // machine["bandwidth"]
-            + self.calls * machine["call"] * 1000
+            self.points * flops * slow * _PICOSECONDS // (fast * machine.flops)
+            + self.calls * held * _PICOSECONDS // machine.bandwidth
+            + self.calls * machine.call * 1000
         )
 
 

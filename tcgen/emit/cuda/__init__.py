@@ -1,7 +1,7 @@
 """CUDA sources.
 
 ``kernels`` prints a function for each kernel by its thread mapping: ``points`` (elements and sums),
-``transpose``, ``nest``, and ``tiles`` with ``tile_addresses``, ``tile_products`` and
-``tile_epilogue``; all of them by ``expressions``. ``grid`` tells the runtime how many blocks a
+``transpose``, ``thread_nest``, ``nest``, and ``tiles`` with ``tile_addresses``, ``tile_products``
+and ``tile_epilogue``; all of them by ``expressions``. ``grid`` tells the runtime how many blocks a
 kernel has.
 """

@@ -6,8 +6,9 @@ from typing import assert_never
 
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
+from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
-from ...ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
+from ...ir.thread_mapping import Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
 from ..scope import Scope
 from .kernels import finish_symbol, threads, totals
 from .tile_epilogue import PART
@@ -58,6 +59,12 @@ def make_grid(scope: Scope) -> GridEntry:
                 StripEntry(_lengths((ends[mapping.row],), scope), mapping.tile),
                 StripEntry(_lengths(rest, scope), 1),
             )
+        case ThreadNest():
+            most = _MOST_BLOCKS
+            (nest,) = kernel.body
+            assert isinstance(nest, Loop), "the verifier admits loops alone"
+            spaces = (loop.var.space.name for loop in parallel_chain(nest))
+            strips = (StripEntry(tuple((name, None, None) for name in spaces), mapping.threads),)
         case Nest():
             strips, most = _nest_strips(scope), mapping.blocks
         case _:

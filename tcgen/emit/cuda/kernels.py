@@ -14,7 +14,7 @@ from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
-from ...ir.thread_mapping import Nest, Points, Sums, Tiles, Transpose
+from ...ir.thread_mapping import Nest, Points, Sums, ThreadNest, Tiles, Transpose
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
@@ -23,6 +23,7 @@ from ..printing import indented, symbol
 from ..scope import Scope, make_scope, private_buffers
 from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
+from .thread_nest import thread_nest_body
 from .tiles import tiles_body, tiles_finish
 from .transpose import transpose_body
 
@@ -118,7 +119,9 @@ def threads(kernel: Kernel) -> int:
     match kernel.mapping:
         case Tiles(threads_m=m, threads_n=n):
             return m * n
-        case Points(count) | Sums(count) | Nest(count) | Transpose(threads=count):
+        case Points(count) | Sums(count) | Nest(count) | ThreadNest(count):
+            return count
+        case Transpose(threads=count):
             return count
         case None:
             raise _unmapped(kernel)
@@ -145,6 +148,8 @@ def _body(scope: Scope, dtype: str) -> list[str]:
             return tiles_body(_assigns(scope), mapping, scope, dtype)
         case Nest():
             return nest_body(mapping, scope, dtype)
+        case ThreadNest():
+            return thread_nest_body(mapping, scope, dtype)
         case None:
             raise _unmapped(scope.kernel)
         case _:

@@ -29,7 +29,7 @@ from .expressions import (
 def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
     """Set a whole buffer to zero."""
     kind = BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type
-    head = _stride_loop(elements(scope.buffers[stmt.buffer]), mapping.threads)
+    head = stride_loop(elements(scope.buffers[stmt.buffer]), mapping.threads)
     return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}(0);", "}"]
 
 
@@ -41,7 +41,7 @@ def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list
         return ["if (blockIdx.x == 0 && threadIdx.x == 0) {", *indented(inner), "}"]
     guards = element_guards(stmt, free, scope)
     body = [*values(free, "tc_rest", scope, "tc_n"), *when(guards, inner)]
-    return [_stride_loop(points(free, scope), mapping.threads), *indented(body), "}"]
+    return [stride_loop(points(free, scope), mapping.threads), *indented(body), "}"]
 
 
 def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> list[str]:
@@ -146,7 +146,8 @@ def _final(stmt: Assign, scope: Scope, dtype: str) -> str:
     return f"if (threadIdx.x == 0) {store(stmt, scope, total(stmt.coeff, dtype))}"
 
 
-def _stride_loop(total_points: str, threads: int) -> str:
+def stride_loop(total_points: str, threads: int) -> str:
+    """The head of a loop in which the threads of all blocks take points in turn."""
     return (
         f"for (tc_int tc_n = (tc_int)blockIdx.x*{threads} + threadIdx.x; tc_n < {total_points}; "
         f"tc_n += (tc_int)gridDim.x*{threads}) {{"

@@ -155,6 +155,21 @@ def in_nests(plan: FusionPlan) -> FusionPlan:
     return replace(plan, groups=_groups(plan.program, plan.visits, by_launch=False))
 
 
+def regrouped(plan: FusionPlan, inside: Collection[LoopId]) -> FusionPlan:
+    """The plan with other loops on the host, and with kernels and places of arrays that fit them.
+
+    Args:
+        plan: with any kernels.
+        inside: loops inside kernels; all others run on the host.
+    """
+    host = {o for o in plan.loops if o not in inside}
+    groups = _groups_of(plan.program, plan.visits, host)
+    group_of = {visit: n for n, group in enumerate(groups) for visit in group.visits}
+    arrays = tuple(replace(a, place=_place(a, group_of)) for a in plan.arrays)
+    arena = sum(a.bytes for a in arrays if a.place is Place.ARENA)
+    return replace(plan, groups=groups, arrays=arrays, arena=arena)
+
+
 def _visits(
     graph: FusionGraph,
     placed: tuple[Placed, ...],
@@ -235,6 +250,12 @@ def _groups(
         if by_launch or isinstance(program.steps[v.step].op, Produce)
         for o in v.loops
     }
+    return _groups_of(program, visits, host)
+
+
+def _groups_of(
+    program: FormulaSequence, visits: tuple[Visit, ...], host: Collection[LoopId]
+) -> tuple[KernelGroup, ...]:
 
     def nest(position: int) -> tuple[LoopId, ...] | int:
         """The key of a kernel: visits with the same outermost loop inside it have one kernel."""

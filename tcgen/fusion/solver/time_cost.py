@@ -4,8 +4,9 @@ A statement inside tile loops is called once for each combination of tiles. A ca
 
     flops / (flops of the machine * efficiency) + bytes of operands and result / bandwidth + call
 
-The efficiency of a matrix product is m/(m+2) * n/(n+2) * k/(k+4), which models the edges of the
-register tile and the start of the k loop; the traffic of thin products makes them slower still. An
+The efficiency of a matrix product on a processor is m/(m+2) * n/(n+2) * k/(k+4), which models the
+edges of the register tile and the start of the k loop; on a GPU it follows from the thread blocks
+(:meth:`tcgen.hardware.Machine.slowness`). The traffic of thin products makes them slower still. An
 intermediate that stays in the cache, because little of it is held at a time, has no traffic.
 """
 
@@ -16,17 +17,14 @@ from fractions import Fraction
 from math import comb, prod
 from typing import assert_never
 
-from ...hardware import CACHE_LINE_BYTES
+from ...hardware import Machine
 from ...ir.cost import extent_of
 from ...ir.plan import FusionPlan, LoopId
 from ...ir.program import Add, Contract, Map, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
-from ...options import Machine
 
 PICOSECONDS_PER_SECOND = 10**12
 _CALLER_ROLES = (Role.INPUT, Role.OUTPUT)  # arrays in the layout of the equations
-_HALF_RATE_MN = 2  # m or n at which a large product reaches half of the machine's flops
-_HALF_RATE_K = 4  # the same for k
 
 
 def step_picoseconds(
@@ -56,7 +54,7 @@ def step_picoseconds(
     slow, fast = 1, 1
     match step.op:
         case Contract(a, b):
-            slow, fast = _efficiency(step, a, b, length)
+            slow, fast = _slowness(step, a, b, length, machine, dtype)
         case Produce():
             flops = repeats * machine.generated * prod(whole.values())
         case Add() | Map():
@@ -70,7 +68,7 @@ def step_picoseconds(
         *([step.out] if adds else []),
         *_copied(step, length, whole),
     ]
-    held = sum(_bytes(r, length, whole, dtype) for r in touched if r.tensor not in cached)
+    held = sum(_bytes(r, length, whole, machine, dtype) for r in touched if r.tensor not in cached)
     return (
         flops * slow * PICOSECONDS_PER_SECOND // (fast * machine.flops)
         + calls * held * PICOSECONDS_PER_SECOND // machine.bandwidth
@@ -78,12 +76,16 @@ def step_picoseconds(
     )
 
 
-def _efficiency(step: Step, a: Ref, b: Ref, length: Mapping[Index, int]) -> tuple[int, int]:
+def _slowness(
+    step: Step, a: Ref, b: Ref, length: Mapping[Index, int], machine: Machine, dtype: str
+) -> tuple[int, int]:
     """Inverse of the efficiency of a matrix product: numerator and denominator."""
     m = prod(n for i, n in length.items() if i in a.indices and i not in b.indices)
     n = prod(n for i, n in length.items() if i in b.indices and i not in a.indices)
-    k = prod(length[i] for i in step.sums if i in a.indices and i in b.indices)
-    return (m + _HALF_RATE_MN) * (n + _HALF_RATE_MN) * (k + _HALF_RATE_K), m * n * k
+    both = [i for i in length if i in a.indices and i in b.indices]
+    k = prod(length[i] for i in both if i in step.sums)
+    batch = prod(length[i] for i in both if i not in step.sums)
+    return machine.slowness(batch, m, n, k, float64=dtype == "float64")
 
 
 def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int]) -> list[Ref]:
@@ -111,7 +113,13 @@ def _copied(step: Step, length: Mapping[Index, int], whole: Mapping[Index, int])
     return [ref for ref in dict.fromkeys(copied) for _ in range(2)]
 
 
-def _bytes(ref: Ref, length: Mapping[Index, int], whole: Mapping[Index, int], dtype: str) -> int:
+def _bytes(
+    ref: Ref,
+    length: Mapping[Index, int],
+    whole: Mapping[Index, int],
+    machine: Machine,
+    dtype: str,
+) -> int:
     """Bytes that pass between memory and caches for one operand of one call.
 
     Memory passes in whole cache lines: each contiguous run of a tile in an array of the caller
@@ -124,7 +132,7 @@ def _bytes(ref: Ref, length: Mapping[Index, int], whole: Mapping[Index, int], dt
     for index in reversed(ref.indices):
         run *= length[index]
         if length[index] < whole[index]:
-            return item * count + (CACHE_LINE_BYTES - item) * count // min(count, run)
+            return item * count + max(0, machine.line - item) * count // min(count, run)
     return item * count
 
 

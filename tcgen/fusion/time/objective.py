@@ -57,7 +57,7 @@ def least_time(
     Raises:
         PlanError: the solver refuses the model.
     """
-    sizes, dtype, machine = dict(extents), options.dtype, options.machine
+    sizes, dtype, machine = dict(extents), options.dtype, options.constants
     steps = [graph.program.steps[n.step] for n in graph.nodes]
     bound = least_picoseconds(steps, sizes, machine, dtype)
     limit = plan_peak(unfused)
@@ -75,7 +75,7 @@ def least_time(
 
 def _request(extents: Mapping[str, int], limit: int, options: Options) -> Request:
     thresholds = options.thresholds.planner.fusion
-    return Request(extents, limit, options.machine, options.dtype, thresholds)
+    return Request(extents, limit, options.constants, options.dtype, thresholds)
 
 
 def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> FusionPlan:
@@ -87,7 +87,7 @@ def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> Fus
 
 def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
     """Value and bound of a plan, for a bound in picoseconds on plans without triangular loops."""
-    value = plan_picoseconds(plan, options.machine, options.dtype)
+    value = plan_picoseconds(plan, options.constants, options.dtype)
     time = Fraction(value, PICOSECONDS_PER_SECOND)
     if any(o.order_after for o in plan.loops):
         return Solve("time", model, "FEASIBLE", time, None, "seconds")

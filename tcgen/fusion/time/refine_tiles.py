@@ -2,19 +2,19 @@
 
 The loops, their nesting and the order of the statements are given, so that time and peak are exact
 functions of the tiles. A local search changes the tiles of one or two loops at a time as long as
-that saves time.
+that saves time; or tiles shrink as long as that costs little time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import combinations, product
 from math import prod
 
 from ...ir.cost import extent_of
 from ...ir.plan import ArrayPlan, FusionPlan, LoopId, Place
-from ...ir.tensor import Index, Tensor, element_bytes
+from ...ir.tensor import Index, Role, Tensor, element_bytes
 from ..placement.memory import array_bytes, live_ranges
 from ..solver.time_cost import stays_in_cache, step_picoseconds, visited_fraction
 from ..solver.time_model import Request
@@ -23,10 +23,25 @@ Tiles = tuple[int, ...]  # elements of a tile, by loop; one for all triangular l
 
 
 class _Exact:
-    """Time and peak of one arrangement as functions of the tiles."""
+    """Time and peak of one arrangement as functions of the tiles.
 
-    def __init__(self, plan: FusionPlan, request: Request) -> None:
+    Args:
+        plan: with the arrangement.
+        request: limit, machine and thresholds.
+        elements: loops that stay loops over elements; their statements do not count.
+        fetched: most bytes of a tile of a generated input, which is never held whole; None: it may
+            be.
+    """
+
+    def __init__(
+        self,
+        plan: FusionPlan,
+        request: Request,
+        elements: Collection[LoopId] = (),
+        fetched: int | None = None,
+    ) -> None:
         self.plan, self.request = plan, request
+        self.elements, self.fetched = elements, fetched
         self.extent = {o: extent_of(o.space, request.extents) for o in plan.loops}
         self.outermost = [o for o in plan.loops if o.order_after is None]
         self.place = {o: self.outermost.index(o.chain[0]) for o in plan.loops}
@@ -55,20 +70,59 @@ class _Exact:
             ]
             for n in range(len(plan.visits))
         ]
+        self.generated = [
+            held
+            for (array, _), held in zip(ranges, self.arrays, strict=True)
+            if array.tensor.role is Role.GENERATED and array.contracted
+        ]
+        self.counted = [
+            n for n, v in enumerate(plan.visits) if not any(o in self.elements for o in v.loops)
+        ]
         self.times: dict[tuple[int, Tiles], int] = {}
+
+    def lists(self) -> list[list[int]]:
+        """The tiles that are tried for each loop, in order."""
+        trips = self.request.thresholds.time.refined_trips
+        return [
+            [1]
+            if o in self.elements
+            else sorted({-(-self.extent[o] // n) for n in trips if n <= self.extent[o]} | {1})
+            for o in self.outermost
+        ]
+
+    def held(self, tiles: Tiles) -> tuple[int, int]:
+        """Most bytes that are live at one time, and those of all arrays."""
+        held = [fixed * prod(tiles[o] for o in loops) for fixed, loops in self.arrays]
+        peak = max((sum(held[a] for a in t) for t in self.live_together), default=0)
+        return peak, sum(held)
 
     def peak(self, tiles: Tiles) -> int:
         """Most bytes that are live at one time."""
-        held = [fixed * prod(tiles[o] for o in loops) for fixed, loops in self.arrays]
-        return max((sum(held[a] for a in t) for t in self.live_together), default=0)
+        return self.held(tiles)[0]
 
     def fits(self, tiles: Tiles) -> bool:
-        """True where the peak is within the limit."""
-        return self.peak(tiles) <= self.request.limit
+        """True where the peak is within the limit, and tiles of generated inputs are small."""
+        return self.peak(tiles) <= self.request.limit and self.fetches(tiles)
+
+    def fetches(self, tiles: Tiles) -> bool:
+        """True where the tiles of generated inputs are small enough."""
+        whole = tuple(self.extent[o] for o in self.outermost)
+        return self.fetched is None or all(
+            prod(tiles[o] for o in loops) == 1
+            or (
+                fixed * prod(tiles[o] for o in loops) <= self.fetched
+                and any(tiles[o] < whole[o] for o in loops)
+            )
+            for fixed, loops in self.generated
+        )
 
     def time(self, tiles: Tiles) -> int:
         """Picoseconds of all visits."""
-        return sum(self._visit(n, tiles) for n in range(len(self.plan.visits)))
+        return sum(self._visit(n, tiles) for n in self.counted)
+
+    def by_loop(self, tiles: Tiles) -> dict[LoopId, int]:
+        """The tile of each loop."""
+        return {o: tiles[self.place[o]] for o in self.plan.loops}
 
     def _visit(self, position: int, tiles: Tiles) -> int:
         visit = self.plan.visits[position]
@@ -104,21 +158,77 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
 
     A tile that covers its space means that the loop is not needed.
     """
-    exact, thresholds = _Exact(plan, request), request.thresholds.time
-    trips = thresholds.refined_trips
-    lists = [
-        sorted({-(-exact.extent[o] // n) for n in trips if n <= exact.extent[o]} | {1})
-        for o in exact.outermost
-    ]
+    exact = _Exact(plan, request)
     start = tuple(min(o.tile or 1, exact.extent[o]) for o in exact.outermost)
-    tiles = _shrunk(exact, lists, start)
-    if tiles is None:
-        return None
+    tiles = _shrunk(exact, exact.lists(), start)
+    return None if tiles is None else exact.by_loop(_improved(exact, tiles))
+
+
+def fastest(
+    plan: FusionPlan, request: Request, elements: Collection[LoopId], fetched: int
+) -> dict[LoopId, int]:
+    """Tiles of least time, and single elements where no tiles fit.
+
+    Args:
+        plan: of any tiles.
+        request: limit, machine and thresholds.
+        elements: loops that stay loops over elements.
+        fetched: most bytes of a tile of a generated input.
+    """
+    exact = _Exact(plan, request, elements, fetched)
+    lists = exact.lists()
+    tiles = _shrunk(exact, lists, tuple(tiles[-1] for tiles in lists))
+    return exact.by_loop((1,) * len(lists) if tiles is None else _improved(exact, tiles))
+
+
+def smallest(
+    plan: FusionPlan,
+    request: Request,
+    elements: Collection[LoopId],
+    fetched: int,
+    *,
+    peak: bool,
+) -> dict[LoopId, int]:
+    """Tiles of least memory that cost little more time than whole steps.
+
+    They cost more only where the limit needs it. The arguments are those of :func:`fastest`.
+
+    Args:
+        plan: of any tiles.
+        request: limit, machine and thresholds.
+        elements: loops that stay loops over elements.
+        fetched: most bytes of a tile of a generated input.
+        peak: the memory is that of one time; else that of all arrays.
+    """
+    exact = _Exact(plan, request, elements, fetched)
+    lists = exact.lists()
+    tiles = tuple(tiles[-1] for tiles in lists)
+    most = exact.time(tiles) * (1 + request.thresholds.time.worthwhile)
+
+    def memory(tiles: Tiles) -> tuple[int, int]:
+        at_once, in_all = exact.held(tiles)
+        return (at_once, in_all) if peak else (in_all, at_once)
+
+    while True:
+        fits, smaller = exact.fits(tiles), []
+        for n, tile in enumerate(tiles):
+            less = [t for t in lists[n] if t < tile]
+            trial = (*tiles[:n], *less[-1:], *tiles[n + 1 :])
+            if less and (not fits or (memory(trial) < memory(tiles) and exact.time(trial) <= most)):
+                smaller.append((memory(trial), exact.time(trial), trial))
+        if not smaller:
+            return exact.by_loop(tiles)
+        *_, tiles = min(smaller)
+
+
+def _improved(exact: _Exact, tiles: Tiles) -> Tiles:
+    """Tiles from which no change of one or two loops that fits saves time."""
+    lists, thresholds = exact.lists(), exact.request.thresholds.time
     best, reach = exact.time(tiles), thresholds.refined_neighbours
 
-    def near(n: int, now: int, live_together: int) -> list[int]:
+    def near(n: int, now: int, changed: int) -> list[int]:
         """Tiles to try for a loop: all, or neighbours of the present one where two loops change."""
-        if live_together == 1:
+        if changed == 1:
             return lists[n]
         place = min(range(len(lists[n])), key=lambda p: abs(lists[n][p] - now))
         return lists[n][max(0, place - reach) : place + reach + 1]
@@ -139,7 +249,7 @@ def refined(plan: FusionPlan, request: Request) -> dict[LoopId, int] | None:
                 time = exact.time(tuple(trial))
                 if time < best:
                     tiles, best, changed = tuple(trial), time, True
-    return {o: tiles[exact.place[o]] for o in plan.loops}
+    return tiles
 
 
 def _shrunk(exact: _Exact, lists: list[list[int]], tiles: Tiles) -> Tiles | None:

@@ -13,9 +13,9 @@ from typing import assert_never
 from ...errors import VerifyError
 from ...hardware import WARP_THREADS
 from ..expr import Access, Prod, leaves
-from ..loop_analysis import is_total, is_total_target
+from ..loop_analysis import is_total, is_total_target, parallel_chain, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..thread_mapping import Nest, Points, Sums, Term, Tiles, Transpose
+from ..thread_mapping import Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
 
 _MAX_BLOCK_THREADS = 1024  # limit of CUDA
 
@@ -57,6 +57,9 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
             shared = any(isinstance(s, Loop) and s.parallel for s in kernel.body)
             if mapping.blocks < 1 or (mapping.blocks > 1 and len(kernel.body) > 1 and shared):
                 raise VerifyError("blocks cannot synchronise between statements")
+        case ThreadNest():
+            _check_threads(mapping.threads)
+            _check_thread_nest(kernel, buffers)
         case _:
             assert_never(mapping)
 
@@ -111,6 +114,42 @@ def _check_nest(stmt: Stmt) -> None:
             _check_own_element(stmt)
         case Gemm():
             raise VerifyError("a matrix product for a CPU in a kernel for a GPU")
+        case _:
+            assert_never(stmt)
+
+
+def _check_thread_nest(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    (nest, *more) = kernel.body
+    if more or not isinstance(nest, Loop) or not nest.parallel:
+        raise VerifyError("threads divide one nest, whose outermost loop is parallel")
+    chain = tuple(parallel_chain(nest))
+    if any(loop.var.tile is not None for loop in chain):
+        raise VerifyError("threads divide elements, and a loop of the nest is over tiles")
+    inside = chain[-1]
+    for inner in inside.body:
+        _check_nest(inner)
+        _check_single(inner, buffers)
+    used = {name for s in kernel.body for name in used_buffers(s)}
+    if any(buffers[name].place == "private" for name in used):
+        raise VerifyError("a thread has private buffers in registers alone")
+
+
+def _check_single(stmt: Stmt, buffers: Mapping[str, Buffer]) -> None:
+    """Check that a statement of one thread has one element, and that its loops are serial."""
+    match stmt:
+        case Loop(body=body, parallel=parallel):
+            if parallel:
+                raise VerifyError("a loop inside a thread is parallel")
+            for inner in body:
+                _check_single(inner, buffers)
+        case Zero(name):
+            if buffers[name].place != "register":
+                raise VerifyError(f"a thread zeroes {name}, which is no register")
+        case Assign(out, band=band):
+            if any(v.name in out.variables for v in band):
+                raise VerifyError(f"a thread of a nest assigns more than one element of {out}")
+        case Gemm():
+            return
         case _:
             assert_never(stmt)
 

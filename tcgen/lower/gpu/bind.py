@@ -4,10 +4,11 @@ Reads and makes level 4. Before: kernels of several statements for the threads o
 
 - a statement outside of loops is a kernel of its own, since all thread blocks wait for each other
   only between launches;
-- a loop stays inside a kernel if its iterations are independent, many enough to fill the GPU, and
-  own little memory (fusion in the kernel: thread blocks divide the iterations, intermediates are in
-  shared memory); else it becomes a loop of the host (fusion by launch), and private buffers of its
-  body move to the arena;
+- a nest over single elements stays inside a kernel (fusion in the kernel: each thread computes
+  whole points, intermediates are in registers);
+- another loop does if its iterations are independent, many enough to fill the GPU, and own little
+  memory (thread blocks divide the iterations, intermediates are in shared memory); else it becomes
+  a loop of the host (fusion by launch), and private buffers of its body move to the arena;
 - products that add to the same elements use one tile in registers, and later statements that use
   these elements alone are its epilogue, before the elements are stored.
 
@@ -45,7 +46,7 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
-from ...ir.thread_mapping import Nest
+from ...ir.thread_mapping import Nest, ThreadNest
 from ...thresholds.gpu import GpuThresholds
 from ..host import variables_of
 from ..layout import iterations, points
@@ -53,9 +54,9 @@ from ..names import unique
 from ..scratch_budget import buffer_bytes
 from .launch_order import LaunchFuser
 from .liveness import most_held, with_lives, without_tile_targets
-from .thread_mapping import mapping_of
+from .thread_mapping import mapping_of, pointwise
 
-_THREADS = 128  # of a block that walks a nest
+_THREADS = 128  # of a block of a nest
 
 
 def bind_gpu(
@@ -172,6 +173,8 @@ class _Binder:
             return False
         if sum(buffer_bytes(self.buffers[n], self.extents) for n in own) > PRIVATE_SHARED_BYTES:
             return False
+        if pointwise(loop, own, self.buffers, self.extents, self.thresholds):
+            return True
         count = iterations(loop, self.extents)
         whole = points((loop,), self.buffers, self.extents)
         busy = count >= self.thresholds.nest_iterations
@@ -181,15 +184,23 @@ class _Binder:
         """The module with a thread mapping in every kernel."""
         buffers = {b.name: b for b in module.buffers}
         kernels = tuple(self.map(kernel, buffers) for kernel in module.kernels)
-        return replace(module, kernels=kernels)
+        for kernel in kernels:
+            if isinstance(kernel.mapping, ThreadNest):
+                for name in dict.fromkeys(n for s in kernel.body for n in used_buffers(s)):
+                    if buffers[name].place == "private":
+                        buffers[name] = replace(buffers[name], place="register")
+        return replace(module, buffers=tuple(buffers.values()), kernels=kernels)
 
     def map(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
         """The kernel with its thread mapping."""
         (first, *_) = kernel.body
         if not isinstance(first, Loop):
             return mapping_of(kernel, buffers, self.extents, self.thresholds)
-        loop = _parallel(first, private_to(first, kernel, buffers))
-        mapping = Nest(_THREADS, self.thresholds.nest_blocks)
+        own = private_to(first, kernel, buffers)
+        loop = _parallel(first, own)
+        mapping: ThreadNest | Nest = Nest(_THREADS, self.thresholds.nest_blocks)
+        if pointwise(loop, own, buffers, self.extents, self.thresholds):
+            mapping = ThreadNest(_THREADS)
         return replace(kernel, body=(loop,), mapping=mapping)
 
 

@@ -1,4 +1,4 @@
-"""The thread mapping of a statement on a GPU: elements, sums, a transposition, or tiles.
+"""The thread mapping of a statement on a GPU, and of a nest that single threads compute.
 
 It is chosen under the planning extents, and is right for all extents.
 """
@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import assert_never
 
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, leaves
-from ...ir.loops import Assign, BandVar, Buffer, Kernel, Zero
+from ...ir.loop_analysis import accesses, blocks_parallel, written_buffers
+from ...ir.loops import Assign, BandVar, Buffer, Gemm, Kernel, Loop, Stmt, Zero
 from ...ir.thread_mapping import Points, Sums, ThreadMapping, Transpose
 from ...thresholds.gpu import GpuThresholds
-from ..layout import elements, unit_stride
+from ..layout import elements, iterations, unit_stride
 from .fuse_launches import tile_of
 
 _THREADS = 256  # of a block
@@ -91,6 +93,68 @@ def _simple(stmt: Assign, extents: Mapping[str, int], thresholds: GpuThresholds)
     most = -(-long // (_POINTS_EACH * _THREADS))
     blocks = 2 * thresholds.multiprocessors
     return Sums(_THREADS, max(1, min(-(-blocks // max(many, 1)), most)))
+
+
+def pointwise(
+    loop: Loop,
+    own: frozenset[str],
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> bool:
+    """True for a nest that single threads should compute: a point each, with nothing to share.
+
+    Buffers of its own are single elements. Outside of serial sums every statement has one element,
+    so that neighbouring threads access neighbouring elements. Where points are few, sums are short.
+
+    Args:
+        loop: the outermost loop.
+        own: private buffers of its body.
+        buffers: by name.
+        extents: for which the mapping is chosen.
+        thresholds: numbers of points and of summands.
+    """
+    inside, many = loop, iterations(loop, extents)
+    while len(inside.body) == 1 and isinstance(inner := inside.body[0], Loop):
+        if blocks_parallel(inner, own) is not None:
+            break
+        inside, many = inner, many * iterations(inner, extents)
+    single = all(a.length == 1 for name in own for a in buffers[name].axes)
+    short = many >= thresholds.few_elements or _longest(inside.body, extents) <= thresholds.long_sum
+    return single and short and loop.var.tile is None and _one_element(inside.body, own)
+
+
+def _longest(body: tuple[Stmt, ...], extents: Mapping[str, int]) -> int:
+    """Points of the longest serial sum of a thread."""
+    longest = 1
+    for stmt in body:
+        if isinstance(stmt, Loop):
+            longest = max(longest, iterations(stmt, extents) * _longest(stmt.body, extents))
+        elif isinstance(stmt, Assign):
+            longest = max(longest, elements(stmt.band, extents))
+    return longest
+
+
+def _one_element(body: tuple[Stmt, ...], own: frozenset[str]) -> bool:
+    """True where each statement has one element; loops may only add to what is not their own."""
+    for stmt in body:
+        match stmt:
+            case Loop(var=var):
+                written = {w for w in written_buffers(stmt) if w not in own}
+                held = {v for a in accesses(stmt) if a.buffer in written for v in a.variables}
+                if var.tile is not None or var.name in held or not _one_element(stmt.body, own):
+                    return False
+            case Zero(name):
+                if name not in own:
+                    return False
+            case Assign(out, band=band):
+                if any(v.name in out.variables for v in band):
+                    return False
+            case Gemm():
+                return False
+            case _:
+                assert_never(stmt)
+    return True
 
 
 def _reads_itself(stmt: Assign) -> bool:

@@ -5,6 +5,7 @@ Tests put an emulator in its place.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from math import prod
 from types import TracebackType
@@ -22,7 +23,7 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ..device_protocol import Array, Function, Gpu
+from ..device_protocol import Array, Function
 from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
@@ -48,8 +49,7 @@ class CupyDevice:
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
-        number = self._cupy.cuda.runtime.getDevice()
-        facts = self._cupy.cuda.runtime.getDeviceProperties(number)
+        facts = self.properties()
         name = facts["name"].decode()
         arch, memory = f"sm_{facts['major']}{facts['minor']}", facts["totalGlobalMem"] / 2**30
         nvrtc = ".".join(str(part) for part in self._cupy.cuda.nvrtc.getVersion())
@@ -59,6 +59,12 @@ class CupyDevice:
     def number(self) -> int:
         """Of CuPy's current GPU."""
         return int(self._get_device())
+
+    def properties(self) -> Mapping[str, Any]:
+        """What the CUDA runtime knows of the current device, by its own names."""
+        runtime = self._cupy.cuda.runtime
+        facts: Mapping[str, Any] = runtime.getDeviceProperties(runtime.getDevice())
+        return facts
 
     def module(self, code: str) -> Any:
         """Compile with NVRTC; CuPy keeps the result on disk by source and architecture.
@@ -257,7 +263,7 @@ def _bounds(array: Any) -> tuple[int, int]:
     return low, start + sum(s for s in steps if s > 0) + array.dtype.itemsize
 
 
-def open_device() -> Gpu:
+def open_device() -> CupyDevice:
     """The GPU of this process.
 
     Raises:

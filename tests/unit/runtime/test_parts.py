@@ -14,9 +14,10 @@ from support.messages import mentions
 from support.parts import check_parts, check_plan, check_system
 from tcgen.emit import emit_artifact
 from tcgen.errors import ArgumentError, ExtentError, SpecError
+from tcgen.hardware import Machine
 from tcgen.ir.plan import FusionPlan
 from tcgen.lower import lower_plan
-from tcgen.options import Machine, Options
+from tcgen.options import Options
 from tcgen.runtime.program import Program
 
 # Thresholds decide how many parts there are; these tests ask for more than one.

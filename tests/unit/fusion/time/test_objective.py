@@ -26,11 +26,12 @@ from tcgen.fusion import plan_fusion
 from tcgen.fusion.placement.memory import output_bytes, plan_peak
 from tcgen.fusion.solver.time_cost import plan_picoseconds, stays_in_cache, step_picoseconds
 from tcgen.fusion.time.objective import recomputable
+from tcgen.hardware import Machine, parse_machine
 from tcgen.interp import evaluate_program, evaluate_system, run_module
 from tcgen.ir.program import Contract, FormulaSequence
 from tcgen.ir.tensor import Index, Role, Space
 from tcgen.lower import lower_plan
-from tcgen.options import Machine, Options, parse_machine
+from tcgen.options import Options
 from tcgen.report.tables import readable_bytes
 from tcgen.resources import spec_path
 from tcgen.testing import random_arrays

@@ -1,0 +1,158 @@
+"""Nests of a plan for a GPU: which are kernels, and the tiles of those that the host walks.
+
+The objectives other than ``time`` share loops over single elements. On a GPU such a nest is a good
+kernel where a single thread computes a point of it:
+
+    for i, j: (t = f[i,j]; y[i,j] = t*t)            a thread for each i, j; t in a register
+
+A matrix product needs whole tiles, and so does an array of which a nest holds a row. The loops of
+such a nest run on the host, over tiles, and each of its statements is a launch:
+
+    for a, b: (W = sum(P) B[P,a] B[P,b]; ...)       for tiles A, B: (launch W; launch ...)
+
+Tiles take time and memory: ``memory`` and ``peak`` hold the least with tiles that cost little time,
+the other objectives take the least time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import groupby, takewhile
+from math import prod
+
+from ...ir.cost import extent_of
+from ...ir.plan import FusionPlan, LoopId
+from ...ir.program import Contract, Produce, Step
+from ...options import Options
+from ..placement.memory import output_bytes, plan_peak, static_elements
+from ..placement.offsets import packed
+from ..placement.plan import regrouped
+from ..solver.time_model import Request
+from .refine_tiles import fastest, smallest, with_tiles
+
+_UNLIMITED = 2**63 - 1
+
+
+def nests_on_gpu(plan: FusionPlan, options: Options) -> FusionPlan:
+    """The plan whose nests are kernels of single threads, or loops of the host over tiles.
+
+    Args:
+        plan: of any objective but ``time``.
+        options: ``objective``, ``memory_limit``, ``dtype``, ``machine`` and ``thresholds`` are
+            read.
+    """
+    thresholds = options.thresholds.gpu
+    kept = frozenset(
+        loop
+        for nest in _nests(plan)
+        if _is_for_threads(plan, nest, thresholds.few_elements, thresholds.long_sum)
+        for position in nest
+        for loop in plan.visits[position].loops
+    )
+    moved = [loop for loop in plan.loops if loop not in kept]
+    if not moved:
+        return plan
+    limit = _UNLIMITED
+    if options.memory_limit is not None:
+        limit = options.memory_limit - output_bytes(plan.program, plan.extent_of, options.dtype)
+    fusion = options.thresholds.planner.fusion
+    request = Request(plan.extent_of, limit, options.constants, options.dtype, fusion)
+    fetched = fusion.generated_tile_bytes
+    if options.objective in ("memory", "peak"):
+        tiles = smallest(plan, request, kept, fetched, peak=options.objective == "peak")
+    else:
+        tiles = fastest(plan, request, kept, fetched)
+    tiled = with_tiles(plan, tiles, options.dtype)
+    return _valued(regrouped(tiled, _kept_with(tiled, plan, kept)), options)
+
+
+def _kept_with(tiled: FusionPlan, plan: FusionPlan, kept: frozenset[LoopId]) -> frozenset[LoopId]:
+    """Loops of the tiled plan that are not those of the host."""
+    inside = {
+        position
+        for position, visit in enumerate(plan.visits)
+        if any(loop in kept for loop in visit.loops)
+    }
+    return frozenset(loop for n in inside for loop in tiled.visits[n].loops)
+
+
+def _valued(plan: FusionPlan, options: Options) -> FusionPlan:
+    """The plan with offsets where it promises a peak, and with its value."""
+    solve = plan.solve
+    match options.objective:
+        case "peak":
+            plan = packed(plan, options.thresholds.planner.fusion.offset_seconds)
+            value = plan_peak(plan)
+        case "memory" | "none":
+            value = static_elements(plan)
+        case _:
+            return plan
+    bound = min(value, int(solve.bound)) if solve.bound is not None else None
+    status = "OPTIMAL" if value == bound else "FEASIBLE"
+    return replace(plan, solve=replace(solve, value=value, bound=bound, status=status))
+
+
+def _nests(plan: FusionPlan) -> Iterator[tuple[int, ...]]:
+    """Positions of the visits of each outermost loop."""
+    looped = [n for n, visit in enumerate(plan.visits) if visit.loops]
+    for _, members in groupby(looped, key=lambda n: plan.visits[n].loops[0]):
+        yield tuple(members)
+
+
+def _is_for_threads(plan: FusionPlan, nest: tuple[int, ...], many: int, short: int) -> bool:
+    """Whether single threads compute the points of a nest, and are enough or soon finished.
+
+    Args:
+        plan: with the nest.
+        nest: positions of its visits.
+        many: threads that keep a GPU busy.
+        short: points of a serial sum that fewer threads may add up.
+    """
+    steps = {n: plan.program.steps[plan.visits[n].step] for n in nest}
+    loops = {loop for n in nest for loop in plan.visits[n].loops}
+    own = [a for a in plan.arrays if a.home in loops]
+    if (
+        any(isinstance(s.op, Produce) or _is_product(s) for s in steps.values())
+        or any(len(a.contracted) < a.tensor.rank for a in own)
+        or any(loop.tile is not None or loop.order_after is not None for loop in loops)
+    ):
+        return False
+    private = {n for a in own for n in plan.makers(a)}
+    written = {steps[n].out.tensor for n in nest if n not in private}
+    around = _common(plan, nest)
+    accesses = [
+        {loop: axis for axis, i in enumerate(ref.indices) if (loop := plan.visits[n].loop_of(i))}
+        for n in nest
+        for ref in (steps[n].out, *steps[n].operands)
+        if ref.tensor in written
+    ]
+    # A point has its own elements of all arrays that it writes.
+    apart = [
+        o
+        for o in around
+        if all(o in axes for axes in accesses) and len({axes[o] for axes in accesses}) == 1
+    ]
+    around = tuple(takewhile(lambda o: o in apart, around))
+    serial = 1
+    for n in nest:
+        inner = [i for i in steps[n].indices if plan.visits[n].loop_of(i) not in around]
+        if n not in private and any(i in steps[n].out.indices for i in inner):
+            return False  # the thread would write a row
+        serial = max(serial, prod(extent_of(i.space, plan.extent_of) for i in inner))
+    points = prod(extent_of(loop.space, plan.extent_of) for loop in around)
+    return bool(around) and (points >= many or serial <= short)
+
+
+def _common(plan: FusionPlan, nest: tuple[int, ...]) -> tuple[LoopId, ...]:
+    """Outermost loops of all visits of a nest."""
+    columns = zip(*(plan.visits[n].loops for n in nest), strict=False)
+    return tuple(column[0] for column in takewhile(lambda c: len(set(c)) == 1, columns))
+
+
+def _is_product(step: Step) -> bool:
+    """Whether a step is a matrix product, with rows, columns and a sum."""
+    if not isinstance(step.op, Contract):
+        return False
+    a, b = set(step.op.a.indices), set(step.op.b.indices)
+    return bool(a - b and b - a and a & b & set(step.sums))
