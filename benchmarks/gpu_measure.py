@@ -3,8 +3,10 @@
 A :class:`Case` is a spec at some extents beside the same equations by ``cupy.einsum``. Its inputs
 are random arrays with the promised symmetries. Its outputs are filled with NaN, computed, and
 compared with those of the equations in the same run. All programs are timed in turn by CUDA events:
-medians of ``--repeat`` rounds after one that warms up. Before that a copy and a matrix product
-measure the two ceilings of the device.
+medians of ``--repeat`` rounds after one that warms up. A program is queued behind copies of a few
+milliseconds, so that the events measure the GPU and not the CPU that queues; the time of the latter
+is ``host`` in the JSON. Before that a copy and a matrix product measure the two ceilings of the
+device.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import math
 import shutil
 import statistics
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +27,7 @@ from typing import Any
 import numpy as np
 
 COPIED = 2**31  # bytes of the array whose copy measures the memory
+AHEAD = 4  # such copies, behind which a program is queued
 SIDE = 8192  # of the matrix product that measures the arithmetic
 TOLERANCE = 1e-10  # of the largest difference relative to the largest value, for whole programs
 Call = Callable[[], object]
@@ -105,19 +109,36 @@ def device_name() -> str:
     return name
 
 
-def medians(calls: Mapping[str, Call], repeat: int) -> dict[str, float]:
-    """Median seconds of each call on the GPU; they take turns, and the first round warms up."""
+def medians(
+    calls: Mapping[str, Call], repeat: int, host: dict[str, float] | None = None
+) -> dict[str, float]:
+    """Median seconds of each call on the GPU; they take turns, and the first round warms up.
+
+    Args:
+        calls: by name.
+        repeat: rounds.
+        host: gets the median seconds in which the CPU queues each call.
+    """
     import cupy
 
+    source = cupy.ones(COPIED // 16)
+    target = cupy.zeros_like(source)
     times: dict[str, list[float]] = {name: [] for name in calls}
+    queueing: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(repeat + 1):
         for name, call in calls.items():
             first, last = cupy.cuda.Event(), cupy.cuda.Event()
+            for _ in range(2 * AHEAD):
+                cupy.copyto(target, source)
             first.record()
+            start = time.perf_counter()
             call()
+            queueing[name].append(time.perf_counter() - start)
             last.record()
             last.synchronize()
             times[name].append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
+    if host is not None:
+        host.update((n, statistics.median(seconds[1:])) for n, seconds in queueing.items())
     return {name: statistics.median(seconds[1:]) for name, seconds in times.items()}
 
 
@@ -208,13 +229,16 @@ def measure(folder: Path, case: Case, extents: dict[str, int], repeat: int) -> d
         wanted.update(case.reference(arrays, cupy.einsum))
 
     reference = medians({"einsum": by_einsum}, 1)
+    host: dict[str, float] = {}
+    seconds = medians({"tcgen": lambda: ready(**changing, out=out)}, repeat, host)
     return {
         "case": case.name,
         "extents": extents,
         "flops": case.flops(extents),
         "bytes": sum(a.nbytes for a in (*arrays.values(), *out.values())),
         "difference": max(difference(out[n], value) for n, value in wanted.items()),
-        "seconds": medians({"tcgen": lambda: ready(**changing, out=out)}, repeat) | reference,
+        "seconds": seconds | reference,
+        "host": host,
     }
 
 
@@ -238,6 +262,7 @@ def table(rows: Sequence[Mapping[str, Any]], roof: Mapping[str, float]) -> str:
             row["case"],
             " ".join(f"{n}={x}" for n, x in row["extents"].items()),
             f"{1e3 * seconds:.2f}",
+            f"{1e3 * row['host']['tcgen']:.2f}",
             f"{1e-12 * rate:.1f}",
             f"{100 * rate / roof['dgemm']:.0f}",
             f"{100 * row['bytes'] / seconds / roof['copy']:.0f}",

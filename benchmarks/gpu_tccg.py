@@ -89,6 +89,7 @@ def measure(folder: Path, case: dict[str, Any], repeat: int) -> dict[str, Any]:
     program(x0=a, x1=b, out={"y": out})
     difference = gpu_measure.difference(out, wanted)
     del wanted
+    host: dict[str, float] = {}
     calls = {"tcgen": lambda: program(x0=a, x1=b, out={"y": out}), **others}
     return {
         "number": case["number"],
@@ -97,7 +98,8 @@ def measure(folder: Path, case: dict[str, Any], repeat: int) -> dict[str, Any]:
         "flops": 2 * math.prod(extents.values()),
         "bytes": a.nbytes + b.nbytes + out.nbytes,
         "difference": difference,
-        "seconds": medians(calls, repeat),
+        "seconds": medians(calls, repeat, host),
+        "host": host,
     }
 
 
