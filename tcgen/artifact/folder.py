@@ -20,7 +20,7 @@ from .codec import from_tree, to_tree
 from .consistency import InconsistentManifestError, check_manifest
 from .manifest import Manifest
 
-SCHEMA = 6
+SCHEMA = 7
 MANIFEST = "manifest.json"
 
 

@@ -167,6 +167,7 @@ def compile_system(
         memory_limit=None,
         machine=Machine(),
         pareto=False,
+        library=True,
         target="cpu",
     )
     try:

@@ -7,7 +7,7 @@ from typing import assert_never
 from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ...ir.loops import Assign, BandVar, Loop, LoopVar, Zero
-from ...ir.thread_mapping import Nest, Points, Strip, Sums, Tiles, Transpose
+from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, Tiles, Transpose
 from ..scope import Scope
 from .kernels import finish_symbol, threads, totals
 from .tile_epilogue import PART
@@ -59,6 +59,8 @@ def make_grid(scope: Scope) -> GridEntry:
             )
         case Nest():
             strips, most = _nest_strips(scope), mapping.blocks
+        case Library():
+            raise AssertionError(f"kernel {kernel.name} is a call of the library")
         case _:
             assert_never(mapping)
     second = finish_symbol(kernel)

@@ -20,6 +20,7 @@ from ..fork_safe_lock import Once
 from ..host_program import Values
 from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
+from .library import LibraryLaunch, prepare_product
 
 REMEMBERED_LAUNCHES = 1024  # recent launches, by kernel and extents, that each program remembers
 
@@ -37,7 +38,7 @@ class GpuBackend:
         self._device = Once(lambda: open_device())
         self._module = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._launches: dict[tuple[str, tuple[int, ...]], _Launch] = {}
+        self._launches: dict[tuple[str, tuple[int, ...]], _Launch | LibraryLaunch] = {}
 
     @property
     def device(self) -> Gpu:
@@ -49,8 +50,10 @@ class GpuBackend:
         return self._device.get()
 
     def build(self) -> None:
-        """Compile the source."""
+        """Compile the source, and load the library if there are products for it."""
         self._module.get()
+        if any(k.product is not None for k in self.manifest.kernels):
+            self.device.load_library()
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Queue one phase of the host program."""
@@ -59,18 +62,24 @@ class GpuBackend:
 
         def launch(name: str, values: Values) -> None:
             ready = self._prepared(self._kernels[name], extents)
+            if isinstance(ready, LibraryLaunch):
+                ready.launch(arrays, values)
+                return
             start = offsets.get(ready.scratch, 0)
             given = buffers.host_values(ready.kernel, values)
             ready.launch(arrays, values, given, arena[start : start + ready.scratch_bytes])
 
         walk(buffers, launch, fetch)
 
-    def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch:
+    def _prepared(self, kernel: KernelEntry, extents: Mapping[str, int]) -> _Launch | LibraryLaunch:
         """The launch of a kernel at some extents; recent ones are remembered."""
         key = (kernel.name, tuple(extents[b] for b in self.manifest.bases))
         ready = self._launches.get(key)
         if ready is None:
-            ready = _prepare(kernel, self.manifest, extents, self._module.get())
+            if kernel.product is None:
+                ready = _prepare(kernel, self.manifest, extents, self._module.get())
+            else:
+                ready = prepare_product(kernel, self.manifest, extents, self.device)
             recent = list(self._launches.items())[1 - REMEMBERED_LAUNCHES :]
             self._launches = {**dict(recent), key: ready}
         return ready

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from ...artifact.arena import Layout
 from ...artifact.kernel_abi import rounds_each
 from ...errors import BuildError, MemoryLimitError, UnavailableError
-from ..device_protocol import Array, CompiledModule, Gpu
+from ..device_protocol import Array, CompiledModule, Gpu, MatrixProduct
+from .cublas import Cublas
 
 _ADVICE = (
     "install a driver and CuPy (pip install 'tcgen-chem[cuda13]', or cuda12 for an older driver), "
@@ -33,6 +34,7 @@ class CupyDevice:
 
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
+        self._cublas: Cublas | None = None
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -62,6 +64,21 @@ class CupyDevice:
             ) from error
         compiled: CompiledModule = module
         return compiled
+
+    def load_library(self) -> None:
+        """Load cuBLAS.
+
+        Raises:
+            UnavailableError: it is missing.
+        """
+        if self._cublas is None:
+            self._cublas = Cublas(self._cupy)
+
+    def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
+        """By cuBLAS."""
+        self.load_library()
+        assert self._cublas is not None
+        self._cublas.multiply(product, out, a, b)
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""
