@@ -2,8 +2,9 @@
 
 In the order in which they work: ``names`` (of loop variables), ``buffers``, ``nest`` (how each
 array begins, and the grouping of visits), ``statements`` (visits on buffers), ``axis_orders``,
-``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads), ``host`` (host
-program, kernels, lives), ``scratch_budget``, ``gpu`` (launches, thread mappings), and ``parts``.
+``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads),
+``product_copies`` (of operands of the BLAS), ``host`` (host program, kernels, lives),
+``scratch_budget``, ``gpu`` (launches, thread mappings), and ``parts``.
 """
 
 from __future__ import annotations
