@@ -1,8 +1,9 @@
 """What the benchmarks for a GPU share: programs prepared here, measured there by NumPy and CuPy.
 
-A :class:`Case` is a spec at some extents beside the same equations by ``cupy.einsum``. Its inputs
-are random arrays with the promised symmetries. Its outputs are filled with NaN, computed, and
-compared with those of the equations in the same run. All programs are timed in turn by CUDA events:
+A :class:`Case` is a spec at some extents beside the same equations by ``cupy.einsum``. It is
+compiled twice: ``tcgen`` leaves products to cuBLAS where a model says so, ``generated`` none. Its
+inputs are random arrays with the promised symmetries. Its outputs are filled with NaN, computed,
+and compared with those of the equations in the same run. Programs are timed by CUDA events:
 medians of ``--repeat`` rounds after one that warms up. A program is queued behind copies of a few
 milliseconds, so that the events measure the GPU and not the CPU that queues; the time of the latter
 is ``host`` in the JSON. Before that a copy and a matrix product measure the two ceilings of the
@@ -21,6 +22,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ COPIED = 2**31  # bytes of the array whose copy measures the memory
 AHEAD = 4  # such copies, behind which a program is queued
 SIDE = 8192  # of the matrix product that measures the arithmetic
 TOLERANCE = 1e-10  # of the largest difference relative to the largest value, for whole programs
+WAYS: dict[str, dict[str, Any]] = {"tcgen": {}, "generated": {"library": False}}  # of compiling
 Call = Callable[[], object]
 Arrays = Mapping[str, Any]
 
@@ -39,7 +42,7 @@ class Case:
     """A spec to measure.
 
     Attributes:
-        name: of the case, and of the program's folder.
+        name: of the case, with which the names of the programs' folders begin.
         spec: name of a file in ``specs``.
         extents: the first with a plan within the memory limit is measured.
         reference: the equations by einsum; returns the outputs to compare, by name.
@@ -72,17 +75,17 @@ def prepare(folder: Path, script: str, cases: Sequence[Case]) -> None:
     chosen = {}
     for case in cases:
         for extents in case.extents:
+            options = {"extents": extents, "target": "cuda", **(case.planning or {})}
             try:
-                program = tcgen.compile(
-                    tcgen.spec_path(case.spec),
-                    extents=extents,
-                    target="cuda",
-                    **(case.planning or {}),
-                )
+                programs = {
+                    way: tcgen.compile(tcgen.spec_path(case.spec), **options, **more)
+                    for way, more in WAYS.items()
+                }
             except tcgen.MemoryLimitError as error:
                 print(f"{case.name} {extents}: {error}", file=sys.stderr)
                 continue
-            program.save(folder / "programs" / case.name)
+            for way, program in programs.items():
+                program.save(folder / "programs" / f"{case.name}_{way}")
             chosen[case.name] = extents
             print(f"prepared {case.name} {extents}", flush=True)
             break
@@ -213,63 +216,71 @@ def difference(found: Any, wanted: Any) -> float:
     return float(abs(found - wanted).max() / abs(wanted).max())
 
 
-def measure(folder: Path, case: Case, extents: dict[str, int], repeat: int) -> dict[str, Any]:
-    """One row: the largest relative difference, and the median seconds of each program."""
+def measure(
+    folder: Path, case: Case, extents: dict[str, int], options: argparse.Namespace
+) -> dict[str, Any]:
+    """One case: the largest relative difference, and the median seconds of each program."""
     import cupy
 
-    program = package(folder / "programs" / case.name).program
-    arrays, out = inputs_of(program, extents), poisoned(program, extents)
+    programs = {
+        way: package(folder / "programs" / f"{case.name}_{way}").program
+        for way in WAYS
+        if not options.programs or way in options.programs.split(",")
+    }
+    arrays = inputs_of(next(iter(programs.values())), extents)
     constant = {n: arrays[n] for n in case.bound}
-    ready = program.bind(**constant) if constant else program
     changing = {n: a for n, a in arrays.items() if n not in constant}
-    ready(**changing, out=out)
     wanted: dict[str, Any] = {}
 
     def by_einsum() -> None:
         wanted.update(case.reference(arrays, cupy.einsum))
 
-    reference = medians({"einsum": by_einsum}, 1)
+    seconds = medians({"einsum": by_einsum}, 1)
     host: dict[str, float] = {}
-    seconds = medians({"tcgen": lambda: ready(**changing, out=out)}, repeat, host)
+    differences: dict[str, float] = {}
+    out: dict[str, Any] = {}
+    for way, program in programs.items():  # one after the other: each binds arrays of its own
+        ready = program.bind(**constant) if constant else program
+        out = poisoned(program, extents)
+        ready(**changing, out=out)
+        differences[way] = max(difference(out[n], value) for n, value in wanted.items())
+        call = partial(ready, **changing, out=out)
+        seconds |= medians({way: call}, options.repeat, host)
+        del ready, call
+        cupy.get_default_memory_pool().free_all_blocks()
     return {
         "case": case.name,
         "extents": extents,
         "flops": case.flops(extents),
         "bytes": sum(a.nbytes for a in (*arrays.values(), *out.values())),
-        "difference": max(difference(out[n], value) for n, value in wanted.items()),
-        "seconds": seconds | reference,
+        "difference": max(differences.values(), key=lambda d: math.inf if math.isnan(d) else d),
+        "seconds": seconds,
         "host": host,
     }
 
 
 def table(rows: Sequence[Mapping[str, Any]], roof: Mapping[str, float]) -> str:
-    """The rows as Markdown, with shares of the two ceilings."""
-    heads = [
-        "case",
-        "extents",
-        "ms",
-        "TF",
-        "% of dgemm",
-        "% of copy",
-        "x cupy.einsum",
-        "difference",
-    ]
+    """The programs of each case as Markdown, with shares of the two ceilings."""
+    heads = ["case", "extents", "program", "ms", "host ms", "TF", "% of dgemm", "% of copy"]
+    heads += ["x einsum", "difference"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for row in rows:
-        seconds = row["seconds"]["tcgen"]
-        rate = row["flops"] / seconds
-        cells = [
-            row["case"],
-            " ".join(f"{n}={x}" for n, x in row["extents"].items()),
-            f"{1e3 * seconds:.2f}",
-            f"{1e3 * row['host']['tcgen']:.2f}",
-            f"{1e-12 * rate:.1f}",
-            f"{100 * rate / roof['dgemm']:.0f}",
-            f"{100 * row['bytes'] / seconds / roof['copy']:.0f}",
-            f"{row['seconds']['einsum'] / seconds:.2f}",
-            f"{row['difference']:.0e}",
-        ]
-        lines.append("| " + " | ".join(cells) + " |")
+        for way in row["host"]:
+            seconds = row["seconds"][way]
+            rate = row["flops"] / seconds
+            cells = [
+                row["case"],
+                " ".join(f"{n}={x}" for n, x in row["extents"].items()),
+                way,
+                f"{1e3 * seconds:.2f}",
+                f"{1e3 * row['host'][way]:.2f}",
+                f"{1e-12 * rate:.1f}",
+                f"{100 * rate / roof['dgemm']:.0f}",
+                f"{100 * row['bytes'] / seconds / roof['copy']:.0f}",
+                f"{row['seconds']['einsum'] / seconds:.2f}",
+                f"{row['difference']:.0e}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
@@ -284,8 +295,8 @@ def run(folder: Path, script: str, cases: Sequence[Case], options: argparse.Name
     prepared = json.loads((folder / f"{Path(script).stem}.json").read_text())
     for case in cases:
         if case.name in names and case.name in prepared:
-            rows.append(measure(folder, case, prepared[case.name], options.repeat))
-            print(table(rows[-1:], roof).splitlines()[2], file=sys.stderr, flush=True)
+            rows.append(measure(folder, case, prepared[case.name], options))
+            print("\n".join(table(rows[-1:], roof).splitlines()[2:]), file=sys.stderr, flush=True)
             cupy.get_default_memory_pool().free_all_blocks()
             if options.json is not None:
                 write(options.json, roof, rows)
@@ -313,6 +324,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     made.add_argument("what", choices=("prepare", "run"))
     made.add_argument("folder", type=Path)
     made.add_argument("--cases", help="some of them, with commas; default all")
+    made.add_argument("--programs", help="tcgen, generated; default both")
     made.add_argument("--repeat", type=int, default=7)
     made.add_argument("--json", type=Path, help="write the figures, after each case")
     return made

@@ -151,7 +151,7 @@ def test_measured_programs_agree_with_einsum(
     made = importlib.import_module(script)
     cases = [with_extents(case) for case in made.CASES if case.name in names]
     measure.prepare(tmp_path, made.__file__, cases)
-    options = SimpleNamespace(repeat=1, cases=None, json=tmp_path / "figures.json")
+    options = SimpleNamespace(repeat=1, cases=None, programs=None, json=tmp_path / "figures.json")
     assert measure.run(tmp_path, made.__file__, cases, options) == 0
     rows = json.loads(options.json.read_text())["rows"]
     assert tuple(r["case"] for r in rows) == names
@@ -162,3 +162,31 @@ def test_measured_programs_agree_with_einsum(
 
     assert measure.run(tmp_path, made.__file__, [replace(cases[0], reference=other)], options) == 1
     assert "differs by" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
+def test_the_suite_is_measured_with_and_without_a_library(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    emulated: Callable[[ModuleType], None],
+) -> None:
+    measure = importlib.import_module("gpu_measure")
+    made = importlib.import_module("gpu_tccg")
+    emulated(made)
+    monkeypatch.setitem(sys.modules, "cupy", numpy_as_cupy())
+    monkeypatch.setattr(measure, "COPIED", 2**10)
+    monkeypatch.setattr(measure, "SIDE", 4)
+    monkeypatch.setattr(made, "cutensor_module", lambda: None)
+    monkeypatch.setattr(made.importlib.util, "find_spec", lambda _: None)
+    case = {"number": 7, "group": "few", "einsum": "ae,dcbe->dcba"}
+    suite = tmp_path / "suite.json"
+    suite.write_text(json.dumps([case | {"extents": dict.fromkeys("abcde", 3)}]))
+    monkeypatch.setattr(made, "SUITE", str(suite))
+    made.prepare(tmp_path / "folder")
+    report = tmp_path / "figures.json"
+    assert made.run(tmp_path / "folder", None, 1, report) == 0
+    (row,) = json.loads(report.read_text())["rows"]
+    assert set(row["seconds"]) == {"tcgen", "generated", "einsum"}
+    assert row["difference"] < 1e-12
+    assert "| geometric mean |" in capsys.readouterr().out
