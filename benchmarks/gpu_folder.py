@@ -16,16 +16,14 @@ tool.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import shutil
-import statistics
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_measure import copy_scripts, medians, package
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-4, "complex128": 1e-11}
 SMALL = ((3, 5), (5, 3), (1, 1), (2, 17))
@@ -68,7 +66,7 @@ def prepare(folder: Path, names: tuple[str, ...] = ()) -> None:
     from tcgen.testing import random_arrays, split_starts
 
     specs = Path(__file__).resolve().parents[1] / "specs"
-    shutil.copy(__file__, _made(folder) / Path(__file__).name)
+    copy_scripts(folder, __file__)
     energies = _made(folder / "specs") / "energies.spec"
     energies.write_text(ENERGIES)
     programs = []
@@ -147,17 +145,6 @@ def _made(folder: Path) -> Path:
     return folder
 
 
-def package(path: Path) -> Any:
-    """A compiled program as the package that its folder is."""
-    spec = importlib.util.spec_from_file_location(path.name, path / "__init__.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def differences(program: Any, data: Path, tolerance: float) -> Iterator[str]:
     """Results that are not what the interpreter gave, each with its error."""
     with np.load(data) as arrays:
@@ -184,16 +171,7 @@ def seconds_of(program: Any, extents: dict[str, int]) -> float:
         if t.role != "output" and t.default is None
     }
     out = dict(program(**arrays))
-    times = []
-    for number in range(REPEAT + 1):
-        first, last = cupy.cuda.Event(), cupy.cuda.Event()
-        first.record()
-        program(**arrays, out=out)
-        last.record()
-        last.synchronize()
-        if number:
-            times.append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
-    return statistics.median(times)
+    return medians({"program": lambda: program(**arrays, out=out)}, REPEAT)["program"]
 
 
 def check(folder: Path, *, quick: bool, report: Path | None, names: tuple[str, ...] = ()) -> int:

@@ -164,6 +164,13 @@ class Planning:
             parse=_names,
         ),
     )
+    library: bool = field(
+        default=True,
+        metadata=_text(
+            "Generate every kernel of a GPU, instead of calling cuBLAS where it is predicted to be "
+            "faster (target cuda)."
+        ),
+    )
     tune: bool = field(
         default=False,
         metadata=_text(
@@ -262,6 +269,11 @@ class Options(Planning):
                 f"tune measures how the target cpu computes matrix products, and the target here "
                 f"is {self.target}: compile for the target cpu (it needs a C compiler), or leave "
                 f"tune out"
+            )
+        if not self.library and self.target != "cuda":
+            raise ArgumentError(
+                f"library=False says that no product on a GPU is left to cuBLAS, and the target "
+                f"here is {self.target}: compile for the target cuda, or leave library out"
             )
 
     def _set_machine(self) -> None:

@@ -30,6 +30,7 @@ from .manifest import (
     TensorEntry,
 )
 from .parts import PartsEntry, SpanEntry, StatementEntry
+from .product import MatrixEntry, ProductEntry, VariableEntry
 
 ROLES = ("input", "generated", "output")
 PLACES = ("caller", "arena", "private", "register", "tile")
@@ -283,9 +284,13 @@ class _Checker:
             for space, tile in (variable for group in groups for variable in group):
                 self.range(space, tile, f"{place}.contractions")
         on_gpu = self.manifest.target == "cuda"
-        _need((kernel.grid is not None) == on_gpu, f"{place}.grid", "a grid for a GPU alone")
+        _need(on_gpu or kernel.product is None, f"{place}.product", "a product for a GPU alone")
+        computed = on_gpu and kernel.product is None
+        _need((kernel.grid is not None) == computed, f"{place}.grid", "a grid for a GPU alone")
         if kernel.grid is not None:
             self.grid(kernel, kernel.grid, f"{place}.grid")
+        if kernel.product is not None:
+            self.product(kernel, kernel.product, f"{place}.product")
 
     def grid(self, kernel: KernelEntry, grid: GridEntry, place: str) -> None:
         for name in grid.arguments:
@@ -302,6 +307,55 @@ class _Checker:
         _need(0 < grid.threads <= MOST_THREADS, f"{place}.threads", f"up to {MOST_THREADS}")
         _need(0 <= grid.part_bytes <= MOST, f"{place}.part_bytes", "a number of bytes")
         _need(0 <= grid.shared_bytes <= MOST, f"{place}.shared_bytes", "a number of bytes")
+
+    def product(self, kernel: KernelEntry, product: ProductEntry, place: str) -> None:
+        groups = (product.batch, product.m, product.n, product.k)
+        variables = {v.name: v for group in groups for v in group}
+        _check_names((v.name for group in groups for v in group), place)
+        for name, variable in variables.items():
+            _need(name not in kernel.host, place, "another variable than those of the host")
+            self.range(variable.space, variable.tile, place)
+            _need(
+                (variable.start is None) == (variable.tile is None), place, "a tile and its start"
+            )
+            if variable.start is not None:
+                _one_of(variable.start, kernel.host, place, "host variable")
+        _need(_is_number(product.coefficient), f"{place}.coefficient", "a number such as -1/2")
+        outer = (*product.batch, *product.m, *product.n)
+        self.matrix(kernel, product.out, kernel.writes, variables, outer, f"{place}.out")
+        for name, matrix, needed in (
+            ("a", product.a, (*product.m, *product.k)),
+            ("b", product.b, (*product.k, *product.n)),
+        ):
+            self.matrix(kernel, matrix, kernel.reads, variables, needed, f"{place}.{name}")
+        dtypes = {self.buffers[m.buffer].dtype for m in (product.out, product.a, product.b)}
+        _need(len(dtypes) == 1, place, "one element type")
+
+    def matrix(
+        self,
+        kernel: KernelEntry,
+        matrix: MatrixEntry,
+        buffers: tuple[str, ...],
+        variables: Mapping[str, VariableEntry],
+        needed: tuple[VariableEntry, ...],
+        place: str,
+    ) -> None:
+        """Check one operand of a product: its buffer, and the variables of its axes."""
+        _one_of(matrix.buffer, buffers, place, "buffer of the kernel")
+        buffer = self.buffers[matrix.buffer]
+        _need(not buffer.packed, place, "an array without packed pairs")
+        rank = len(buffer.spaces)
+        _need(len(matrix.subscripts) == rank, place, f"a subscript for each of {rank} axes")
+        for subscript in matrix.subscripts:
+            if subscript.variable is not None:
+                known = {*variables, *kernel.host}
+                _one_of(subscript.variable, known, place, "variable of the product or the host")
+            if subscript.base is not None:
+                _one_of(subscript.base, kernel.host, place, "host variable")
+            for space in subscript.offset:
+                _one_of(space, self.base_names, place, "base space")
+        held = {s.variable for s in matrix.subscripts}
+        _need(all(v.name in held for v in needed), place, "every variable of its groups")
 
     def range(self, space: str, tile: int | None, place: str) -> None:
         _one_of(space, self.bases, place, "space")

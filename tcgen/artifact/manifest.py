@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from .grid import GridEntry
 from .parts import PartsEntry, StatementEntry
+from .product import ProductEntry
 
 SOURCES = {"cpu": "kernels.c", "cuda": "kernels.cu", "numpy": "kernels.py"}  # file by target
 
@@ -133,7 +134,7 @@ ContractionEntry: TypeAlias = tuple[str, tuple[tuple[tuple[str, int | None], ...
 
 @dataclass(frozen=True, slots=True)
 class KernelEntry:
-    """A generated function.
+    """A generated function, or a call of a library.
 
     Attributes:
         name: of the kernel.
@@ -147,6 +148,8 @@ class KernelEntry:
         contractions: those that pack blocks: element type; space and tile of each variable of m, n
             and k; whether C is staged while A is read in place.
         grid: on a GPU, where each block has the private buffers.
+        product: on a GPU, of a kernel that is a call of its library instead of a function; such a
+            kernel has no grid.
     """
 
     name: str
@@ -159,6 +162,7 @@ class KernelEntry:
     live: tuple[int, int]
     contractions: tuple[ContractionEntry, ...]
     grid: GridEntry | None = None
+    product: ProductEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -170,6 +170,7 @@ def compile_system(
         memory_limit=None,
         machine=Machine(),
         pareto=False,
+        library=True,
         target="cpu",
     )
     try:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import assert_never
+from typing import Any, assert_never
 
 from .._version import __version__
-from ..artifact.grid import GridEntry
 from ..artifact.manifest import (
     BufferEntry,
     ContractionEntry,
@@ -137,17 +136,19 @@ def _kernel(kernel: Kernel, module: Module, where: Positions) -> KernelEntry:
         private=scope.owned() if kernel.mapping is None else private_buffers(scope),
         live=(first, end - 1),
         contractions=tuple(_contraction(s, scope) for s in contractions(kernel)),
-        grid=_grid(scope),
+        **_on_gpu(scope),
     )
 
 
-def _grid(scope: Scope) -> GridEntry | None:
-    """The grid of a kernel with a thread mapping; None for a CPU."""
+def _on_gpu(scope: Scope) -> dict[str, Any]:
+    """The grid of a kernel with a thread mapping, or its product; {} for a CPU."""
     if scope.kernel.mapping is None:
-        return None
+        return {}
     from .cuda.grid import make_grid  # noqa: PLC0415
+    from .cuda.library import library_product, make_product  # noqa: PLC0415
 
-    return make_grid(scope)
+    product = library_product(scope.kernel)
+    return {"grid": make_grid(scope)} if product is None else {"product": make_product(product)}
 
 
 def _contraction(stmt: Gemm, scope: Scope) -> ContractionEntry:

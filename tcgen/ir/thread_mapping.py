@@ -1,8 +1,9 @@
 """Thread mapping: which thread blocks and threads of a GPU compute which points of a kernel.
 
 The meaning of a kernel of level 4 is that of its statements; its thread mapping distributes their
-points. A kernel without one is for a CPU. All numbers here are constants of the generated code;
-extents stay run-time arguments, so the number of thread blocks is counted at each launch.
+points, or leaves that to a library. A kernel without one is for a CPU. All numbers here are
+constants of the generated code; extents stay run-time arguments, so the number of thread blocks is
+counted at each launch.
 """
 
 from __future__ import annotations
@@ -175,7 +176,16 @@ class ThreadNest:
     threads: int
 
 
-ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest
+@dataclass(frozen=True, slots=True)
+class Library:
+    """One matrix product without a scheme: the BLAS of the GPU computes it, and no generated code.
+
+    Its batch is a loop of calls, of which one may compute many products whose operands are equally
+    far apart (a strided batch).
+    """
+
+
+ThreadMapping: TypeAlias = Points | Sums | Transpose | Tiles | Nest | ThreadNest | Library
 
 
 def _product(strips: tuple[Strip, ...]) -> int:

@@ -2,14 +2,16 @@
 
 In the order in which they work: ``names`` (of loop variables), ``buffers``, ``nest`` (how each
 array begins, and the grouping of visits), ``statements`` (visits on buffers), ``axis_orders``,
-``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads), ``host`` (host
-program, kernels, lives), ``scratch_budget``, ``gpu`` (launches, thread mappings), and ``parts``.
+``layout`` (of accesses, for the binding), ``cpu`` (matrix products, loops, threads),
+``product_copies`` (of operands of the BLAS), ``host`` (host program, kernels, lives),
+``scratch_budget``, ``gpu`` (launches, thread mappings), and ``parts``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TypeVar
 
 from ..ir.loops import Module, Stmt
@@ -17,7 +19,7 @@ from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
 from ..options import Options
-from .axis_orders import choose_orders
+from .axis_orders import Time, choose_orders
 from .buffers import Memory
 from .cpu.bind import bind_statement
 from .cpu.loops import bind_assign, bind_packing
@@ -49,7 +51,7 @@ def lower_plan(
         axis orders: the axes of intermediates get the order with the fewest copies.
         binding: statements become matrix products with their copies, or element loops; of a
             contraction with a proven exchange symmetry one of each pair of indices is computed.
-            For a GPU all statements become element loops without copies.
+            For a GPU statements become element loops without copies, or products of its library.
         nest: visits are grouped by common loop prefixes; zeroes and packing are added.
         host split: host loops, fetches and launches, of the constant and the volatile phase.
         places and lives: private or arena memory, first and last position.
@@ -76,17 +78,20 @@ def lower_plan(
     limit = options.memory_limit
     if not thrifty:
         options = replace(options, memory_limit=None)
+    if scratch:
+        module = _lower_in_rooms(plan, options, limit)
+    else:
+        module, _ = _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)
     if options.target == "cuda":
         from .gpu.bind import bind_gpu  # noqa: PLC0415  (loaded where it is used)
 
-        module, _ = _lower(plan, options, {}, limit)
-        budget = arena_budget(plan, options, module)
-        thresholds = options.thresholds.gpu
-        bound = bind_gpu(module, plan.extent_of, thresholds, thrifty=budget is not None)
-        return with_parts(bound, plan.extent_of, options.thresholds.planner.parts)
-    if not scratch:
-        module, _ = _lower(plan, options, dict.fromkeys(range(len(plan.visits)), 0), limit)
-        return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
+        promised = arena_budget(plan, options, module) is not None
+        module = bind_gpu(module, plan.extent_of, options.thresholds.gpu, thrifty=promised)
+    return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
+
+
+def _lower_in_rooms(plan: FusionPlan, options: Options, limit: int | None) -> Module:
+    """The module whose copies fit the memory that the plan promises."""
     rooms: dict[int, int] = {}
     while True:
         module, memory = _lower(plan, options, rooms, limit)
@@ -95,7 +100,7 @@ def lower_plan(
         if budget is not None:
             tight = crowded(module, memory.scratch_of, budget, plan.extent_of)
         if not tight:
-            return with_parts(module, plan.extent_of, options.thresholds.planner.parts)
+            return module
         # A visit whose copies exceed their room again, because axis orders changed, gets none.
         rooms |= {visit: 0 if visit in rooms else room for visit, room in tight.items()}
 
@@ -128,14 +133,24 @@ def _lower(
         else:
             accumulate = position not in overwriting
             statements[position] = make_statement(plan, position, memory, loops, accumulate)
-    choose_orders(memory, tuple(statements.values()), extents, thresholds)
+    time: Time | None = None
+    if on_gpu and options.library:
+        from .gpu.library import contraction_time  # noqa: PLC0415  (loaded for GPUs)
+
+        time = partial(contraction_time, extents=extents, thresholds=options.thresholds.gpu)
+    choose_orders(memory, tuple(statements.values()), extents, thresholds, time)
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
     for position, statement in statements.items():
         room = rooms.get(position)
         body: tuple[Stmt, ...] | None = None
         if on_gpu:
-            body = (bind_assign(statement, memory.buffers),)
+            from .gpu.library import bind_library  # noqa: PLC0415  (loaded for GPUs)
+
+            gpu = options.thresholds.gpu
+            if options.library:
+                body = bind_library(statement, memory, extents, room, gpu)
+            body = body or (bind_assign(statement, memory.buffers),)
         elif generated and (exchange := exchange_of(plan, position, thresholds)) is not None:
             body = bind_half(statement, exchange, memory, extents, thresholds)
         if body is None and generated:

@@ -1,4 +1,4 @@
-"""Physical order of the intermediates' axes: the order with the fewest copied elements.
+"""Physical order of the intermediates' axes: the least time, and the fewest copied elements.
 
 The order of an intermediate's axes is free. For each intermediate, in the order of first use, the
 candidates are the declared order and the orders that suit its producers and consumers (for a matrix
@@ -6,13 +6,14 @@ product the groups in the order of the other operands, for a permutation the ord
 side). The cost of a candidate is the sum over all statements with the intermediate: 2 for each
 element that a matrix product copies, 1 for each point of an element-wise statement whose target and
 main operand have different unit-stride variables. The first of the cheapest candidates is taken.
+Where a model of the time of contractions is given, as for a GPU, time is compared first.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ..ir.expr import Access, leaves
@@ -24,6 +25,7 @@ from .layout import as_product, elements, memory_order, unit_stride
 from .statements import Statement
 
 Order = tuple[int, ...]
+Time = Callable[[Statement, Mapping[str, Buffer]], float]
 
 
 def choose_orders(
@@ -31,8 +33,22 @@ def choose_orders(
     statements: Sequence[Statement],
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
+    time: Time | None = None,
 ) -> None:
-    """Give every stored intermediate its physical order."""
+    """Give every stored intermediate its physical order.
+
+    Args:
+        memory: with the buffers.
+        statements: that use them.
+        extents: planning extents.
+        thresholds: by which copies are counted.
+        time: of a statement, by the order of the axes of its buffers.
+    """
+
+    def cost_of(touching: Sequence[Statement], buffers: Mapping[str, Buffer]) -> tuple[float, int]:
+        taken = [0.0] if time is None else [time(statement, buffers) for statement in touching]
+        return sum(taken), _copies(touching, buffers, extents, thresholds)
+
     touching_by_name: dict[str, list[Statement]] = {}
     for statement in statements:
         for name in dict.fromkeys(x.buffer for x in _accesses(statement)):
@@ -44,12 +60,12 @@ def choose_orders(
             continue
         candidates = (order for s in touching for order in _candidates(s, name, memory.buffers))
         best = buffer.order
-        cheapest = _cost(touching, memory.buffers, extents, thresholds)
+        cheapest = cost_of(touching, memory.buffers)
         for order in dict.fromkeys(candidates):
-            if cheapest == 0:
+            if not any(cheapest):
                 break
             trial = ChainMap({name: replace(buffer, order=order)}, memory.buffers)
-            cost = _cost(touching, trial, extents, thresholds)
+            cost = cost_of(touching, trial)
             if cost < cheapest:
                 best, cheapest = order, cost
         memory.reorder(name, best)
@@ -60,7 +76,7 @@ def _accesses(statement: Statement) -> tuple[Access, ...]:
     return (statement.out, *read)
 
 
-def _cost(
+def _copies(
     statements: Sequence[Statement],
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],

@@ -128,13 +128,33 @@ def as_product(
 ) -> Product | None:
     """The matrix product with the fewest copied elements, or None if there is none.
 
-    Each group of variables is tried in the memory orders of its two operands, with all of m and n
-    as a matrix, and with the slowest variables of the target as a batch. There is no product if
-    no summed variable is in both factors, if no variable is in the target and exactly one factor,
-    or if two summed variables walk tiles (no fixed stride joins them).
+    A call for each point of a batch that is made of m or n counts as copied elements, too.
+    """
+    first, *batched = products_of(statement, buffers, extents) or (None,)
+    best = first
+    for product in batched if first else ():
+        assert first is not None
+        assert best is not None
+        moved = tuple(v for v in product.batch if v not in first.batch)
+        cost = product.elements + thresholds.gemm_call * elements(moved, extents)
+        if cost < best.elements:
+            best = replace(product, elements=cost)
+    return best
+
+
+def products_of(
+    statement: Statement, buffers: Mapping[str, Buffer], extents: Mapping[str, int]
+) -> tuple[Product, ...]:
+    """The matrix products that a statement can be, each with the fewest copied elements.
+
+    Each group of variables is tried in the memory orders of its two operands. The first product has
+    all of m and n as a matrix; if it copies, others have the slowest variables of the target as a
+    batch. There is no product if no summed variable is in both factors, if no variable is in the
+    target and exactly one factor, or if two summed variables walk tiles (no fixed stride joins
+    them).
     """
     if not statement.factors:
-        return None
+        return ()
     held = [set(x.variables) for x in (statement.out, *statement.factors)]
     in_out, in_a, in_b = held
 
@@ -152,7 +172,7 @@ def as_product(
         group(False, True, True),
     )
     if not k or not (m or n) or sum(v.tile is not None for v in k) > 1:
-        return None
+        return ()
     (m, more), (n, most) = _one_tile(m), _one_tile(n)
     batch = (*batch, *more, *most)
     names = [v.name for v in statement.band]
@@ -167,20 +187,17 @@ def as_product(
     copy_b = b.must_copy or bool(group(False, False, True))
     copy_out = out.must_copy or bool(group(True, False, False)) or bool(statement.orbit)
     must = (copy_a, copy_b, copy_out)
-    best = _cheapest(out, a, b, (batch, m, n, k), must, dtype, extents)
+    products = [_cheapest(out, a, b, (batch, m, n, k), must, dtype, extents)]
     # The slowest variables of the target may become a batch: more calls, but fewer copies.
     moved: Band = ()
-    for name in memory_order(out.access, out.buffer) if best.elements else ():
+    for name in memory_order(out.access, out.buffer) if products[0].elements else ():
         moved = (*moved, *(v for v in (*m, *n) if v.name == name))
         rest_m, rest_n = (tuple(v for v in g if v not in moved) for g in (m, n))
         if not moved or not rest_m or not rest_n:
             continue
         groups = ((*batch, *moved), rest_m, rest_n, k)
-        batched = _cheapest(out, a, b, groups, must, dtype, extents)
-        cost = batched.elements + thresholds.gemm_call * elements(moved, extents)
-        if cost < best.elements:
-            best = replace(batched, elements=cost)
-    return best
+        products.append(_cheapest(out, a, b, groups, must, dtype, extents))
+    return tuple(products)
 
 
 def _cheapest(

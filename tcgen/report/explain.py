@@ -35,6 +35,13 @@ def explain_text(plan: FusionPlan, report: Mapping[str, Any]) -> str:
             f"  {row['executed_bytes']:>16,} bytes  ({flops}){note}"
         )
     lines += ["", "Loop nest", "", pretty(plan).rstrip()]
+    if report.get("library"):
+        lines += ["", "Matrix products by cuBLAS", ""]
+        lines += [
+            f"{row['product']}   in {row['kernel']}: batch {row['batch']:,}, "
+            f"m {row['m']:,}, n {row['n']:,}, k {row['k']:,}"
+            for row in report["library"]
+        ]
     if "tuning" in report:
         lines += ["", "Matrix products, as measured", ""]
         chosen = [line for row in report["tuning"] for line in _measured(row)]

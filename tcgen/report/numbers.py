@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from math import prod
 from typing import Any
 
 from ..artifact.launches import launches
 from ..artifact.manifest import Manifest
+from ..artifact.product import MatrixEntry
 from ..artifact.sizes import array_bytes
 from ..fusion.placement.memory import array_bytes as instance_bytes
 from ..fusion.placement.memory import array_elements, unfused_bytes, whole_elements
@@ -22,6 +24,7 @@ from ..ir.plan import ArrayPlan, FusionPlan, LoopId
 from ..ir.pretty.program import pretty_step
 from ..ir.program import Add, Contract, FormulaSequence, Map, Phase, Step
 from ..ir.tensor import Index, Role, Tensor, element_bytes
+from ..options import MOST
 from ..runtime.memory.usage import memory_use
 from .nest import nest_text
 
@@ -87,7 +90,31 @@ def report_json(
             }
             for group in plan.groups
         ],
-    }
+    } | ({"library": _library(manifest, extents)} if manifest.target == "cuda" else {})
+
+
+def _library(manifest: Manifest, extents: Mapping[str, int]) -> list[dict[str, Any]]:
+    """The matrix products that cuBLAS computes, with the points of each group of variables."""
+    rows = []
+    for kernel in manifest.kernels:
+        product = kernel.product
+        if product is None:
+            continue
+        groups = {"batch": product.batch, "m": product.m, "n": product.n, "k": product.k}
+        out, a, b = (_matrix(x) for x in (product.out, product.a, product.b))
+        factor = "" if product.coefficient == "1" else f"{product.coefficient} * "
+        sign = "+=" if product.accumulate else "="
+        row: dict[str, Any] = {"kernel": kernel.name, "product": f"{out} {sign} {factor}{a} * {b}"}
+        for name, group in groups.items():
+            lengths = (min(manifest.extent(v.space, extents), v.tile or MOST) for v in group)
+            row[name] = prod(lengths)
+        rows.append(row)
+    return rows
+
+
+def _matrix(entry: MatrixEntry) -> str:
+    """``t2[i,j,a,b]``; a place that no variable of the product walks is 0."""
+    return f"{entry.buffer}[{','.join(s.variable or '0' for s in entry.subscripts)}]"
 
 
 def _operations(

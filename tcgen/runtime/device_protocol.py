@@ -7,6 +7,7 @@ A call takes the same steps on every target. It makes, copies and compares array
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,6 +114,48 @@ class Function(Protocol):
         """Launch it on the current stream."""
 
 
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A matrix inside an array of a device; all numbers count elements.
+
+    Attributes:
+        offset: of its first element in the array.
+        row, column: between neighbours in a column, and in a row; one of them is 1, or the matrix
+            has one row or one column.
+        apart: between two matrices of a batch.
+    """
+
+    offset: int
+    row: int
+    column: int
+    apart: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixProduct:
+    """``out[m, n] (+)= factor * a[m, k] * b[k, n]``, ``count`` times.
+
+    Attributes:
+        dtype: of all three arrays.
+        m, n, k: rows and columns; k may be 0.
+        count: products of the batch.
+        factor: a number.
+        accumulate: add to the result; else it is overwritten, whatever it holds.
+        out, a, b: the matrices.
+    """
+
+    dtype: str
+    m: int
+    n: int
+    k: int
+    count: int
+    factor: float
+    accumulate: bool
+    out: Matrix
+    a: Matrix
+    b: Matrix
+
+
 class Gpu(Device, Protocol):
     """A device that compiles CUDA and runs it."""
 
@@ -140,3 +183,13 @@ class Gpu(Device, Protocol):
         Raises:
             ExtentError: a block of this GPU has not as much.
         """
+
+    def load_library(self) -> None:
+        """Load the library of matrix products.
+
+        Raises:
+            UnavailableError: it is missing.
+        """
+
+    def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
+        """Queue products of matrices of three arrays on the current stream."""

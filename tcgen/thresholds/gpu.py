@@ -31,6 +31,17 @@ class GpuThresholds:
         long_sum: points of a sum from which the threads of a block add up one of few elements.
         expression_leaves: arrays read in one expression, beyond which the loads no longer fit
             registers.
+
+        flops_per_byte: flops of a double-precision product in the time in which a byte is copied
+            (NVIDIA H200: 56.4 Tflop/s of cuBLAS and 4.2 TB/s).
+        launch_bytes: bytes that are copied in the time of a launch, about 4 microseconds.
+        library_percent: of that rate of flops that the library reaches, ...
+        tile_percent: ... that generated tiles reach, ...
+        point_percent: ... and generated sums that are not tiles.
+        copy_percent: of the rate of a copy that a transposition reaches.
+        library_scratch: bytes of transposed arrays that one product of the library takes at most.
+        library_gain: percent by which a library launch has to be faster, by this model; and by the
+            time of a launch.
     """
 
     multiprocessors: int = threshold(132, 1, 2**10)
@@ -43,3 +54,12 @@ class GpuThresholds:
     few_elements: int = threshold(2**14, 0, _FAR)
     long_sum: int = threshold(64, 1, _FAR)
     expression_leaves: int = threshold(80, 1, 1000)
+
+    flops_per_byte: int = threshold(14, 1, 1000)
+    launch_bytes: int = threshold(2**24, 0, _FAR)
+    library_percent: int = threshold(90, 1, 100)
+    tile_percent: int = threshold(60, 1, 100)
+    point_percent: int = threshold(4, 1, 100)
+    copy_percent: int = threshold(60, 1, 100)
+    library_scratch: int = threshold(2**32, 0, _FAR)
+    library_gain: int = threshold(10, 0, 100)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,34 +22,67 @@ from support.paths import ROOT
 SCRIPT = ROOT / "benchmarks" / "gpu_folder.py"
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gpu_folder", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def emulated(monkeypatch: pytest.MonkeyPatch) -> Callable[[ModuleType], None]:
+    """Puts the emulator in the place of CuPy in the programs that a module loads."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def emulate(module: ModuleType) -> None:
+        original = module.package
+
+        def package(path: Path) -> Any:
+            made = original(path)
+            runtime = sys.modules[f"{path.name}._tcgen.runtime.gpu.backend"]
+            monkeypatch.setattr(runtime, "open_device", EmulatedDevice)
+            return made
+
+        monkeypatch.setattr(module, "package", package)
+
+    return emulate
+
+
+class Clock:
+    """Stands for a CUDA event."""
+
+    def record(self) -> None: ...
+
+    def synchronize(self) -> None: ...
+
+
+def numpy_as_cupy() -> ModuleType:
+    """A module with NumPy's functions and what the benchmarks use of ``cupy`` beside them."""
+    cupy = ModuleType("cupy")
+    cupy.__dict__.update(np.__dict__)
+    facts = SimpleNamespace(getDeviceProperties=lambda _: {"name": b"no GPU"})
+    cupy.cuda = SimpleNamespace(  # type: ignore[attr-defined]
+        Event=Clock,
+        get_elapsed_time=lambda *_: 1.0,
+        runtime=facts,
+        Device=lambda: SimpleNamespace(id=0),
+    )
+    pool = SimpleNamespace(free_all_blocks=lambda: None)
+    cupy.get_default_memory_pool = lambda: pool  # type: ignore[attr-defined]
+    return cupy
+
+
+def with_extents(case: Any) -> Any:
+    small = {"o": 3, "v": 4, "x": 5}
+    return replace(case, extents=tuple({n: small[n] for n in e} for e in case.extents[:1]))
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
 def test_prepared_programs_are_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    emulated: Callable[[ModuleType], None],
 ) -> None:
-    made = script()
+    made = importlib.import_module("gpu_folder")
     monkeypatch.setattr(made, "SMALL", ((2, 3), (1, 1)))
     monkeypatch.setattr(made, "CONTRACTIONS", (("ae,dcbe->dcba", 20),))
     made.prepare(tmp_path, ("energies", "contractions"))
-    original = made.package
-
-    def emulated(path: Path) -> Any:
-        """The package, with the emulator in the place of CuPy."""
-        package = original(path)
-        runtime = sys.modules[f"{path.name}._tcgen.runtime.gpu.backend"]
-        monkeypatch.setattr(runtime, "open_device", EmulatedDevice)
-        return package
-
-    monkeypatch.setattr(made, "package", emulated)
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    emulated(made)
     report = tmp_path / "outcome.json"
     assert made.check(tmp_path, quick=True, report=report) == 0
     rows = json.loads(report.read_text())
@@ -76,7 +111,8 @@ def test_prepared_programs_are_checked(
 
 def test_there_it_needs_no_tcgen(tmp_path: Path) -> None:
     """The copy in the folder runs where tcgen cannot be imported."""
-    shutil.copy(SCRIPT, tmp_path)
+    for name in (SCRIPT.name, "gpu_measure.py"):
+        shutil.copy(SCRIPT.parent / name, tmp_path)
     (tmp_path / "programs.json").write_text("[]")
     (tmp_path / "tcgen.py").write_text("raise ImportError('no tcgen here')\n")
     done = subprocess.run(
@@ -87,3 +123,71 @@ def test_there_it_needs_no_tcgen(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (1, "")  # nothing to check is no success
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
+@pytest.mark.parametrize(
+    ("script", "names"),
+    [
+        ("gpu_ccsd", ("mp2",)),
+        pytest.param("gpu_ccsd", ("ccsd", "df_ladder", "mp2_df"), marks=pytest.mark.slow),
+        pytest.param("gpu_triples", ("t_closed_shell", "t_spin_orbital"), marks=pytest.mark.slow),
+    ],
+)
+def test_measured_programs_agree_with_einsum(
+    script: str,
+    names: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    emulated: Callable[[ModuleType], None],
+) -> None:
+    """The equations by einsum, the random inputs, and the table; a wrong result is reported."""
+    measure = importlib.import_module("gpu_measure")
+    emulated(measure)
+    monkeypatch.setitem(sys.modules, "cupy", numpy_as_cupy())
+    monkeypatch.setattr(measure, "COPIED", 2**10)
+    monkeypatch.setattr(measure, "SIDE", 4)
+    monkeypatch.setattr(measure, "WAYS", {"tcgen": {}})  # compiling takes most of the time
+    made = importlib.import_module(script)
+    cases = [with_extents(case) for case in made.CASES if case.name in names]
+    measure.prepare(tmp_path, made.__file__, cases)
+    options = SimpleNamespace(repeat=1, cases=None, programs=None, json=tmp_path / "figures.json")
+    assert measure.run(tmp_path, made.__file__, cases, options) == 0
+    rows = json.loads(options.json.read_text())["rows"]
+    assert tuple(r["case"] for r in rows) == names
+    assert f"| {names[0]} | o=3 v=4 |" in capsys.readouterr().out
+
+    def other(x: dict[str, Any], einsum: Any) -> Any:
+        return {n: 1.01 * value for n, value in cases[0].reference(x, einsum).items()}
+
+    assert measure.run(tmp_path, made.__file__, [replace(cases[0], reference=other)], options) == 1
+    assert "differs by" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="no C compiler: the emulator needs g++")
+def test_the_suite_is_measured_with_and_without_a_library(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    emulated: Callable[[ModuleType], None],
+) -> None:
+    measure = importlib.import_module("gpu_measure")
+    made = importlib.import_module("gpu_tccg")
+    emulated(made)
+    monkeypatch.setitem(sys.modules, "cupy", numpy_as_cupy())
+    monkeypatch.setattr(measure, "COPIED", 2**10)
+    monkeypatch.setattr(measure, "SIDE", 4)
+    monkeypatch.setattr(made, "cutensor_module", lambda: None)
+    monkeypatch.setattr(made.importlib.util, "find_spec", lambda _: None)
+    case = {"number": 7, "group": "few", "einsum": "ae,dcbe->dcba"}
+    suite = tmp_path / "suite.json"
+    suite.write_text(json.dumps([case | {"extents": dict.fromkeys("abcde", 3)}]))
+    monkeypatch.setattr(made, "SUITE", str(suite))
+    made.prepare(tmp_path / "folder")
+    report = tmp_path / "figures.json"
+    assert made.run(tmp_path / "folder", None, 1, report) == 0
+    (row,) = json.loads(report.read_text())["rows"]
+    assert set(row["seconds"]) == {"tcgen", "generated", "einsum"}
+    assert row["difference"] < 1e-12
+    assert "| geometric mean |" in capsys.readouterr().out

@@ -75,7 +75,7 @@ WRONG = "wrong values"
 def compiled(text: str) -> tuple[System, Artifact]:
     system = read_spec(HEAD + text)
     objective = "linear" if text is FUSED else "none"
-    options = Options(extents=PLANNED, target="cuda", objective=objective)
+    options = Options(extents=PLANNED, target="cuda", objective=objective, library=False)
     return system, compile_system(system, options).artifact
 
 

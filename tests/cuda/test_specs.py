@@ -83,6 +83,7 @@ def spec(
         objective=objective,
         dtype=dtype,
         optimize=optimize,
+        library=False,
     )
     return system, compile_system(system, options).artifact
 
@@ -183,7 +184,7 @@ def test_tiles_of_products_leave_registers_for_a_second_block(subscripts: str) -
     """Of 65,536 on a multiprocessor; one block alone would wait for its own loads and barriers."""
     letters = sorted(set(subscripts) - set(",->"))
     artifact = tcgen.compile(
-        subscripts, extents=dict.fromkeys(letters, 300), target="cuda"
+        subscripts, extents=dict.fromkeys(letters, 300), target="cuda", library=False
     ).artifact
     (kernel,) = artifact.manifest.kernels
     assert kernel.grid is not None

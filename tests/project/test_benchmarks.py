@@ -13,7 +13,7 @@ import pytest
 from support.paths import ROOT
 
 FOLDER = ROOT / "benchmarks"
-MODULES = ("einsums", "peers", "sequence_check")  # that scripts share
+MODULES = ("einsums", "gpu_measure", "peers", "sequence_check")  # that scripts share
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from support import cuda_compile
 from support.cuda_emulator import EmulatedKernel, EmulatedModule
 from support.ptx_engine import PtxModule
 from tcgen.errors import UnavailableError
-from tcgen.runtime.device_protocol import Device
+from tcgen.runtime.device_protocol import Device, Matrix, MatrixProduct
 from tcgen.runtime.gpu.cupy_device import open_device
 
 # What runs kernels where there is no GPU: the emulator of their text, or the engine of the PTX that
@@ -64,6 +64,16 @@ class DeviceArray(np.ndarray[Any, Any]):
     place: str | None = None
 
 
+def strided(array: Any, matrix: Matrix, count: int, rows: int, columns: int) -> Any:
+    """Matrices of an array in C order; an element outside of the array is an error."""
+    flat = array.view(np.ndarray).reshape(-1)
+    shape, steps = (count, rows, columns), (matrix.apart, matrix.row, matrix.column)
+    last = matrix.offset + sum((n - 1) * step for n, step in zip(shape, steps, strict=True))
+    assert 0 in shape or 0 <= matrix.offset <= last < flat.size, (matrix, shape, flat.size)
+    bytes_apart = tuple(step * flat.itemsize for step in steps)
+    return np.lib.stride_tricks.as_strided(flat[matrix.offset :], shape, bytes_apart)
+
+
 class EmulatedDevice:
     """What CuPy is to the runtime, by NumPy and the emulator.
 
@@ -81,6 +91,7 @@ class EmulatedDevice:
         self.put_bytes = 0
         self.got_bytes = 0
         self.waits = 0
+        self.products: list[MatrixProduct] = []
 
     def describe(self) -> str:
         return "emulator"
@@ -95,6 +106,18 @@ class EmulatedDevice:
         if shared_bytes:
             kernel.max_dynamic_shared_size_bytes = shared_bytes
         return kernel
+
+    def load_library(self) -> None: ...
+
+    def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
+        """By NumPy, on views that stay inside the arrays."""
+        self.products.append(product)
+        m, n, k = product.m, product.n, product.k
+        left = strided(a, product.a, product.count, m, k)
+        right = strided(b, product.b, product.count, k, n)
+        target = strided(out, product.out, product.count, m, n)
+        old = target.copy() if product.accumulate else 0
+        target[...] = old + product.factor * np.matmul(left, right)
 
     def holds(self, array: object) -> bool:
         return isinstance(array, DeviceArray)

@@ -8,7 +8,7 @@ from ...artifact.grid import GridEntry, StripEntry
 from ...dtypes import BY_NAME, COMPLEX128, FLOAT64
 from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, BandVar, Kernel, Loop, LoopVar, Zero
-from ...ir.thread_mapping import Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
+from ...ir.thread_mapping import Library, Nest, Points, Strip, Sums, ThreadNest, Tiles, Transpose
 from ..scope import Scope
 from .kernels import finish_symbol, threads, totals
 from .tile_epilogue import PART
@@ -67,6 +67,8 @@ def make_grid(scope: Scope) -> GridEntry:
             strips = (StripEntry(tuple((name, None, None) for name in spaces), mapping.threads),)
         case Nest():
             strips, most = _nest_strips(scope), mapping.blocks
+        case Library():
+            raise AssertionError(f"kernel {kernel.name} is a call of the library")
         case _:
             assert_never(mapping)
     second = finish_symbol(kernel)

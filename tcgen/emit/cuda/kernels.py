@@ -1,5 +1,7 @@
 """A module as CUDA C++: one function for each kernel, two if a second pass adds partial results.
 
+A kernel that is a call of the library is a comment.
+
 Reads level 4 with thread mappings and makes the text of ``kernels.cu``. It chooses no tile, layout
 or order: those are written in the module. Only properties of the language are decided here: names,
 types, the order of a kernel's arguments.
@@ -7,6 +9,7 @@ types, the order of a kernel's arguments.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from ...dtypes import BY_NAME
@@ -14,13 +17,14 @@ from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
-from ...ir.thread_mapping import Nest, Points, Sums, ThreadNest, Tiles, Transpose
+from ...ir.thread_mapping import Library, Nest, Points, Sums, ThreadNest, Tiles, Transpose
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
 from ..parts import FIRST, LAST
 from ..printing import indented, symbol
 from ..scope import Scope, make_scope, private_buffers
+from .library import library_comment, library_product
 from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
 from .thread_nest import thread_nest_body
@@ -65,8 +69,13 @@ def scratch_argument(scope: Scope) -> bool:
 
 
 def _kernel(kernel: Kernel, module: Module, work: list[StatementWork]) -> str:
+    product = library_product(kernel)
+    if product is not None:
+        kernel = replace(kernel, comment=(*kernel.comment, library_comment(product)))
     scope = make_scope(kernel, module, CUDA_RESERVED)
     text = kernel_comment(scope, work, "/* ", " * ", " */")
+    if product is not None:
+        return "\n".join([*text, ""])
     text += _function(symbol(kernel), _body(scope, module.dtype), scope)
     second = finish_symbol(kernel)
     if second is not None:
@@ -123,7 +132,7 @@ def threads(kernel: Kernel) -> int:
             return count
         case Transpose(threads=count):
             return count
-        case None:
+        case None | Library():
             raise _unmapped(kernel)
         case _:
             assert_never(kernel.mapping)
@@ -150,7 +159,7 @@ def _body(scope: Scope, dtype: str) -> list[str]:
             return nest_body(mapping, scope, dtype)
         case ThreadNest():
             return thread_nest_body(mapping, scope, dtype)
-        case None:
+        case None | Library():
             raise _unmapped(scope.kernel)
         case _:
             assert_never(mapping)

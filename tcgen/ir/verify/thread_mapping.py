@@ -15,7 +15,7 @@ from ...hardware import WARP_THREADS
 from ..expr import Access, Prod, leaves
 from ..loop_analysis import is_total, is_total_target, parallel_chain, used_buffers
 from ..loops import Assign, Buffer, Gemm, Kernel, Loop, Stmt, Zero
-from ..thread_mapping import Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
+from ..thread_mapping import Library, Nest, Points, Sums, Term, ThreadNest, Tiles, Transpose
 
 _MAX_BLOCK_THREADS = 1024  # limit of CUDA
 
@@ -60,8 +60,20 @@ def check_thread_mapping(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
         case ThreadNest():
             _check_threads(mapping.threads)
             _check_thread_nest(kernel, buffers)
+        case Library():
+            _check_library(kernel, buffers)
         case _:
             assert_never(mapping)
+
+
+def _check_library(kernel: Kernel, buffers: Mapping[str, Buffer]) -> None:
+    """The layouts of a product are those of every product of the BLAS, checked with the loops."""
+    (stmt, *more) = kernel.body
+    if more or not isinstance(stmt, Gemm) or stmt.scheme is not None:
+        raise VerifyError("a library computes one matrix product, without a scheme of packing")
+    for access in (stmt.out, stmt.a, stmt.b):
+        if buffers[access.buffer].place not in ("caller", "arena"):
+            raise VerifyError(f"a library cannot read or write {access.buffer}: it has no address")
 
 
 def _check_threads(threads: int) -> None:

@@ -13,8 +13,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...ir.cost import extent_of
-from ...ir.expr import Access, Const
-from ...ir.loops import Assign, Buffer, Gemm, Loop, LoopVar, Stmt
+from ...ir.expr import Const
+from ...ir.loops import Assign, Gemm, Loop, LoopVar, Stmt
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
 from ..layout import (
@@ -24,11 +24,11 @@ from ..layout import (
     elements,
     in_order,
     memory_order,
-    unit_stride,
 )
+from ..product_copies import bind_operands, bind_target
 from ..statements import Statement
 from .kernel_scheme import is_thin
-from .loops import bind_assign, bind_loops, placed, streams_batch
+from .loops import bind_loops, streams_batch
 from .transposed_operands import bind_contraction
 
 
@@ -85,8 +85,8 @@ def _bind_product(
         return tuple(part if tile and v == product.k[0] else v for v in group)
 
     small = replace(statement, band=cut(statement.band))
-    a, b, before = _operands(small, replace(product, k=cut(product.k)), memory)
-    out, after = _target(statement, product, memory)
+    a, b, before = bind_operands(small, replace(product, k=cut(product.k)), memory)
+    out, after = bind_target(statement, product, memory)
     batch, m, n = product.batch, product.m, product.n
     accumulate = statement.accumulate and not product.copy_out
     gemm = Gemm(out, a, b, batch, m, n, cut(product.k), statement.coeff, accumulate)
@@ -97,27 +97,6 @@ def _bind_product(
     zero = () if accumulate else (Assign(out, Const(Fraction(0)), band=band),)
     body = (*before, replace(gemm, accumulate=True))
     return (*zero, Loop(LoopVar(loop, part.space, tile), body), *after)
-
-
-def _target(
-    statement: Statement, product: Product, memory: Memory
-) -> tuple[Access, tuple[Stmt, ...]]:
-    """Where the product goes, and the copy from there to the target of the statement."""
-    out = statement.out
-    if not product.copy_out:
-        return out, ()
-    groups = (product.m, product.n)
-    band = (*product.batch, *_unit_stride_last(out, memory.buffers[out.buffer], groups))
-    scratch = memory.scratch(band, product.dtype, statement.home, statement.position)
-    place = placed(scratch, band)
-    result = replace(
-        statement,
-        expr=place,
-        factors=(),
-        band=tuple(v for v in statement.band if v.name in out.variables),
-        coeff=Fraction(1),
-    )
-    return place, (bind_assign(result, memory.buffers),)
 
 
 def _part_of_k(
@@ -140,58 +119,3 @@ def _part_of_k(
     whole = cut.base is None and cut.below is None
     small = parts * elements(target, extents) <= copied // 2
     return tile if whole and small and tile < extent else None
-
-
-def _operands(
-    statement: Statement, product: Product, memory: Memory
-) -> tuple[Access, Access, tuple[Stmt, ...]]:
-    """Both operands in matrix layout, and the copies that make them."""
-    before: list[Stmt] = []
-    a, b = statement.factors
-    batch, m, n, k = product.batch, product.m, product.n, product.k
-    if product.copy_a:
-        a = _copied(a, (m, k), batch, product.dtype, statement, memory, before)
-    if product.copy_b:
-        b = _copied(b, (n, k), batch, product.dtype, statement, memory, before)
-    return a, b, tuple(before)
-
-
-def _copied(
-    access: Access,
-    groups: tuple[Band, Band],
-    batch: Band,
-    dtype: str,
-    statement: Statement,
-    memory: Memory,
-    before: list[Stmt],
-) -> Access:
-    """An operand copied to scratch as [batch, m, k]; variables of this operand alone are summed."""
-    own = tuple(v for v in batch if v.name in access.variables)
-    band = (*own, *_unit_stride_last(access, memory.buffers[access.buffer], groups))
-    scratch = memory.scratch(band, dtype, statement.home, statement.position)
-    place = placed(scratch, band)
-    elsewhere = {v.name for v in (*batch, *groups[0], *groups[1])}
-    summed = tuple(
-        v for v in statement.band if v.name in access.variables and v.name not in elsewhere
-    )
-    copy = replace(
-        statement,
-        out=place,
-        expr=access,
-        factors=(),
-        band=(*band, *summed),
-        coeff=Fraction(1),
-        accumulate=False,
-        orbit=(),
-    )
-    before.append(bind_assign(copy, memory.buffers))
-    return place
-
-
-def _unit_stride_last(access: Access, buffer: Buffer, groups: tuple[Band, Band]) -> Band:
-    """Two groups, the one with the access's unit-stride variable last."""
-    first, second = groups
-    inner = unit_stride(access, buffer)
-    if any(v.name == inner for v in first):
-        return (*second, *first)
-    return (*first, *second)

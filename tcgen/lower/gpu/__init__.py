@@ -1,5 +1,6 @@
 """Binding of a module for a GPU.
 
-``bind`` cuts kernels into launches and calls the others in this order: ``launch_order`` and
-``fuse_launches`` (with ``rename``), ``liveness``, ``thread_mapping`` and ``tiles``.
+``library`` makes products for cuBLAS of statements, before they are in loops. ``bind`` cuts kernels
+into launches and calls the others in this order: ``launch_order`` and ``fuse_launches`` (with
+``rename``), ``liveness``, ``thread_mapping`` and ``tiles``.
 """

@@ -9,6 +9,7 @@ Reads and makes level 4. Before: kernels of several statements for the threads o
 - another loop does if its iterations are independent, many enough to fill the GPU, and own little
   memory (thread blocks divide the iterations, intermediates are in shared memory); else it becomes
   a loop of the host (fusion by launch), and private buffers of its body move to the arena;
+- a product without a scheme is a launch of the library (:mod:`~tcgen.lower.gpu.library`);
 - products that add to the same elements use one tile in registers, and later statements that use
   these elements alone are its epilogue, before the elements are stored.
 
@@ -46,7 +47,7 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
-from ...ir.thread_mapping import Nest, ThreadNest
+from ...ir.thread_mapping import Library, Nest, ThreadNest
 from ...thresholds.gpu import GpuThresholds
 from ..host import variables_of
 from ..layout import iterations, points
@@ -163,7 +164,7 @@ class _Binder:
     def fits_block(self, loop: Loop, kernel: Kernel) -> bool:
         """True if thread blocks may divide the iterations of a loop, and these keep a GPU busy."""
         own = private_to(loop, kernel, self.buffers)
-        if blocks_parallel(loop, own) is not None:
+        if blocks_parallel(loop, own) is not None or _calls_library(loop):
             return False
         # A private buffer that other statements also use cannot belong to a block.
         if any(
@@ -194,6 +195,8 @@ class _Binder:
     def map(self, kernel: Kernel, buffers: Mapping[str, Buffer]) -> Kernel:
         """The kernel with its thread mapping."""
         (first, *_) = kernel.body
+        if isinstance(first, Gemm):
+            return replace(kernel, mapping=Library())
         if not isinstance(first, Loop):
             return mapping_of(kernel, buffers, self.extents, self.thresholds)
         own = private_to(first, kernel, buffers)
@@ -214,8 +217,15 @@ def _parallel(loop: Loop, own: frozenset[str]) -> Loop:
     return replace(loop, body=body, parallel=True)
 
 
+def _calls_library(stmt: Stmt) -> bool:
+    """True if a library computes one of the statements of a loop: only the host can call it."""
+    if isinstance(stmt, Loop):
+        return any(map(_calls_library, stmt.body))
+    return isinstance(stmt, Gemm) and stmt.scheme is None
+
+
 def _plain(stmt: Stmt) -> Stmt:
-    """The statement without its parallel loops, blocks and matrix products for a CPU."""
+    """The statement without its parallel loops, blocks, and packing for a CPU."""
     match stmt:
         case Loop(body=body):
             return replace(stmt, body=tuple(_plain(s) for s in body), parallel=False)
@@ -223,6 +233,8 @@ def _plain(stmt: Stmt) -> Stmt:
             return stmt
         case Assign():
             return replace(stmt, parallel=0, block=())
+        case Gemm(scheme=None):
+            return replace(stmt, parallel=False)
         case Gemm():
             band = (*stmt.batch, *stmt.m, *stmt.n, *stmt.k)
             product = Prod((stmt.a, stmt.b))

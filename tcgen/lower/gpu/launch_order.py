@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from ...ir.loop_analysis import used_buffers, written_buffers
-from ...ir.loops import Assign, Buffer, Fetch, Host, HostLoop, Kernel, Launch, Loop, Stmt
+from ...ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
 from ...thresholds.gpu import GpuThresholds
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
 from .rename import accesses_of
@@ -133,7 +133,7 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
     adds: set[str] = set()
     for stmt in kernels[item.kernel].body:
         written = set(written_buffers(stmt))
-        if isinstance(stmt, Assign) and stmt.accumulate:
+        if isinstance(stmt, Assign | Gemm) and stmt.accumulate:
             adds |= written
             reads_ |= set(_operands(stmt))
         elif isinstance(stmt, Loop):
@@ -149,4 +149,6 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
 
 
 def _operands(stmt: Stmt) -> tuple[str, ...]:
+    if isinstance(stmt, Gemm):
+        return stmt.a.buffer, stmt.b.buffer
     return tuple(a.buffer for a in accesses_of(stmt.expr)) if isinstance(stmt, Assign) else ()

@@ -1,4 +1,6 @@
-"""Programs on a GPU: copies, the device with its memory and compiler, launches of kernels.
+"""Programs on a GPU.
 
-``device_machine`` has its constants for plans.
+``cupy_device`` is its memory and compiler, with the copies of ``host_copies``, and ``cublas`` its
+library of matrix products; ``device_machine`` has its constants for plans; ``backend`` launches
+kernels, and ``library`` the products that are left to the library.
 """

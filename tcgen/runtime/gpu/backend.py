@@ -18,6 +18,7 @@ from ..fork_safe_lock import Once
 from ..host_program import Values
 from ..memory.gpu_usage import block_bytes, scratch_bytes, scratch_name
 from .cupy_device import open_device
+from .library import LibraryLaunch, prepare_product
 
 REMEMBERED_LAUNCHES = 1024  # recent launches, by kernel and extents, that each program remembers
 
@@ -35,7 +36,7 @@ class GpuBackend:
         self._device = Once(lambda: open_device())
         self._module = Once(lambda: self.device.module(artifact.text(SOURCES["cuda"])))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
-        self._launches: dict[tuple[str, int, tuple[int | None, ...]], _Launch] = {}
+        self._launches: dict[tuple[str, int, tuple[int | None, ...]], _Launch | LibraryLaunch] = {}
 
     @property
     def device(self) -> Gpu:
@@ -47,8 +48,10 @@ class GpuBackend:
         return self._device.value or self._device.get()
 
     def build(self) -> None:
-        """Compile the source."""
+        """Compile the source, and load the library if there are products for it."""
         self._module.get()
+        if any(k.product is not None for k in self.manifest.kernels):
+            self.device.load_library()
 
     def run(self, buffers: PhaseBuffers, fetch: Callable[[FetchEntry, Values], None]) -> None:
         """Queue one phase of the host program."""
@@ -73,12 +76,16 @@ class GpuBackend:
         number: int,
         values: tuple[int | None, ...],
         extents: Mapping[str, int],
-    ) -> _Launch:
+    ) -> _Launch | LibraryLaunch:
         """The launch of a kernel on a GPU at some extents; recent ones are remembered."""
         key = (kernel.name, number, values)
         ready = self._launches.get(key)
         if ready is None:
-            ready = _prepare(kernel, self.manifest, extents, self.device, self._module.get())
+            if kernel.product is None:
+                module = self._module.get()
+                ready = _prepare(kernel, self.manifest, extents, self.device, module)
+            else:
+                ready = prepare_product(kernel, self.manifest, extents, self.device)
             recent = list(self._launches.items())[1 - REMEMBERED_LAUNCHES :]
             self._launches = {**dict(recent), key: ready}
         return ready

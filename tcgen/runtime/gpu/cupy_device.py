@@ -23,7 +23,8 @@ from ...errors import (
     MemoryLimitError,
     UnavailableError,
 )
-from ..device_protocol import Array, Function
+from ..device_protocol import Array, Function, MatrixProduct
+from .cublas import Cublas
 from .host_copies import LEAST_BYTES, HostCopies
 
 _ADVICE = (
@@ -46,6 +47,7 @@ class CupyDevice:
         self._translated = _Translated(cupy)
         self._copies: dict[int, HostCopies] = {}  # by the number of the GPU
         self._nothing: Any = None
+        self._cublas: Cublas | None = None
 
     def describe(self) -> str:
         """Name, architecture, memory, and the versions of CuPy and NVRTC."""
@@ -100,6 +102,21 @@ class CupyDevice:
             )
         kernel.max_dynamic_shared_size_bytes = shared_bytes
         return made
+
+    def load_library(self) -> None:
+        """Load cuBLAS.
+
+        Raises:
+            UnavailableError: it is missing.
+        """
+        if self._cublas is None:
+            self._cublas = Cublas(self._cupy)
+
+    def multiply(self, product: MatrixProduct, out: Any, a: Any, b: Any) -> None:
+        """By cuBLAS."""
+        self.load_library()
+        assert self._cublas is not None
+        self._cublas.multiply(product, out, a, b)
 
     def holds(self, array: object) -> bool:
         """True for a CuPy array."""

@@ -61,7 +61,8 @@ def block_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, i
 
 def scratch_bytes(kernel: KernelEntry, manifest: Manifest, extents: Mapping[str, int]) -> int:
     """Bytes of scratch of a kernel: partial sums, and private buffers that exceed shared memory."""
-    assert kernel.grid is not None, f"kernel {kernel.name} has no grid: it is not for a GPU"
+    if kernel.grid is None:
+        return 0  # the library has memory of its own
     blocks = kernel.grid.blocks(lambda space: manifest.extent(space, extents))
     own = block_bytes(kernel, manifest, extents)
     spilled = min(blocks, SPILLED_BLOCKS) * own if own > SHARED_BYTES else 0

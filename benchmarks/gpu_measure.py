@@ -1,0 +1,339 @@
+"""What the benchmarks for a GPU share: programs prepared here, measured there by NumPy and CuPy.
+
+A :class:`Case` is a spec at some extents beside the same equations by ``cupy.einsum``. It is
+compiled twice: ``tcgen`` leaves products to cuBLAS where a model says so, ``generated`` none. Its
+inputs are random arrays with the promised symmetries. Its outputs are filled with NaN, computed,
+and compared with those of the equations in the same run. Programs are timed by CUDA events:
+medians of ``--repeat`` rounds after one that warms up. A program is queued behind copies of a few
+milliseconds, so that the events measure the GPU and not the CPU that queues; the time of the latter
+is ``host`` in the JSON. Before that a copy and a matrix product measure the two ceilings of the
+device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import math
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+COPIED = 2**31  # bytes of the array whose copy measures the memory
+AHEAD = 4  # such copies, behind which a program is queued
+SIDE = 8192  # of the matrix product that measures the arithmetic
+TOLERANCE = 1e-10  # of the largest difference relative to the largest value, for whole programs
+WAYS: dict[str, dict[str, Any]] = {"tcgen": {}, "generated": {"library": False}}  # of compiling
+Call = Callable[[], object]
+Arrays = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A spec to measure.
+
+    Attributes:
+        name: of the case, with which the names of the programs' folders begin.
+        spec: name of a file in ``specs``.
+        extents: the first with a plan within the memory limit is measured.
+        reference: the equations by einsum; returns the outputs to compare, by name.
+        flops: what an algorithm that uses the symmetry of the results computes, for rates.
+        bound: inputs that do not change between calls.
+        planning: other arguments of ``tcgen.compile``.
+    """
+
+    name: str
+    spec: str
+    extents: tuple[dict[str, int], ...]
+    reference: Callable[[Arrays, Callable[..., Any]], dict[str, Any]]
+    flops: Callable[[dict[str, int]], float]
+    bound: tuple[str, ...] = ()
+    planning: Mapping[str, Any] | None = None
+
+
+def copy_scripts(folder: Path, *paths: Path | str) -> None:
+    """Put scripts, and this one, into a folder that is made if need be."""
+    (folder / "programs").mkdir(parents=True, exist_ok=True)
+    for path in (__file__, *paths):
+        shutil.copy(path, folder / Path(path).name)
+
+
+def prepare(folder: Path, script: str, cases: Sequence[Case]) -> None:
+    """Write the compiled cases, their extents and the scripts."""
+    import tcgen
+
+    copy_scripts(folder, script)
+    chosen = {}
+    for case in cases:
+        for extents in case.extents:
+            options = {"extents": extents, "target": "cuda", **(case.planning or {})}
+            try:
+                programs = {
+                    way: tcgen.compile(tcgen.spec_path(case.spec), **options, **more)
+                    for way, more in WAYS.items()
+                }
+            except tcgen.MemoryLimitError as error:
+                print(f"{case.name} {extents}: {error}", file=sys.stderr)
+                continue
+            for way, program in programs.items():
+                program.save(folder / "programs" / f"{case.name}_{way}")
+            chosen[case.name] = extents
+            print(f"prepared {case.name} {extents}", flush=True)
+            break
+    (folder / f"{Path(script).stem}.json").write_text(json.dumps(chosen, indent=1) + "\n")
+
+
+def package(path: Path) -> Any:
+    """A compiled program as the package that its folder is."""
+    spec = importlib.util.spec_from_file_location(path.name, path / "__init__.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def device_name() -> str:
+    """The current GPU."""
+    import cupy
+
+    facts = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)
+    name: str = facts["name"].decode()
+    return name
+
+
+def medians(
+    calls: Mapping[str, Call], repeat: int, host: dict[str, float] | None = None
+) -> dict[str, float]:
+    """Median seconds of each call on the GPU; they take turns, and the first round warms up.
+
+    Args:
+        calls: by name.
+        repeat: rounds.
+        host: gets the median seconds in which the CPU queues each call.
+    """
+    import cupy
+
+    source = cupy.ones(COPIED // 16)
+    target = cupy.zeros_like(source)
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    queueing: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(repeat + 1):
+        for name, call in calls.items():
+            first, last = cupy.cuda.Event(), cupy.cuda.Event()
+            for _ in range(2 * AHEAD):
+                cupy.copyto(target, source)
+            first.record()
+            start = time.perf_counter()
+            call()
+            queueing[name].append(time.perf_counter() - start)
+            last.record()
+            last.synchronize()
+            times[name].append(cupy.cuda.get_elapsed_time(first, last) / 1e3)
+    if host is not None:
+        host.update((n, statistics.median(seconds[1:])) for n, seconds in queueing.items())
+    return {name: statistics.median(seconds[1:]) for name, seconds in times.items()}
+
+
+def ceilings(repeat: int) -> dict[str, float]:
+    """Bytes a second of a copy, read and written, and flops a second of a product by cuBLAS."""
+    import cupy
+
+    def copy() -> float:
+        source = cupy.ones(COPIED // 8)
+        target = cupy.zeros_like(source)
+        seconds = medians({"copy": lambda: cupy.copyto(target, source)}, repeat)
+        return 2 * COPIED / seconds["copy"]
+
+    def dgemm() -> float:
+        a = cupy.asarray(np.random.default_rng(0).standard_normal((SIDE, SIDE)))
+        product = cupy.empty_like(a)
+        seconds = medians({"dgemm": lambda: cupy.matmul(a, a, out=product)}, repeat)
+        return 2 * SIDE**3 / seconds["dgemm"]
+
+    return {"copy": copy(), "dgemm": dgemm()}
+
+
+def ceilings_in_words(roof: Mapping[str, float]) -> str:
+    """The device and what it reaches."""
+    copy, dgemm = 1e-9 * roof["copy"], 1e-12 * roof["dgemm"]
+    return f"{device_name()}: copy {copy:.0f} GB/s, dgemm {dgemm:.1f} TF"
+
+
+def inputs_of(program: Any, extents: dict[str, int]) -> dict[str, Any]:
+    """Random inputs on the GPU with their promised symmetries; orbital energies have a gap."""
+    import cupy
+
+    random = np.random.default_rng(0)  # CuPy's needs cuRAND
+    arrays = {}
+    for tensor in program.manifest.tensors:
+        if tensor.role == "output":
+            continue
+        lengths = [program.manifest.extent(s, extents) for s in tensor.spaces]
+        stored = tensor.stored()
+        shape = [
+            lengths[axis] * (lengths[axis] + 1) // 2 if pair else lengths[axis]
+            for axis, pair in stored
+        ]
+        value = cupy.asarray(random.standard_normal(shape) / math.sqrt(max(lengths, default=1)))
+        if tensor.name.startswith("e_"):
+            value = abs(value) + 1 if tensor.spaces == ("v",) else -abs(value) - 1
+        groups = [(axis, axis + 1) if pair else (axis,) for axis, pair in stored]
+        for symmetry in tensor.symmetry:
+            turned = [
+                next(n for n, g in enumerate(groups) if symmetry.perm[axis] in g)
+                for axis, _ in stored
+            ]
+            if turned != sorted(turned):  # else it lies within packed pairs
+                value = (value + symmetry.sign * value.transpose(turned)) / 2
+        arrays[tensor.name] = cupy.ascontiguousarray(value)
+    return arrays
+
+
+def poisoned(program: Any, extents: dict[str, int]) -> dict[str, Any]:
+    """Arrays for the outputs, filled with NaN."""
+    import cupy
+
+    return {
+        t.name: cupy.full([program.manifest.extent(s, extents) for s in t.spaces], math.nan)
+        for t in program.manifest.tensors
+        if t.role == "output"
+    }
+
+
+def difference(found: Any, wanted: Any) -> float:
+    """Largest difference relative to the largest value; NaN where a value was not computed."""
+    return float(abs(found - wanted).max() / abs(wanted).max())
+
+
+def measure(
+    folder: Path, case: Case, extents: dict[str, int], options: argparse.Namespace
+) -> dict[str, Any]:
+    """One case: the largest relative difference, and the median seconds of each program."""
+    import cupy
+
+    programs = {
+        way: package(folder / "programs" / f"{case.name}_{way}").program
+        for way in WAYS
+        if not options.programs or way in options.programs.split(",")
+    }
+    arrays = inputs_of(next(iter(programs.values())), extents)
+    constant = {n: arrays[n] for n in case.bound}
+    changing = {n: a for n, a in arrays.items() if n not in constant}
+    wanted: dict[str, Any] = {}
+
+    def by_einsum() -> None:
+        wanted.update(case.reference(arrays, cupy.einsum))
+
+    seconds = medians({"einsum": by_einsum}, 1)
+    host: dict[str, float] = {}
+    differences: dict[str, float] = {}
+    out: dict[str, Any] = {}
+    for way, program in programs.items():  # one after the other: each binds arrays of its own
+        ready = program.bind(**constant) if constant else program
+        out = poisoned(program, extents)
+        ready(**changing, out=out)
+        differences[way] = max(difference(out[n], value) for n, value in wanted.items())
+        call = partial(ready, **changing, out=out)
+        seconds |= medians({way: call}, options.repeat, host)
+        del ready, call
+        cupy.get_default_memory_pool().free_all_blocks()
+    return {
+        "case": case.name,
+        "extents": extents,
+        "flops": case.flops(extents),
+        "bytes": sum(a.nbytes for a in (*arrays.values(), *out.values())),
+        "difference": max(differences.values(), key=lambda d: math.inf if math.isnan(d) else d),
+        "seconds": seconds,
+        "host": host,
+    }
+
+
+def table(rows: Sequence[Mapping[str, Any]], roof: Mapping[str, float]) -> str:
+    """The programs of each case as Markdown, with shares of the two ceilings."""
+    heads = ["case", "extents", "program", "ms", "host ms", "TF", "% of dgemm", "% of copy"]
+    heads += ["x einsum", "difference"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    for row in rows:
+        for way in row["host"]:
+            seconds = row["seconds"][way]
+            rate = row["flops"] / seconds
+            cells = [
+                row["case"],
+                " ".join(f"{n}={x}" for n, x in row["extents"].items()),
+                way,
+                f"{1e3 * seconds:.2f}",
+                f"{1e3 * row['host'][way]:.2f}",
+                f"{1e-12 * rate:.1f}",
+                f"{100 * rate / roof['dgemm']:.0f}",
+                f"{100 * row['bytes'] / seconds / roof['copy']:.0f}",
+                f"{row['seconds']['einsum'] / seconds:.2f}",
+                f"{row['difference']:.0e}",
+            ]
+            lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def run(folder: Path, script: str, cases: Sequence[Case], options: argparse.Namespace) -> int:
+    """Compare and measure; 1 if a result differs or nothing ran."""
+    import cupy
+
+    roof = ceilings(options.repeat)
+    print(ceilings_in_words(roof))
+    names = options.cases.split(",") if options.cases else [case.name for case in cases]
+    rows: list[dict[str, Any]] = []
+    prepared = json.loads((folder / f"{Path(script).stem}.json").read_text())
+    for case in cases:
+        if case.name in names and case.name in prepared:
+            rows.append(measure(folder, case, prepared[case.name], options))
+            print("\n".join(table(rows[-1:], roof).splitlines()[2:]), file=sys.stderr, flush=True)
+            cupy.get_default_memory_pool().free_all_blocks()
+            if options.json is not None:
+                write(options.json, roof, rows)
+    print(table(rows, roof))
+    return complaints(rows, TOLERANCE)
+
+
+def write(report: Path, roof: Mapping[str, float], rows: Sequence[Mapping[str, Any]]) -> None:
+    """The figures as JSON."""
+    figures = {"device": device_name(), "ceilings": roof, "rows": rows}
+    report.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def complaints(rows: Sequence[Mapping[str, Any]], tolerance: float, key: str = "case") -> int:
+    """Print the rows whose results differ; 1 if there are some, or no rows at all."""
+    wrong = [r for r in rows if not r["difference"] < tolerance]
+    for row in wrong:
+        print(f"case {row[key]} differs by {row['difference']:.1e}", file=sys.stderr)
+    return 1 if wrong or not rows else 0
+
+
+def parser(description: str) -> argparse.ArgumentParser:
+    """The options that all scripts have."""
+    made = argparse.ArgumentParser(description=description.split("\n", 1)[0])
+    made.add_argument("what", choices=("prepare", "run"))
+    made.add_argument("folder", type=Path)
+    made.add_argument("--cases", help="some of them, with commas; default all")
+    made.add_argument("--programs", help="tcgen, generated; default both")
+    made.add_argument("--repeat", type=int, default=7)
+    made.add_argument("--json", type=Path, help="write the figures, after each case")
+    return made
+
+
+def main(description: str, script: str, cases: Sequence[Case]) -> int:
+    """Prepare or run the cases of a script."""
+    options = parser(description).parse_args()
+    if options.what == "prepare":
+        prepare(options.folder, script, cases)
+        return 0
+    return run(options.folder, script, cases, options)

@@ -1,0 +1,49 @@
+"""A launch of the library as plain data for the runtime, and its comment in the source."""
+
+from __future__ import annotations
+
+from ...artifact.product import MatrixEntry, ProductEntry, SubscriptEntry, VariableEntry
+from ...ir.expr import Access
+from ...ir.loops import BandVar, Gemm, Kernel
+from ...ir.pretty.loops import format_product
+from ...ir.thread_mapping import Library
+
+
+def library_product(kernel: Kernel) -> Gemm | None:
+    """The product of a kernel that is a call of the library; else None."""
+    (first, *_) = kernel.body
+    return first if isinstance(kernel.mapping, Library) and isinstance(first, Gemm) else None
+
+
+def library_comment(product: Gemm) -> str:
+    """``cuBLAS: r[i,a] += f[i,c] * t[c,a], m = i, n = a, k = c``."""
+    groups = (("batch", product.batch), ("m", product.m), ("n", product.n), ("k", product.k))
+    named = [f"{name} = {','.join(v.name for v in group)}" for name, group in groups if group]
+    return ", ".join((f"cuBLAS: {format_product(product)}", *named))
+
+
+def make_product(product: Gemm) -> ProductEntry:
+    """The entry of a product in the manifest."""
+    return ProductEntry(
+        batch=_variables(product.batch),
+        m=_variables(product.m),
+        n=_variables(product.n),
+        k=_variables(product.k),
+        out=_matrix(product.out),
+        a=_matrix(product.a),
+        b=_matrix(product.b),
+        coefficient=str(product.coeff),
+        accumulate=product.accumulate,
+    )
+
+
+def _variables(group: tuple[BandVar, ...]) -> tuple[VariableEntry, ...]:
+    return tuple(VariableEntry(v.name, v.space.name, v.tile, v.base) for v in group)
+
+
+def _matrix(access: Access) -> MatrixEntry:
+    subscripts = (
+        SubscriptEntry(s.variable, s.base, tuple(space.name for space in s.offset))
+        for s in access.subscripts
+    )
+    return MatrixEntry(access.buffer, tuple(subscripts))

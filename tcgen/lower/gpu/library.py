@@ -1,0 +1,168 @@
+"""Contractions that the BLAS of the GPU computes, with the transpositions that this takes.
+
+A contraction becomes a product without a scheme (:class:`~tcgen.ir.loops.Gemm`) where a model of
+the time says that a call of the library is faster than a generated kernel of tiles. Generated tiles
+take operands in any layout, share a launch with other terms, and are as fast where memory is the
+limit; the library is faster where arithmetic is. Operands whose layout is not that of a matrix are
+transposed by generated kernels before the call, and such a target after it (TTGT: transpose,
+transpose, GEMM, transpose).
+
+Times are counted in bytes: how much the GPU copies in the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...dtypes import BY_NAME
+from ...ir.loops import Buffer, Gemm, Stmt
+from ...thresholds.gpu import GpuThresholds
+from ..buffers import Memory
+from ..cpu.loops import bind_assign
+from ..layout import Band, Product, elements, products_of
+from ..product_copies import bind_operands, bind_target
+from ..statements import Statement
+from .tiles import groups_of
+
+_LIBRARY_SIDE = 64  # of the smallest tiles of the library: m and n count as multiples ...
+_OWN_SIDE = 16  # ... and of the smallest generated tiles
+_TILE = 64 * 64  # points of m and n that a multiprocessor computes at a time, if there are few
+_SPLIT = 256  # points of k that each of several multiprocessors sums at least
+_STARTED = 16  # points of k in the time in which a tile begins and ends
+
+
+def bind_library(
+    statement: Statement,
+    memory: Memory,
+    extents: Mapping[str, int],
+    room: int | None,
+    thresholds: GpuThresholds,
+) -> tuple[Stmt, ...] | None:
+    """The product of a library with its transpositions, or None if a generated kernel is faster.
+
+    Args:
+        statement: what a visit computes.
+        memory: all buffers; scratch for transposed arrays is added to them.
+        extents: planning extents.
+        room: bytes that its scratch may take, or None for as many as it needs.
+        thresholds: rates of the GPU.
+    """
+    own, choices = _times(statement, memory.buffers, extents, room, thresholds)
+    if not choices:
+        return None
+    least, product = min(choices, key=lambda choice: choice[0])
+    gain = max(own * thresholds.library_gain / 100, thresholds.launch_bytes)
+    if own - least < gain:
+        return None  # also for small products, whose time the model does not know well
+    a, b, before = bind_operands(statement, product, memory)
+    out, after = bind_target(statement, product, memory)
+    accumulate = statement.accumulate and not product.copy_out
+    batch, m, n, k = product.batch, product.m, product.n, product.k
+    gemm = Gemm(out, a, b, batch, m, n, k, statement.coeff, accumulate)
+    return (*before, gemm, *after)
+
+
+def contraction_time(
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> float:
+    """The least time of a contraction, by the order of the axes of its arrays; else 0."""
+    own, choices = _times(statement, buffers, extents, None, thresholds)
+    return min([own, *(time for time, _ in choices)])
+
+
+def _times(
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    room: int | None,
+    thresholds: GpuThresholds,
+) -> tuple[float, list[tuple[float, Product]]]:
+    """Of a generated kernel, and of the products of the library whose scratch has room."""
+    products = products_of(statement, buffers, extents)
+    if not products or not products[0].m or not products[0].n:
+        return 0.0, []
+    most = thresholds.library_scratch if room is None else min(room, thresholds.library_scratch)
+    return _own_time(products[0], statement, buffers, extents, thresholds), [
+        (_library_time(p, statement, extents, thresholds), p)
+        for p in products
+        if p.scratch_bytes <= most
+    ]
+
+
+def _library_time(
+    product: Product, statement: Statement, extents: Mapping[str, int], thresholds: GpuThresholds
+) -> float:
+    """Of the calls and of the transpositions."""
+    item = BY_NAME[product.dtype].itemsize
+    bands = _operand_bands(product, statement)
+    adds = statement.accumulate and not product.copy_out
+    calls = elements(product.batch, extents)
+    calls //= max((elements((v,), extents) for v in product.batch), default=1)
+    copied = 0
+    again = 1 if statement.accumulate else 0
+    passes = (2 * product.copy_a, 2 * product.copy_b, (2 + again) * product.copy_out)
+    for band, count in zip(bands, passes, strict=True):
+        copied += count * item * elements(band, extents)
+    launches = calls + sum(map(bool, passes))
+    percent = thresholds.library_percent
+    multiplied = _product_time(
+        product, bands, extents, thresholds, percent, _LIBRARY_SIDE, adds=adds
+    )
+    return multiplied + copied * 100 / thresholds.copy_percent + launches * thresholds.launch_bytes
+
+
+def _own_time(
+    product: Product,
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+) -> float:
+    """Of a generated kernel; inside a loop it may be a part of one launch."""
+    groups = groups_of(bind_assign(statement, buffers), buffers)
+    tiled = groups is not None and all(
+        elements(g, extents) >= thresholds.least_mnk for g in (groups.m, groups.n, groups.k)
+    )
+    percent = thresholds.tile_percent if tiled else thresholds.point_percent
+    bands = _operand_bands(product, statement)
+    launch = thresholds.launch_bytes if statement.home is None else 0
+    adds = statement.accumulate
+    return launch + _product_time(
+        product, bands, extents, thresholds, percent, _OWN_SIDE, adds=adds
+    )
+
+
+def _product_time(
+    product: Product,
+    bands: tuple[Band, Band, Band],
+    extents: Mapping[str, int],
+    thresholds: GpuThresholds,
+    percent: int,
+    side: int,
+    *,
+    adds: bool,
+) -> float:
+    """Of the arithmetic, at some share of the largest rate, or of reading and writing."""
+    dtype = BY_NAME[product.dtype]
+    batch, m, n, k = (
+        elements(group, extents) for group in (product.batch, product.m, product.n, product.k)
+    )
+    m, n = (-(-count // side) * side for count in (m, n))
+    flops = 2 * dtype.parts**2 * batch * m * n * (k + _STARTED)
+    blocks = max(1, batch * m * n // _TILE) * max(1, k // _SPLIT)
+    busy = min(1.0, blocks / thresholds.multiprocessors)
+    touched = (*bands, bands[2]) if adds else bands
+    moved = dtype.itemsize * sum(elements(band, extents) for band in touched)
+    return max(flops * 100 / percent / busy / thresholds.flops_per_byte, moved)
+
+
+def _operand_bands(product: Product, statement: Statement) -> tuple[Band, Band, Band]:
+    """Variables of a, b and the target."""
+    a, b = statement.factors
+    every = (*product.batch, *product.m, *product.n, *product.k)
+    held = (set(x.variables) for x in (a, b, statement.out))
+    one, two, three = (tuple(v for v in every if v.name in names) for names in held)
+    return one, two, three
