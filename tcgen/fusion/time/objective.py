@@ -73,7 +73,7 @@ def least_time(
     search = _Search(graph.program, extents, request, sliced)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
-    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, request.saved))
+    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}))
     best = search.best or search.least(seconds)
     model = "dag" if graph.restricted else "tree"
     return _finished(best, bound, model, request, options)
@@ -198,7 +198,8 @@ class _Search:
         Args:
             seconds: deterministic, of each search.
             bound: a lower bound on the time in picoseconds.
-            unfused: picoseconds of the unfused plan, whether it fits or not.
+            unfused: picoseconds of the unfused plan, whether it fits or not, if symmetry saved
+                nothing, as in loops that are not triangular.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:
