@@ -98,7 +98,7 @@ def run_on_dask_arrays(
 
 def _shared(engine: DaskEngine, array: Any) -> Handle:
     if not is_dask_array(array):
-        return engine.share(np.ascontiguousarray(array))
+        return engine.share(np.asarray(array, order="C"))
     token = uuid4().hex
     computed = engine.client.compute(array)
     return Recipe(engine.client.submit(InMessage, computed, token, pure=False), token)

@@ -104,7 +104,7 @@ class InMessage:
     def __reduce_ex__(self, protocol: Any) -> tuple[Callable[..., InMessage], tuple[Any, ...]]:
         value = self.value
         if isinstance(value, np.ndarray) and value.ndim and int(protocol) >= 5:
-            array: Any = np.ascontiguousarray(value)
+            array: Any = np.asarray(value, order="C")
             buffer = pickle.PickleBuffer(array)
             return _arrived, (buffer, value.dtype.str, value.shape, self.token)
         return InMessage, (value, self.token)

@@ -162,7 +162,7 @@ class MpiEngine:
                 if isinstance(piece, _Large):
                     array = np.empty(piece.shape, piece.dtype)
                     if done is not None:
-                        array = np.ascontiguousarray(done.blocks[name][k][1])
+                        array = np.asarray(done.blocks[name][k][1], order="C")
                     self._comm.Bcast(_bytes(array), root=owner)
                 received.append((rectangle, array))
             blocks[name] = tuple(received)

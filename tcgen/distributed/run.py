@@ -175,7 +175,7 @@ class DistributedProgram:
         self._engine.close()
 
     def _share(self, value: Array) -> Handle:
-        return self._engine.share(np.ascontiguousarray(value))
+        return self._engine.share(np.asarray(value, order="C"))
 
     def _ready(self, extents: Mapping[str, int]) -> _Ready:
         """The plan at extents, its stages sent and compiled."""
@@ -233,7 +233,7 @@ class _Call:
             for stage, handle in zip(self._plan.stages, self._stages, strict=True):
                 for name in source_names((stage,)):
                     if name not in handles and name not in self._held:
-                        array = np.ascontiguousarray({**arrays, **results}[name])
+                        array = np.asarray({**arrays, **results}[name], order="C")
                         handles[name] = self._engine.share(array)
                 needed = {n: handles[n] for n in source_names((stage,)) if n in handles}
                 tasks = [t for t in self._plan.tasks if t.stage == stage.number]

@@ -42,12 +42,14 @@ class Restricted:
         source: name of the whole array.
         axis: logical axis that has the range; None where the array is whole.
         before: base spaces whose elements precede the range on this axis of the whole array.
+        after: base spaces whose elements follow it.
     """
 
     name: str
     source: str
     axis: int | None
     before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -379,12 +381,12 @@ class _Stage:
         key = (tensor.name, axis)
         role = Role.INPUT if tensor.name in self.given else tensor.role
         made = self._restricted(tensor, axis, role, keep_name=axis is None)
-        before: tuple[str, ...] = ()
-        if axis is not None:
-            spaces = tensor.spaces[axis].before(self.along) or ()
-            before = tuple(b.name for b in spaces)
+        bases = () if axis is None else tuple(b.name for b in tensor.spaces[axis].bases)
+        place = 0 if axis is None else bases.index(self.along.name)
         self.tensors[key] = made
-        self.inputs[key] = Restricted(made.name, tensor.name, axis, before)
+        self.inputs[key] = Restricted(
+            made.name, tensor.name, axis, bases[:place], bases[place + 1 :]
+        )
         return made
 
     def _restricted(

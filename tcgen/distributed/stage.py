@@ -140,9 +140,9 @@ class Stage:
         return tuple(found)
 
     def _whole_length(self, given: Restricted) -> int:
-        """Length of the sliced axis of the whole array, at least as far as slices reach."""
+        """Length of the sliced axis of the whole array."""
         extents = dict(self.extents)
-        return sum(extents[base] for base in given.before) + extents[self.along]
+        return sum(extents[base] for base in (*given.before, self.along, *given.after))
 
     def writings(self, program: Program, first: int, last: int) -> tuple[Writing, ...]:
         """What the task of this range gives of each output."""

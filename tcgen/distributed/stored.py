@@ -51,7 +51,7 @@ class Stored:
         """
         data, file = _open(self.path, self.name)
         try:
-            return np.ascontiguousarray(data[rectangle])
+            return np.asarray(data[rectangle], order="C")
         finally:
             if file is not None:
                 file.close()

@@ -337,7 +337,7 @@ class _Loader:
         if reading.whole:
             return whole
         if source is None:
-            return np.ascontiguousarray(whole[rectangle])
+            return np.asarray(whole[rectangle], order="C")
 
         def cut() -> tuple[Array, int]:
             piece = aligned_copy(whole[rectangle])

@@ -5,9 +5,9 @@ calculation), ``expr`` (element-wise expressions), ``cost`` (polynomials in exte
 (points equal by symmetry), ``level`` (their base).
 The levels in the order of compilation: 1 ``system``, 2 ``program``, 3 ``plan``, and 4 ``loops``
 with ``thread_mapping`` for GPUs. What they share: ``term_rewriting`` (level 1),
-``exchange_symmetry`` (level 2), ``loop_analysis``, ``parts`` and ``executed`` (flops and bytes, by
-``iteration_domain``; level 4), ``pretty`` (text of all levels) and ``verify`` (rules of all
-levels).
+``exchange_symmetry`` and ``halved_products`` (level 2), ``loop_analysis``, ``parts`` and
+``executed`` (flops and bytes, by ``iteration_domain``; level 4), ``pretty`` (text of all levels)
+and ``verify`` (rules of all levels).
 
 ``verify`` and ``pretty`` are imported here because the methods of the levels call them.
 """

@@ -40,6 +40,38 @@ def exchange_sign(
     return None
 
 
+def exchange_images(
+    program: FormulaSequence, step: Step, pair: tuple[Index, Index]
+) -> tuple[Renaming, int] | None:
+    """A proven exchange of a pair and of further pairs of the target, with its sign, or None.
+
+    Args:
+        program: of the step.
+        step: the step whose summand is examined.
+        pair: two indices of the target, of one space.
+    """
+    rest = tuple(i for i in step.out.indices if i not in pair)
+    for others in _pairings(rest):
+        images = {i: j for p, q in (pair, *others) for i, j in ((p, q), (q, p))}
+        sign = exchange_sign(program, step, images)
+        if sign is not None:
+            return images, sign
+    return None
+
+
+def _pairings(indices: tuple[Index, ...]) -> Iterator[tuple[tuple[Index, Index], ...]]:
+    """Sets of disjoint pairs of indices of one space, the empty one first."""
+    if not indices:
+        yield ()
+        return
+    first, rest = indices[0], indices[1:]
+    yield from _pairings(rest)
+    for n, other in enumerate(rest):
+        if other.space == first.space:
+            for more in _pairings(rest[:n] + rest[n + 1 :]):
+                yield ((first, other), *more)
+
+
 def tensor_sign(program: FormulaSequence, tensor: Tensor, perm: tuple[int, ...]) -> int | None:
     """Sign s with T[x[perm[0]], ...] == s * T[x[0], ...], or None without a proof."""
     if perm == tuple(range(tensor.rank)):

@@ -38,7 +38,9 @@ class LoopId:
             same space, by the same tile. A step that sums over a whole chain counts each point of
             elements, or of tiles, once for each distinct arrangement; a tile that meets itself is
             executed in full. A step whose output has the indices of the chain is computed for the
-            triangle only, so its array must be contracted in the chain.
+            triangle only, so its array is contracted in the chain, or whole: then the step is one
+            of a set of *images*, additions of one symmetric array that is contracted in the chain,
+            with the chain in each order on the same axes of the output, and weighted like a sum.
     """
 
     id: int

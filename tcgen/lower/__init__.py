@@ -14,18 +14,20 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
+from ..ir.halved_products import Exchange, exchange_of
 from ..ir.loops import Module, Stmt
 from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
 from ..options import Options
+from ..thresholds import CpuThresholds
 from .axis_orders import Time, choose_orders
 from .buffers import Memory
 from .cpu.bind import bind_statement
 from .cpu.loops import bind_assign, bind_packing
 from .cpu.parallel import mark_parallel
 from .cpu.sliced_operands import bind_sliced
-from .cpu.symmetric_pairs import bind_half, exchange_of
+from .cpu.symmetric_pairs import bind_half
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, of_step, zero_leaves
@@ -151,7 +153,7 @@ def _lower(
             if options.library:
                 body = bind_library(statement, memory, extents, room, gpu)
             body = body or (bind_assign(statement, memory.buffers),)
-        elif generated and (exchange := exchange_of(plan, position, thresholds)) is not None:
+        elif generated and (exchange := _exchange(plan, position, thresholds)) is not None:
             body = bind_half(statement, exchange, memory, extents, thresholds)
         if body is None and generated:
             body = bind_sliced(statement, memory, extents, thresholds)
@@ -191,6 +193,15 @@ def _lower(
         tight=tight and not on_gpu,
     )
     return module, memory
+
+
+def _exchange(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> Exchange | None:
+    """The exchange that halves a visit which shares no loop."""
+    visit = plan.visits[position]
+    if visit.loops:
+        return None
+    step = plan.program.steps[visit.step]
+    return exchange_of(plan.program, step, plan.extent_of, thresholds)
 
 
 def _of_steps(leaves: Mapping[K, tuple[Leaf, ...]], plan: FusionPlan) -> dict[K, tuple[Leaf, ...]]:

@@ -41,7 +41,7 @@ class Statement:
         band: own variables, those of ``out`` first.
         coeff: exact number.
         accumulate: add to the target instead of overwriting it.
-        orbit: chains of triangular variables that are summed over.
+        orbit: chains of triangular variables that are summed over, or whose images are added.
         home: innermost shared loop around it, in which its scratch lives.
         position: of the visit.
     """
@@ -142,7 +142,7 @@ def make_statement(
         band=tuple(v for i in step.indices if (v := bound.variable(i)) is not None),
         coeff=step.coeff,
         accumulate=accumulate,
-        orbit=_summed_chains(step, visit, loops),
+        orbit=_weighted_chains(plan, position, loops),
         home=visit.loops[-1] if visit.loops else None,
         position=position,
     )
@@ -174,11 +174,15 @@ def _names(step: Step, visit: Visit, loops: Mapping[LoopId, LoopVar]) -> dict[In
     return names
 
 
-def _summed_chains(
-    step: Step, visit: Visit, loops: Mapping[LoopId, LoopVar]
+def _weighted_chains(
+    plan: FusionPlan, position: int, loops: Mapping[LoopId, LoopVar]
 ) -> tuple[tuple[str, ...], ...]:
-    """Chains of triangular loops that the step sums over."""
-    summed = {loop for index, loop in visit.bind if index in step.sums}
+    """Chains of triangular loops that the step sums over, or writes an array that is whole in."""
+    visit = plan.visits[position]
+    out = plan.program.steps[visit.step].out
+    array = plan.instance(out.tensor, position)
+    held = {loop for _, loop in array.contracted} if array else set()
+    summed = {loop for _, loop in visit.bind if loop not in held}
     followed = {loop.order_after for loop in summed}
     chains = []
     for end in (loop for loop in visit.loops if loop in summed and loop not in followed):

@@ -45,6 +45,7 @@ PLANS = (
     "recomputation",
     "host_loop",
     "triangular_pair",
+    "triangular_images",
     "generated_tile",
     "nested_fusion",
 )

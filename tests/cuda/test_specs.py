@@ -134,6 +134,16 @@ def test_large_specs_equal_the_interpreter(name: str, extents: dict[str, int], d
     check(system, artifact, dict(of(system, extents)), "float64")
 
 
+@pytest.mark.slow
+def test_pairs_of_tiles_within_a_limit(device: str) -> None:
+    system = read_system(tcgen.spec_path("df_ladder"))
+    planned = of(system, {"o": 7, "v": 23, "x": 17})
+    options = Options(extents=planned, target="cuda", objective="time", memory_limit=300_000)
+    compiled = compile_system(system, options)
+    assert any(loop.order_after for loop in compiled.plan.loops)
+    check(system, compiled.artifact, dict(of(system, {"o": 3, "v": 7, "x": 4})), "float64")
+
+
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
 @pytest.mark.parametrize("name", ["df_ladder", "sosmp2_laplace_df"])
 def test_other_element_types(name: str, dtype: str, device: str) -> None:

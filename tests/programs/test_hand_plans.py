@@ -24,6 +24,7 @@ NAMES = (
     "recomputation",
     "host_loop",
     "triangular_pair",
+    "triangular_images",
     "generated_tile",
     "nested_fusion",
 )

@@ -269,6 +269,33 @@ def triangular_pair() -> FusionPlan:
     return finish(of, ext, (outer, inner), visits, arrays, groups)
 
 
+def triangular_images() -> FusionPlan:
+    """x[i,j] is symmetric: only i >= j is computed, and both of its images are added to r.
+
+    for i: for j <= i: x = sum_p b[p,i] b[p,j];  r[i,j] += x;  r[j,i] += x, each twice where i > j
+    """
+    ext = {"i": 5, "p": 3}
+    b = tensor("b", P, I)
+    x = tensor("x", I, I, role=Role.TEMP)
+    r = tensor("r", I, I, role=Role.OUTPUT)
+    of = program(
+        "triangular_images",
+        (b,),
+        (at(x, i, i2), Contract(at(b, p, i), at(b, p, i2)), (p,)),
+        (at(r, i, i2), Add(at(x, i, i2)), ()),
+        (at(r, i2, i), Add(at(x, i, i2)), ()),
+    )
+    outer = LoopId(0, I)
+    inner = LoopId(1, I, None, outer)
+    visits = tuple(Visit(n, ((i, outer), (i2, inner)), (outer, inner)) for n in range(3))
+    arrays = (
+        array(ext, x, (0, 2), ((0, outer), (1, inner)), inner, Place.REG),
+        array(ext, r, (1, 2)),
+    )
+    groups = (KernelGroup("nest_0", GroupKind.NEST, (0, 1, 2)),)
+    return finish(of, ext, (outer, inner), visits, arrays, groups)
+
+
 def generated_tile() -> FusionPlan:
     """Four rows of a generated input at a time, fetched and multiplied inside a host loop.
 
@@ -365,6 +392,7 @@ LEGAL = (
     recomputation,
     host_loop,
     triangular_pair,
+    triangular_images,
     generated_tile,
     nested_fusion,
 )

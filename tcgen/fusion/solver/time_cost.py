@@ -7,7 +7,8 @@ A statement inside tile loops is called once for each combination of tiles. A ca
 The efficiency of a matrix product on a processor is m/(m+2) * n/(n+2) * k/(k+4), which models the
 edges of the register tile and the start of the k loop; on a GPU it follows from the thread blocks
 (:meth:`tcgen.hardware.Machine.slowness`). The traffic of thin products makes them slower still. An
-intermediate that stays in the cache, because little of it is held at a time, has no traffic.
+intermediate that stays in the cache, because little of it is held at a time, has no traffic. A
+contraction that shares no loop has fewer flops where lowering computes one of each symmetric pair.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from typing import assert_never
 
 from ...hardware import Machine
 from ...ir.cost import extent_of
+from ...ir.halved_products import exchange_of
 from ...ir.plan import FusionPlan, LoopId
-from ...ir.program import Add, Contract, Map, Produce, Step
+from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
 from ...ir.tensor import Index, Ref, Role, Tensor, element_bytes
+from ...options import Options
+
+Saved = Mapping[tuple[Ref, Operation], int]  # flops, by target and operation of a step
 
 PICOSECONDS_PER_SECOND = 10**12
 _CALLER_ROLES = (Role.INPUT, Role.OUTPUT)  # arrays in the layout of the equations
@@ -35,6 +40,7 @@ def step_picoseconds(
     machine: Machine,
     dtype: str,
     cached: Collection[Tensor] = (),
+    saved: int = 0,
 ) -> int:
     """Time of all calls of a step.
 
@@ -46,11 +52,12 @@ def step_picoseconds(
         machine: constants of the prediction.
         dtype: of the program.
         cached: intermediates that stay in the cache.
+        saved: flops that lowering saves by symmetry.
     """
     whole = {i: extent_of(i.space, extents) for i in step.indices}
     calls = repeats * prod(-(-whole[i] // t) for i, t in tiles.items())
     length = {i: min(n, tiles.get(i, n)) for i, n in whole.items()}
-    flops = repeats * step.flops.value(extents)
+    flops = repeats * step.flops.value(extents) - saved
     slow, fast = 1, 1
     match step.op:
         case Contract(a, b):
@@ -149,8 +156,32 @@ def visited_fraction(
     return fraction
 
 
-def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str) -> int:
-    """Predicted time of a plan under its planning extents, in picoseconds."""
+def saved_flops(program: FormulaSequence, extents: Mapping[str, int], options: Options) -> Saved:
+    """Flops that lowering saves by symmetry in each contraction that shares no loop.
+
+    Args:
+        program: of the steps.
+        extents: of the base spaces.
+        options: ``target`` and ``thresholds`` are read.
+    """
+    if options.target != "cpu":
+        return {}
+    found = {
+        (s.out, s.op): exchange_of(program, s, extents, options.thresholds.cpu)
+        for s in program.steps
+    }
+    return {key: exchange.saved for key, exchange in found.items() if exchange is not None}
+
+
+def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str, saved: Saved) -> int:
+    """Predicted time of a plan under its planning extents, in picoseconds.
+
+    Args:
+        plan: any plan.
+        machine: constants of the prediction.
+        dtype: of the program.
+        saved: flops that each contraction saves if it shares no loop.
+    """
     extents, total = plan.extent_of, 0
     for position, visit in enumerate(plan.visits):
         tiles = {index: loop.tile or 1 for index, loop in visit.bind}
@@ -164,13 +195,18 @@ def plan_picoseconds(plan: FusionPlan, machine: Machine, dtype: str) -> int:
             if a.live[0] <= position <= a.live[1] and stays_in_cache(a.tensor, a.bytes, machine)
         ]
         fraction = visited_fraction(visit.loops, {o: o.tile or 1 for o in visit.loops}, extents)
-        time = step_picoseconds(step, tiles, repeats, extents, machine, dtype, cached)
+        less = 0 if visit.loops else saved.get((step.out, step.op), 0)
+        time = step_picoseconds(step, tiles, repeats, extents, machine, dtype, cached, less)
         total += int(fraction * time)
     return total
 
 
 def least_picoseconds(
-    steps: Collection[Step], extents: Mapping[str, int], machine: Machine, dtype: str
+    steps: Collection[Step],
+    extents: Mapping[str, int],
+    machine: Machine,
+    dtype: str,
+    saved: Saved,
 ) -> int:
     """A lower bound on the picoseconds of plans without triangular loops.
 
@@ -180,7 +216,10 @@ def least_picoseconds(
     """
     cached = [r.tensor for s in steps for r in (s.out, *s.operands)] if machine.cache else []
     cached = [t for t in cached if t.role not in _CALLER_ROLES]
-    return sum(step_picoseconds(s, {}, 1, extents, machine, dtype, cached) for s in steps)
+    return sum(
+        step_picoseconds(s, {}, 1, extents, machine, dtype, cached, saved.get((s.out, s.op), 0))
+        for s in steps
+    )
 
 
 def stays_in_cache(tensor: Tensor, held: int, machine: Machine) -> bool:

@@ -24,7 +24,7 @@ from ..sharing.dependences import LoopUse
 from ..sharing.graph import step_of
 from .cp_sat import interruptible_solve, search_solver
 from .memory_model import FusionModel
-from .time_cost import stays_in_cache, step_picoseconds
+from .time_cost import Saved, stays_in_cache, step_picoseconds
 
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import LinearExprT
@@ -42,6 +42,7 @@ class Request:
         machine: constants of the predicted time.
         dtype: of the program.
         thresholds: of the searches.
+        saved: flops that each contraction saves by symmetry if it shares no loop.
     """
 
     extents: Mapping[str, int]
@@ -49,6 +50,7 @@ class Request:
     machine: Machine
     dtype: str
     thresholds: FusionThresholds
+    saved: Saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,7 @@ class TimeModel(FusionModel):
                     request.machine,
                     request.dtype,
                     self._cached(node, chosen),
+                    0 if chosen else request.saved.get((step.out, step.op), 0),
                 )
                 table.append((chosen, time))
         return table

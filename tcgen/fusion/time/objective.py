@@ -33,7 +33,12 @@ from ..placement.plan import build_launches, in_nests, shared_axes
 from ..sharing.candidates import Arrangement, FusionCandidates, fusion_candidates
 from ..sharing.graph import FusionGraph, fusion_graph
 from ..solver.loop_constraints import constraint_count
-from ..solver.time_cost import PICOSECONDS_PER_SECOND, least_picoseconds, plan_picoseconds
+from ..solver.time_cost import (
+    PICOSECONDS_PER_SECOND,
+    least_picoseconds,
+    plan_picoseconds,
+    saved_flops,
+)
 from ..solver.time_model import Request, least_peak_bytes, solve_least, solve_time, weights_of
 from .recompute import candidates_with_repeats
 from .refine_tiles import refined, with_tiles
@@ -59,35 +64,41 @@ def least_time(
     """
     sizes, dtype, machine = dict(extents), options.dtype, options.constants
     steps = [graph.program.steps[n.step] for n in graph.nodes]
-    bound = least_picoseconds(steps, sizes, machine, dtype)
     limit = plan_peak(unfused)
     if options.memory_limit is not None:
         limit = options.memory_limit - output_bytes(graph.program, sizes, dtype)
-    request, sliced = _request(sizes, limit, options), frozenset(options.sliced)
+    request = _request(graph.program, sizes, limit, options)
+    bound = least_picoseconds(steps, sizes, machine, dtype, request.saved)
+    sliced = frozenset(options.sliced)
     search = _Search(graph.program, extents, request, sliced)
     seconds = search.limits.time.seconds * options.effort
     search.offer(unfused)
-    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype))
+    search.run(seconds, bound, plan_picoseconds(unfused, machine, dtype, {}))
     best = search.best or search.least(seconds)
     model = "dag" if graph.restricted else "tree"
-    return _finished(best, bound, model, options)
+    return _finished(best, bound, model, request, options)
 
 
-def _request(extents: Mapping[str, int], limit: int, options: Options) -> Request:
+def _request(
+    program: FormulaSequence, extents: Mapping[str, int], limit: int, options: Options
+) -> Request:
     thresholds = options.thresholds.planner.fusion
-    return Request(extents, limit, options.constants, options.dtype, thresholds)
+    saved = saved_flops(program, extents, options)
+    return Request(extents, limit, options.constants, options.dtype, thresholds, saved)
 
 
-def _finished(plan: FusionPlan, bound: int, model: str, options: Options) -> FusionPlan:
+def _finished(
+    plan: FusionPlan, bound: int, model: str, request: Request, options: Options
+) -> FusionPlan:
     """A plan for lowering; on a CPU each nest is one kernel, whose threads divide its tiles."""
     grouped = plan if options.target == "cuda" else in_nests(plan)
     seconds = options.thresholds.planner.fusion.offset_seconds
-    return replace(packed(grouped, seconds), solve=_solve(plan, bound, model, options))
+    return replace(packed(grouped, seconds), solve=_solve(plan, bound, model, request))
 
 
-def _solve(plan: FusionPlan, bound: int, model: str, options: Options) -> Solve:
+def _solve(plan: FusionPlan, bound: int, model: str, request: Request) -> Solve:
     """Value and bound of a plan, for a bound in picoseconds on plans without triangular loops."""
-    value = plan_picoseconds(plan, options.constants, options.dtype)
+    value = plan_picoseconds(plan, request.machine, request.dtype, request.saved)
     time = Fraction(value, PICOSECONDS_PER_SECOND)
     if any(o.order_after for o in plan.loops):
         return Solve("time", model, "FEASIBLE", time, None, "seconds")
@@ -105,11 +116,12 @@ def smaller_tiles(plan: FusionPlan, options: Options) -> FusionPlan | None:
     assert options.memory_limit is not None
     extents, dtype = plan.extent_of, options.dtype
     limit = options.memory_limit - output_bytes(plan.program, extents, dtype)
-    tiles = refined(plan, _request(extents, limit, options))
+    request = _request(plan.program, extents, limit, options)
+    tiles = refined(plan, request)
     if tiles is None or not plan.loops:
         return None
     bound = int((plan.solve.bound or 0) * PICOSECONDS_PER_SECOND)
-    return _finished(with_tiles(plan, tiles, dtype), bound, plan.solve.model, options)
+    return _finished(with_tiles(plan, tiles, dtype), bound, plan.solve.model, request, options)
 
 
 def planned_bytes(plan: FusionPlan, dtype: str) -> int:
@@ -124,7 +136,7 @@ def proven_bytes(program: FormulaSequence, options: Options) -> int:
     itself, and the results.
     """
     extents = dict(options.extents)
-    request = _request(extents, 0, options)
+    request = _request(program, extents, 0, options)
     strategies = {(), recomputable(program, program.intermediates)}
     graphs = [fusion_graph(program, recompute) for recompute in sorted(strategies, key=len)]
     held = min(least_peak_bytes(candidates_with_repeats(g), {}, request) for g in graphs)
@@ -173,7 +185,8 @@ class _Search:
     def offer(self, plan: FusionPlan) -> None:
         """Take a plan as the best if it fits and is faster, or as fast with a smaller peak."""
         peak = plan_peak(plan)
-        time = plan_picoseconds(plan, self.request.machine, self.request.dtype)
+        request = self.request
+        time = plan_picoseconds(plan, request.machine, request.dtype, request.saved)
         if peak <= self.request.limit and (self.best is None or (time, peak) < self._value):
             self.best, self._value = plan, (time, peak)
 
@@ -185,7 +198,8 @@ class _Search:
         Args:
             seconds: deterministic, of each search.
             bound: a lower bound on the time in picoseconds.
-            unfused: picoseconds of the unfused plan, whether it fits or not.
+            unfused: picoseconds of the unfused plan, whether it fits or not, if symmetry saved
+                nothing, as in loops that are not triangular.
         """
         generated = any(isinstance(s.op, Produce) for s in self.program.steps)
         if self.best is not None and not generated:

@@ -131,15 +131,16 @@ class _Exact:
         if key not in self.times:
             own: Mapping[Index, int] = {index: given[o] for index, o in visit.bind}
             repeats = prod(-(-self.extent[o] // given[o]) for o in visit.redundant)
-            request = self.request
+            request, step = self.request, self.plan.program.steps[visit.step]
             time = step_picoseconds(
-                self.plan.program.steps[visit.step],
+                step,
                 own,
                 repeats,
                 request.extents,
                 request.machine,
                 request.dtype,
                 self._cached(position, tiles),
+                0 if visit.loops else request.saved.get((step.out, step.op), 0),
             )
             self.times[key] = int(visited_fraction(visit.loops, given, request.extents) * time)
         return self.times[key]

@@ -1,4 +1,4 @@
-"""Triangular nests over tiles, a >= b >= c, for sums that are symmetric in a, b and c.
+"""Triangular nests over tiles, a >= b >= c, for sums and results that are symmetric in a, b and c.
 
 Every large array with these indices is contracted to one tile along each of them. An array that is
 read with its indices permuted is recomputed for each permutation. This costs nothing, since the
@@ -12,6 +12,13 @@ triangle has as many times fewer triples of tiles.
 
 The weight is the size of the orbit of (A,B,C) under permutations. Where tiles coincide, the whole
 block is computed: small tiles waste less work there, large tiles make better matrix products.
+
+A symmetric result is computed for a tile (A,B), of which every image is added to its target:
+
+    for A: for B <= A:
+        w = tile (A,B) of a product;  h = w * t
+        r of tile (A,B) += weight(A,B)/2 * h
+        r of tile (B,A) += weight(A,B)/2 * h transposed
 
 A generated input is fetched right before each of its readers: the part for one tile, if it is read
 with indices of the loops.
@@ -29,7 +36,8 @@ from ..placement.nest import Placed
 from ..placement.plan import Axes, build_launches
 from ..sharing.graph import FusionGraph, fusion_graph, phase_of
 from .orbit_steps import added_directly, in_one_pass, only_added
-from .orbit_sums import OrbitSum, orbit_sums
+from .orbit_sums import orbit_sums
+from .symmetric_results import symmetric_results
 
 Extents = tuple[tuple[str, int], ...]
 
@@ -39,14 +47,16 @@ class OrbitNest:
     """Statements that share triangular loops over tiles.
 
     Attributes:
-        program: with the summing step rewritten.
+        program: with the summing step, or the one with a symmetric result, rewritten.
         graph: in which arrays that are read in several permutations have a copy for each reader.
-        chain: summed indices, one for each loop, outermost first.
+        target: the array that the nest makes, whole.
+        chain: summed indices, or two of a symmetric result: one for each loop, outermost first.
         bound: for each node inside, its index of each loop.
     """
 
     program: FormulaSequence
     graph: FusionGraph
+    target: Tensor
     chain: tuple[Index, ...]
     bound: tuple[tuple[int, tuple[Index, ...]], ...]
 
@@ -74,28 +84,18 @@ class OrbitNest:
 
     def _order(self, inside: Collection[int]) -> list[int]:
         """Nodes in order, those of the nest together; users of its result come after it."""
-        steps = self.program.steps
         last = max(inside)
-        late = {steps[self.graph.nodes[last].step].out.tensor}
-        before, after = list[int](), list[int]()
-        for node in self.graph.nodes:
-            if node.id in inside:
-                continue
-            step = steps[node.step]
-            needs = any(r.tensor in late for r in step.operands) or step.out.tensor in late
-            if node.id > last or needs:
-                late.add(step.out.tensor)
-                after.append(node.id)
-            else:
-                before.append(node.id)
+        outside = [n.id for n in self.graph.nodes if n.id not in inside]
+        before, after = ([n for n in outside if (n > last) is late] for late in (False, True))
         return [*before, *sorted(inside), *after]
 
     def _axes(self, inside: dict[int, tuple[Index, ...]]) -> Axes:
-        """The contracted axes: of arrays that are written inside, along the chain."""
+        """The contracted axes: of arrays that are made for the nest, along the chain."""
         axes: dict[int, tuple[tuple[int, Index], ...]] = {}
         for node, indices in inside.items():
             out = self.program.steps[self.graph.nodes[node].step].out
-            axes[node] = tuple((out.indices.index(i), i) for i in indices if i in out.indices)
+            if out.tensor != self.target:
+                axes[node] = tuple((out.indices.index(i), i) for i in indices if i in out.indices)
         return axes
 
 
@@ -111,18 +111,32 @@ def orbit_nests(
     """
     large = tuple(t for t in arrays if t.role is Role.TEMP and t.spaces)
     for step in program.steps:
+        for found in symmetric_results(program, step, large):
+            nest = _nest(found.program, found.result, found.chain, large)
+            if nest is not None:
+                yield nest
         if step.out.tensor in large or len(program.producers(step.out.tensor)) != 1:
             continue
         for total in orbit_sums(step, large, longest):
-            nest = _nest(program, total, large)
+            steps = tuple(total.step if s.id == step.id else s for s in program.steps)
+            nest = _nest(replace(program, steps=steps), step.out.tensor, total.chain, large)
             if nest is not None:
                 yield nest
 
 
-def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) -> OrbitNest | None:
-    """The sum and the producers of its operands in its loops; None where that is not possible."""
-    steps = tuple(total.step if s.id == total.step.id else s for s in program.steps)
-    program = replace(program, steps=steps)
+def _nest(
+    program: FormulaSequence, made: Tensor, chain: tuple[Index, ...], large: tuple[Tensor, ...]
+) -> OrbitNest | None:
+    """An array and the producers of its operands in the loops of a chain; None if that is illegal.
+
+    Args:
+        program: with the array as one step makes it.
+        made: a sum over the chain, or the result for a triangle, which others add to its target.
+        chain: indices of the step that makes it.
+        large: arrays that should be contracted along the chain.
+    """
+    (root,) = program.producers(made)
+    images = tuple(s for s in program.consumers(made) if set(chain) <= set(root.out.indices))
     axes: dict[
         Tensor, dict[int, tuple[int, ...]]
     ] = {}  # by array and reader, the axis of each loop
@@ -148,7 +162,7 @@ def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) 
                     return False
         return True
 
-    if not follow(total.step, total.chain):
+    if not follow(root, chain):
         return None
     inside = {t: w for t, w in axes.items() if set(w) == {s.id for s in program.consumers(t)}}
     # An array with readers outside stays outside, and with it everything that it is made from.
@@ -159,8 +173,7 @@ def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) 
         added_directly(program, [t for t in recompute if only_added(program, t)]), inside
     )
     if len(shorter.steps) != len(program.steps):
-        last = shorter.producers(total.step.out.tensor)[0]
-        return _nest(shorter, OrbitSum(last, total.chain), large)
+        return _nest(shorter, made, chain, large)
     for tensor in recompute:
         read = {r.tensor for s in program.producers(tensor) for r in s.operands}
         if any(t in recompute or t.role is Role.GENERATED for t in read):
@@ -169,8 +182,8 @@ def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) 
     bound: dict[int, tuple[Index, ...]] = {}
     for node in graph.nodes:
         step = program.steps[node.step]
-        if step.id == total.step.id:
-            bound[node.id] = total.chain
+        if step == root or step in images:
+            bound[node.id] = chain
         elif step.out.tensor in inside:
             reader = node.reader if step.out.tensor in recompute else min(inside[step.out.tensor])
             assert reader is not None, "each copy of a recomputed array has a reader"
@@ -178,4 +191,5 @@ def _nest(program: FormulaSequence, total: OrbitSum, large: tuple[Tensor, ...]) 
             bound[node.id] = tuple(step.out.indices[axis] for axis in place)
     if len({phase_of(graph, n) for n in bound}) > 1:
         return None
-    return OrbitNest(program, graph, total.chain, tuple(bound.items()))
+    target = images[0].out.tensor if images else made
+    return OrbitNest(program, graph, target, chain, tuple(bound.items()))

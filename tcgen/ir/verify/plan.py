@@ -9,12 +9,13 @@ disjoint, never overlapping) is one of them.
 from __future__ import annotations
 
 from itertools import pairwise
+from math import factorial
 
 from ...errors import VerifyError
-from ..exchange_symmetry import exchange_sign
+from ..exchange_symmetry import exchange_sign, tensor_sign
 from ..plan import ArrayPlan, FusionPlan, LoopId, Visit
 from ..pretty.program import pretty_step
-from ..program import Step
+from ..program import Add, Step
 from ..tensor import Index, Role, Tensor
 from .plan_kernels import check_groups, check_phases, check_places, named, step_at
 
@@ -310,10 +311,13 @@ def _check_chain(
     carried = [i for i in bound if i in step.out.indices]
     if carried == bound:
         array = plan.instance(step.out.tensor, position)
-        if array is None or any(array.loop_of(step.out.indices.index(i)) is None for i in carried):
+        held = [array and array.loop_of(step.out.indices.index(i)) for i in carried]
+        if any(loop is None for loop in held) and not (
+            not any(held) and len(bound) == len(chain) and _are_images(plan, position, chain)
+        ):
             raise VerifyError(
-                f"{step.out.tensor.name} is written for the triangle only and must be contracted "
-                f"in the chain"
+                f"{step.out.tensor.name} is written for the triangle only: it must be contracted "
+                f"in the chain, or get every image of a symmetric array that is contracted there"
             )
         return
     if carried or len(bound) != len(chain):
@@ -321,3 +325,39 @@ def _check_chain(
     for left, right in pairwise(bound):
         if exchange_sign(plan.program, step, {left: right, right: left}, fixed) != 1:
             raise VerifyError(f"the summand is not symmetric under exchange of {left} and {right}")
+
+
+def _are_images(plan: FusionPlan, position: int, chain: tuple[LoopId, ...]) -> bool:
+    """Whether a visit and others in its loops add all images of one symmetric array.
+
+    Each point of the output then gets the same value from every image: over all tiles as often as
+    the chain has orders, over the triangle as often, in total, by the weights.
+    """
+    step, visit = step_at(plan, position), plan.visits[position]
+    if not isinstance(step.op, Add):
+        return False
+    first, arrangements = step.op.a, set[tuple[LoopId | None, ...]]()
+    images = [
+        (image, image.op.a, inside)
+        for image, inside in ((step_at(plan, n), v) for n, v in enumerate(plan.visits))
+        if inside.loops == visit.loops
+        and image.out.tensor == step.out.tensor
+        and isinstance(image.op, Add)
+        and image.op.a.tensor == first.tensor
+    ]
+    for image, read, inside in images:
+        held = [inside.loop_of(i) for i in read.indices]
+        if held != [visit.loop_of(i) for i in first.indices] or not set(chain) <= set(held):
+            return False
+        if image.sums or set(read.indices) != set(image.out.indices):
+            return False
+        if [i.space for i in image.out.indices] != [i.space for i in step.out.indices]:
+            return False
+        # One point of the output, as axes of the array: here, and where the first image has them.
+        axes = [first.indices.index(i) for i in step.out.indices]
+        perm = tuple(axes[image.out.indices.index(i)] for i in read.indices)
+        sign = tensor_sign(plan.program, read.tensor, perm)
+        if sign is None or image.coeff != sign * step.coeff:
+            return False
+        arrangements.add(tuple(inside.loop_of(i) for i in image.out.indices))
+    return len(arrangements) == len(images) == factorial(len(chain))

@@ -7,110 +7,22 @@ and multiplied, and each result is added twice, the second time as ``r[j,i,b,a]`
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
 
-from ...ir.exchange_symmetry import exchange_sign
 from ...ir.expr import Access, Const, Equal, Prod, Subscript, Sum
+from ...ir.halved_products import Exchange
 from ...ir.loops import Assign, BandVar, Stmt
-from ...ir.plan import FusionPlan
-from ...ir.program import Contract, FormulaSequence, Step
-from ...ir.tensor import Index, Packing
+from ...ir.tensor import Packing
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
-from ..layout import elements, memory_order
+from ..layout import memory_order
 from ..names import renamed_access
 from ..statements import Statement
 from .kernel_scheme import as_contraction
 from .loops import bind_assign
 from .sliced_operands import bind_slices, cuts_of, tile_of, unpacked_contraction
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A contraction is multiplied by ``sign`` when its variables are renamed by ``images``.
-
-    Attributes:
-        first, second: exchanged variables of the target, both in the same factor alone.
-        images: the new name of every exchanged variable of the target, these two included.
-        sign: 1 or -1.
-    """
-
-    first: str
-    second: str
-    images: tuple[tuple[str, str], ...]
-    sign: int
-
-
-def exchange_of(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> Exchange | None:
-    """The exchange that halves the contraction of an unfused visit, or None.
-
-    The result is None, too, if the copies would cost more than the multiply-adds that they save.
-    """
-    visit = plan.visits[position]
-    step = plan.program.steps[visit.step]
-    if visit.loops or not isinstance(step.op, Contract):
-        return None
-    extents = plan.extent_of
-    best: tuple[int, Exchange] | None = None
-    for factor in (step.op.a, step.op.b):
-        other = step.op.b if factor is step.op.a else step.op.a
-        alone = [i for i in step.out.indices if i in factor.indices and i not in other.indices]
-        for pair in combinations(alone, 2):
-            saved = _saved(step, pair, factor.indices, extents, thresholds)
-            if saved <= 0 or (best is not None and saved <= best[0]):
-                continue
-            exchange = _proven(plan.program, step, pair)
-            if exchange is not None:
-                best = (saved, exchange)
-    return None if best is None else best[1]
-
-
-def _saved(
-    step: Step,
-    pair: tuple[Index, Index],
-    copied: tuple[Index, ...],
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> int:
-    """Flops that half of the pairs save, minus the cost of the copies; 0 if not worth a proof."""
-
-    def points(indices: tuple[Index, ...]) -> int:
-        return elements(tuple(BandVar(i.name, i.space) for i in indices), extents)
-
-    flops, one = 2 * points(step.indices), points(pair[:1])
-    if pair[0].space != pair[1].space or flops < thresholds.pair_flops or one < 2:
-        return 0
-    half = flops * (one - 1) // (2 * one)
-    moved = points(copied) // 2 + 2 * points(step.out.indices)
-    return half - thresholds.pair_copy_flops * moved
-
-
-def _proven(program: FormulaSequence, step: Step, pair: tuple[Index, Index]) -> Exchange | None:
-    """The first proven exchange of this pair and other pairs of the target, or None."""
-    rest = tuple(i for i in step.out.indices if i not in pair)
-    for others in _pairings(rest):
-        images = {i: j for p, q in (pair, *others) for i, j in ((p, q), (q, p))}
-        sign = exchange_sign(program, step, images)
-        if sign is not None:
-            named = tuple((i.name, j.name) for i, j in images.items())
-            return Exchange(pair[0].name, pair[1].name, named, sign)
-    return None
-
-
-def _pairings(indices: tuple[Index, ...]) -> Iterator[tuple[tuple[Index, Index], ...]]:
-    """Sets of disjoint pairs of indices of one space, the empty one first."""
-    if not indices:
-        yield ()
-        return
-    first, rest = indices[0], indices[1:]
-    yield from _pairings(rest)
-    for n, other in enumerate(rest):
-        if other.space == first.space:
-            for more in _pairings(rest[:n] + rest[n + 1 :]):
-                yield ((first, other), *more)
 
 
 def bind_half(

@@ -25,6 +25,7 @@ NAMES = (
     "recomputation",
     "host_loop",
     "triangular_pair",
+    "triangular_images",
     "generated_tile",
     "nested_fusion",
 )

@@ -30,6 +30,7 @@ PARTS = {  # of hand-written plans at extents of 7
     "recomputation": 49,
     "host_loop": 4,
     "triangular_pair": 28,
+    "triangular_images": 28,
     "generated_tile": 2,
     "nested_fusion": 7,
 }

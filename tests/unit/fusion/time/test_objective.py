@@ -56,7 +56,7 @@ def timed_plan(
     plan.verify()
     assert plan.solve.objective == "time"
     assert plan.solve.unit == "seconds"
-    assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64"), 10**12)
+    assert plan.solve.value == Fraction(plan_picoseconds(plan, machine, "float64", {}), 10**12)
     assert plan.solve.bound <= plan.solve.value
     return plan
 
@@ -207,7 +207,7 @@ def test_without_a_limit_loops_in_the_cache_are_fused_where_they_are_faster():
     without = timed_plan(program, extents, None, Machine(cache=0))
     assert not without.loops
     assert without.solve.status == "OPTIMAL"  # without a cache nothing beats whole steps
-    unfused = Fraction(plan_picoseconds(without, Machine(), "float64"), 10**12)
+    unfused = Fraction(plan_picoseconds(without, Machine(), "float64", {}), 10**12)
     plan = timed_plan(program, extents, None)
     assert plan.loops
     assert plan.solve.bound <= plan.solve.value < unfused
@@ -225,8 +225,8 @@ def test_without_a_limit_triangles_are_taken_where_they_are_faster():
     assert any(loop.order_after for loop in plan.loops)
     assert plan.solve.bound is None  # of no use: a triangle leaves work out
     unfused = plan_fusion(program, Options(extents))
-    whole = plan_picoseconds(unfused, Machine(), "float64")
-    assert plan_picoseconds(plan, Machine(), "float64") < whole * 0.9
+    whole = plan_picoseconds(unfused, Machine(), "float64", {})
+    assert plan_picoseconds(plan, Machine(), "float64", {}) < whole * 0.9
     assert plan_peak(plan) <= plan_peak(unfused)
     module = lower_plan(plan, options)
     for o, v, x in ((5, 3, 4), (1, 2, 3), (2, 1, 1)):

@@ -89,7 +89,8 @@ def test_nests_over_orbits_give_the_values(text, tile):
         plan.verify()
         for array in plan.arrays:
             if array.tensor.role is Role.TEMP:
-                assert len(array.contracted) == len(nest.chain)
+                if nest.target.role is Role.OUTPUT or array.home is not None:
+                    assert len(array.contracted) == len(nest.chain)
             elif array.tensor.role is Role.GENERATED:  # one tile, for one reader
                 assert array.contracted
                 assert array.live[1] == array.live[0] + 1

@@ -22,6 +22,7 @@ NAMES = (
     "recomputation",
     "host_loop",
     "triangular_pair",
+    "triangular_images",
     "generated_tile",
     "nested_fusion",
 )
@@ -241,6 +242,33 @@ def test_triangular_loops(hand_plans):
     refused(visit(plan, 0, bind=((h.i2, inner),), redundant=(outer,)), "x i")
     whole = array(plan, 0, contracted=(), home=None, place=Place.ARENA)
     refused(whole, "x written triangle contracted chain")
+
+
+def test_images_of_a_triangle(hand_plans):
+    h = hand_plans
+    plan = h.triangular_images()
+    b, x, r = plan.program.tensors
+    message = "r written triangle only image symmetric array"
+
+    def with_steps(*steps):
+        changed = replace(plan.program, steps=steps)
+        changed.verify()
+        return replace(plan, program=changed)
+
+    made, first, second = plan.program.steps
+    refused(with_steps(made, first, replace(second, coeff=Fraction(2))), message)
+    refused(with_steps(made, first, replace(second, coeff=Fraction(-1))), message)
+    refused(with_steps(made, first, replace(first, id=2, accumulate=True)), message)
+    w = h.tensor("w", h.P, h.I)
+    unequal = replace(made, op=Contract(h.at(b, h.p, h.i), h.at(w, h.p, h.i2)))
+    program = replace(plan.program, tensors=(b, w, x, r), steps=(unequal, first, second))
+    refused(replace(plan, program=program), message)
+    lone = replace(plan.program, steps=(made, first))
+    arrays = tuple(replace(a, live=(a.live[0], 1)) for a in plan.arrays)
+    groups = (replace(plan.groups[0], visits=(0, 1)),)
+    refused(
+        replace(plan, program=lone, visits=plan.visits[:2], arrays=arrays, groups=groups), message
+    )
 
 
 def _square_program(h, last: Step) -> FormulaSequence:
