@@ -17,19 +17,21 @@ from ..ir.plan import FusionPlan
 from ..ir.program import Produce
 from ..ir.tensor import Role
 from ..options import Options
+from ..thresholds import CpuThresholds
 from .axis_orders import choose_orders
 from .buffers import Memory
 from .cpu.bind import bind_statement
 from .cpu.loops import bind_assign, bind_packing
 from .cpu.parallel import mark_parallel
 from .cpu.sliced_operands import bind_sliced
+from .cpu.symmetric_groups import bind_groups, grouping_of
 from .cpu.symmetric_pairs import bind_half, exchange_of
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, of_step, zero_leaves
 from .parts import with_parts
 from .scratch_budget import arena_budget, crowded
-from .statements import make_fetch, make_statement
+from .statements import Statement, make_fetch, make_statement
 
 __all__ = ["lower_plan"]
 
@@ -117,7 +119,7 @@ def _lower(
     # A plan that promises its memory has none to spare for packed blocks.
     generated = options.target == "cpu" and not tight and not rooms
     loops = loop_variables(plan)
-    memory = Memory(plan, options.dtype)
+    memory = Memory(plan, options.dtype, in_triangles=options.target == "cpu")
     starts = instance_starts(plan, memory)
     overwriting = {start.first for start in starts if start.overwrites}
 
@@ -131,13 +133,16 @@ def _lower(
     choose_orders(memory, tuple(statements.values()), extents, thresholds)
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
+    gathered: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for position, statement in statements.items():
         room = rooms.get(position)
         body: tuple[Stmt, ...] | None = None
         if on_gpu:
             body = (bind_assign(statement, memory.buffers),)
-        elif generated and (exchange := exchange_of(plan, position, thresholds)) is not None:
-            body = bind_half(statement, exchange, memory, extents, thresholds)
+        elif generated:
+            copies, body = bind_symmetric(plan, statement, memory, thresholds)
+            if copies:
+                gathered[position, 0] = (Leaf(position, copies, computes=False, constant=True),)
         if body is None and generated:
             body = bind_sliced(statement, memory, extents, thresholds)
         if body is None:
@@ -150,7 +155,11 @@ def _lower(
             packing[position] = (Leaf(position, (write,), computes=False),)
     leaves = {n: of_step(leaf, plan) for n, leaf in leaves.items()}
     zeroes = zero_leaves(starts, memory.buffers)
-    nest = build_nest(plan, leaves, _of_steps(zeroes, plan), _of_steps(packing, plan))
+    before = {
+        place: (*gathered.get(place, ()), *zeroes.get(place, ()))
+        for place in sorted({*gathered, *zeroes})
+    }
+    nest = build_nest(plan, leaves, _of_steps(before, plan), _of_steps(packing, plan))
 
     on_host = host_loops(plan)
     splitter = Splitter(plan, loops, on_host, [])
@@ -176,6 +185,22 @@ def _lower(
         tight=tight and not on_gpu,
     )
     return module, memory
+
+
+def bind_symmetric(
+    plan: FusionPlan, statement: Statement, memory: Memory, thresholds: CpuThresholds
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
+    """Copies of constants, and a contraction that computes what symmetry leaves; None for none."""
+    extents = plan.extent_of
+    grouping = grouping_of(plan, statement, memory.buffers, thresholds)
+    exchange = exchange_of(plan, statement.position, thresholds)
+    if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
+        product = bind_groups(statement, grouping, memory, extents, thresholds)
+        if product is not None:
+            return product.constant, product.body
+    if exchange is None:
+        return (), None
+    return (), bind_half(statement, exchange, memory, extents, thresholds)
 
 
 def _of_steps(leaves: Mapping[K, tuple[Leaf, ...]], plan: FusionPlan) -> dict[K, tuple[Leaf, ...]]:

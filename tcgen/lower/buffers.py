@@ -17,12 +17,14 @@ class Memory:
     Attributes:
         buffers: by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
-        dense: packed outputs by name, each with the dense buffer in which it is computed.
+        in_triangles: packed outputs are computed where they are stored, unless loops share them.
+        dense: other packed outputs by name, each with the dense buffer in which it is computed.
         scratch_of: scratch buffers, each with the visit that it is for.
     """
 
-    def __init__(self, plan: FusionPlan, dtype: str) -> None:
+    def __init__(self, plan: FusionPlan, dtype: str, *, in_triangles: bool = False) -> None:
         self.plan = plan
+        self.in_triangles = in_triangles
         self.dtype = dtype
         self.buffers: dict[str, Buffer] = {}
         self.homes: dict[str, LoopId | None] = {}
@@ -80,7 +82,8 @@ class Memory:
 
     def _add_instance(self, array: ArrayPlan) -> None:
         tensor = array.tensor
-        if tensor.role is Role.OUTPUT and not tensor.storage.packed:
+        direct = not tensor.storage.packed or (self.in_triangles and self._unfused(tensor))
+        if tensor.role is Role.OUTPUT and direct:
             self._names[array] = tensor.name
             return
         dense = tensor.role is Role.OUTPUT
@@ -100,6 +103,12 @@ class Memory:
         self._names[array] = name
         if dense:
             self.dense[tensor.name] = name
+
+    def _unfused(self, tensor: Tensor) -> bool:
+        """True if every visit that writes or reads a tensor is outside of all shared loops."""
+        steps = self.plan.program.steps
+        fused = (steps[visit.step] for visit in self.plan.visits if visit.loops)
+        return all(tensor not in (s.out.tensor, *(r.tensor for r in s.operands)) for s in fused)
 
 
 def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:

@@ -36,12 +36,14 @@ class Exchange:
         first, second: exchanged variables of the target, both in the same factor alone.
         images: the new name of every exchanged variable of the target, these two included.
         sign: 1 or -1.
+        saved: flops that it saves, less the time of the copies.
     """
 
     first: str
     second: str
     images: tuple[tuple[str, str], ...]
     sign: int
+    saved: int
 
 
 def exchange_of(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> Exchange | None:
@@ -54,18 +56,18 @@ def exchange_of(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> E
     if visit.loops or not isinstance(step.op, Contract):
         return None
     extents = plan.extent_of
-    best: tuple[int, Exchange] | None = None
+    best: Exchange | None = None
     for factor in (step.op.a, step.op.b):
         other = step.op.b if factor is step.op.a else step.op.a
         alone = [i for i in step.out.indices if i in factor.indices and i not in other.indices]
         for pair in combinations(alone, 2):
             saved = _saved(step, pair, factor.indices, extents, thresholds)
-            if saved <= 0 or (best is not None and saved <= best[0]):
+            if saved <= 0 or (best is not None and saved <= best.saved):
                 continue
-            exchange = _proven(plan.program, step, pair)
+            exchange = _proven(plan.program, step, pair, saved)
             if exchange is not None:
-                best = (saved, exchange)
-    return None if best is None else best[1]
+                best = exchange
+    return best
 
 
 def _saved(
@@ -88,7 +90,9 @@ def _saved(
     return half - thresholds.pair_copy_flops * moved
 
 
-def _proven(program: FormulaSequence, step: Step, pair: tuple[Index, Index]) -> Exchange | None:
+def _proven(
+    program: FormulaSequence, step: Step, pair: tuple[Index, Index], saved: int
+) -> Exchange | None:
     """The first proven exchange of this pair and other pairs of the target, or None."""
     rest = tuple(i for i in step.out.indices if i not in pair)
     for others in _pairings(rest):
@@ -96,7 +100,7 @@ def _proven(program: FormulaSequence, step: Step, pair: tuple[Index, Index]) -> 
         sign = exchange_sign(program, step, images)
         if sign is not None:
             named = tuple((i.name, j.name) for i, j in images.items())
-            return Exchange(pair[0].name, pair[1].name, named, sign)
+            return Exchange(pair[0].name, pair[1].name, named, sign, saved)
     return None
 
 
