@@ -21,10 +21,12 @@ from ..thresholds import CpuThresholds
 from .axis_orders import choose_orders
 from .buffers import Memory
 from .cpu.bind import bind_statement
+from .cpu.grouped_products import bind_groups
 from .cpu.loops import bind_assign, bind_packing
+from .cpu.packed_intermediates import pack_intermediates
 from .cpu.parallel import mark_parallel
 from .cpu.sliced_operands import bind_sliced
-from .cpu.symmetric_groups import bind_groups, grouping_of
+from .cpu.symmetric_groups import Groupings
 from .cpu.symmetric_pairs import bind_half, exchange_of
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
@@ -48,7 +50,8 @@ def lower_plan(
         buffers: every instance of an array gets a buffer.
         starts: an instance begins with a zero, or its first producer overwrites it.
         statements: each visit becomes a statement on buffers, or a fetch.
-        axis orders: the axes of intermediates get the order with the fewest copies.
+        packed intermediates: those that all statements walk in groups are stored so.
+        axis orders: the axes of other intermediates get the order with the fewest copies.
         binding: statements become matrix products with their copies, or element loops; of a
             contraction with a proven exchange symmetry one of each pair of indices is computed.
             For a GPU all statements become element loops without copies.
@@ -130,6 +133,9 @@ def _lower(
         else:
             accumulate = position not in overwriting
             statements[position] = make_statement(plan, position, memory, loops, accumulate)
+    groupings = Groupings(plan, thresholds)
+    if generated:
+        pack_intermediates(plan, groupings, memory, tuple(statements.values()))
     choose_orders(memory, tuple(statements.values()), extents, thresholds)
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
@@ -140,7 +146,7 @@ def _lower(
         if on_gpu:
             body = (bind_assign(statement, memory.buffers),)
         elif generated:
-            copies, body = bind_symmetric(plan, statement, memory, thresholds)
+            copies, body = bind_symmetric(plan, groupings, statement, memory, thresholds)
             if copies:
                 gathered[position, 0] = (Leaf(position, copies, computes=False, constant=True),)
         if body is None and generated:
@@ -188,11 +194,15 @@ def _lower(
 
 
 def bind_symmetric(
-    plan: FusionPlan, statement: Statement, memory: Memory, thresholds: CpuThresholds
+    plan: FusionPlan,
+    groupings: Groupings,
+    statement: Statement,
+    memory: Memory,
+    thresholds: CpuThresholds,
 ) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
     """Copies of constants, and a contraction that computes what symmetry leaves; None for none."""
     extents = plan.extent_of
-    grouping = grouping_of(plan, statement, memory.buffers, thresholds)
+    grouping = groupings.of(statement, memory.buffers)
     exchange = exchange_of(plan, statement.position, thresholds)
     if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
         product = bind_groups(statement, grouping, memory, extents, thresholds)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.loops import Axis, BandVar, Buffer
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
-from ..ir.tensor import Packing, Role, Tensor, element_type
+from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
 from .names import unique
 
 
@@ -82,7 +82,7 @@ class Memory:
 
     def _add_instance(self, array: ArrayPlan) -> None:
         tensor = array.tensor
-        direct = not tensor.storage.packed or (self.in_triangles and self._unfused(tensor))
+        direct = not tensor.storage.packed or (self.in_triangles and self._in_stored_order(tensor))
         if tensor.role is Role.OUTPUT and direct:
             self._names[array] = tensor.name
             return
@@ -104,11 +104,24 @@ class Memory:
         if dense:
             self.dense[tensor.name] = name
 
-    def _unfused(self, tensor: Tensor) -> bool:
-        """True if every visit that writes or reads a tensor is outside of all shared loops."""
+    def _in_stored_order(self, tensor: Tensor) -> bool:
+        """True if steps write the stored elements of a packed tensor, outside of shared loops."""
         steps = self.plan.program.steps
         fused = (steps[visit.step] for visit in self.plan.visits if visit.loops)
-        return all(tensor not in (s.out.tensor, *(r.tensor for r in s.operands)) for s in fused)
+        if any(tensor in (s.out.tensor, *(r.tensor for r in s.operands)) for s in fused):
+            return False
+        return all(
+            walks_whole(step.out, packing)
+            for step in self.plan.program.producers(tensor)
+            for packing in tensor.storage.packed
+        )
+
+
+def walks_whole(ref: Ref, packing: Packing) -> bool:
+    """True if a reference has another index on each of some packed axes, over all of the axis."""
+    held = [ref.indices[axis] for axis in packing.axes]
+    spaces = [ref.tensor.spaces[axis] for axis in packing.axes]
+    return len(set(held)) == packing.count and [i.space for i in held] == spaces
 
 
 def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:

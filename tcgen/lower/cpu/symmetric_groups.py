@@ -1,49 +1,51 @@
-"""Contractions whose indices are symmetric in groups: each group is one index of distinct values.
+"""Groups of symmetric indices in contractions: found, proven, and chosen by their cost.
 
-Before: ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair. After:
-``s[(i,j),(a,b)] = 2 * sum((c,d)) t[(i,j),(c,d)] * v[(a,b),(c,d)]`` for i > j, a > b and c > d, an
-ordinary product of matrices with an eighth of the work, and ``r[i,j,a,b] += s[i,j,a,b]``, which
-reads s with its sign. Operands and results that are stored in the same groups are used in place;
-the others are gathered first, constant ones once for a bound program.
+In ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair, (i,j), (a,b)
+and (c,d) are groups: the product needs i > j, a > b and c > d alone, an eighth of the work. The sum
+over (c,d) is a group, too, if v alone is antisymmetric in c and d: then t is made antisymmetric,
+``t[i,j,c,d] - t[i,j,d,c]``, and (i,j) may be a group because of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from itertools import combinations
 from math import factorial, prod
 
 from ...ir.cost import extent_of
 from ...ir.exchange_symmetry import tensor_sign
-from ...ir.expr import Access, Prod, Subscript
-from ...ir.loops import BandVar, Buffer, Stmt
+from ...ir.expr import Access, Subscript
+from ...ir.loops import Buffer
 from ...ir.plan import FusionPlan
 from ...ir.program import Contract, FormulaSequence, Phase, Step
-from ...ir.tensor import Index, Packing, Ref, Role, Tensor
+from ...ir.tensor import Index, Ref, Role, Tensor
 from ...simplices import parity, stored_values
 from ...thresholds import CpuThresholds
-from ..buffers import Memory
 from ..layout import Band, elements, memory_order
 from ..statements import Statement
-from .kernel_scheme import as_contraction, packed_contraction
-from .loops import bind_assign
+
+# Elements of an operand that are added up for one element of its antisymmetrised copy.
+_MOST_IMAGES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Indices of a contraction under whose permutations its factors change by a sign only.
+    """Indices of a contraction that need their distinct values alone.
 
     Attributes:
         names: of their variables, the one with the largest value first.
         strict: they are antisymmetric: no two have the same value.
         summed: they are summed over.
+        changed: the factor (0 or 1) that is made symmetric in a sum, since only the other one is.
+        needs: the names of the group without which these indices are not symmetric.
     """
 
     names: tuple[str, ...]
     strict: bool
     summed: bool
+    changed: int | None = None
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,117 +62,186 @@ class Grouping:
     constant: tuple[bool, bool]
     saved: int
 
+    def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
+        """Symmetric sums of which the copy of a factor has the weights.
 
-def grouping_of(
-    plan: FusionPlan,
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-    thresholds: CpuThresholds,
-) -> Grouping | None:
-    """The groups with which the contraction of an unfused visit is cheapest, or None."""
-    visit = plan.visits[statement.position]
-    step, extents = plan.program.steps[visit.step], plan.extent_of
-    flops = 2 * elements(statement.band, extents)
-    if visit.loops or not isinstance(step.op, Contract) or flops < thresholds.pair_flops:
-        return None
-    names = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
-    operands = (step.op.a, step.op.b)
-    one, two = (_is_constant(plan.program, step, ref.tensor) for ref in operands)
-    found = tuple(
-        Group(_in_memory_order([names[i] for i in members], statement, buffers), sign < 0, summed)
-        for members, sign, summed in _symmetric_indices(plan.program, step)
-    )
+        It is the factor that is made symmetric, else a constant one or the smaller one.
+        """
+        counts = [len(x.variables) for x in statement.factors]
+        other = min((0, 1), key=lambda n: (not self.constant[n], counts[n]))
+        sums = (g for g in self.groups if g.summed and not g.strict)
+        return tuple(g for g in sums if factor == (other if g.changed is None else g.changed))
 
-    def cost(groups: tuple[Group, ...]) -> int:
-        return _cost(groups, statement, (one, two), buffers, extents, thresholds)
+    def placed(
+        self, factor: int, statement: Statement, buffers: Mapping[str, Buffer]
+    ) -> tuple[Access, int] | None:
+        """A factor as :func:`in_place` has it; None if the product needs a copy of it."""
+        if self.weights(factor, statement) or any(g.changed == factor for g in self.groups):
+            return None
+        return in_place(statement.factors[factor], self.groups, statement, buffers)
 
-    choices = (c for count in range(1, len(found) + 1) for c in combinations(found, count))
-    best = min(choices, key=cost, default=())
-    saved = cost(()) - cost(best)
-    return Grouping(best, (one, two), saved) if saved > 0 else None
+
+class Groupings:
+    """Finds the groups of the visits of a plan; what symmetry proves is found once for a step."""
+
+    def __init__(self, plan: FusionPlan, thresholds: CpuThresholds) -> None:
+        self.plan, self.thresholds = plan, thresholds
+        self._proven: dict[int, tuple[_Symmetric, ...]] = {}
+
+    def of(self, statement: Statement, buffers: Mapping[str, Buffer]) -> Grouping | None:
+        """The groups with which the contraction of an unfused visit is cheapest, or None."""
+        visit = self.plan.visits[statement.position]
+        step, extents = self.plan.program.steps[visit.step], self.plan.extent_of
+        flops = 2 * elements(statement.band, extents)
+        if visit.loops or not isinstance(step.op, Contract) or flops < self.thresholds.pair_flops:
+            return None
+        if step.id not in self._proven:
+            self._proven[step.id] = tuple(_symmetric_indices(self.plan.program, step))
+        named = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
+        found = [g.group(named, statement, buffers) for g in self._proven[step.id]]
+        operands = (step.op.a, step.op.b)
+        one, two = (_is_constant(self.plan.program, step, ref.tensor) for ref in operands)
+
+        def cost(groups: tuple[Group, ...]) -> int:
+            grouping = Grouping(groups, (one, two), 0)
+            return _cost(grouping, statement, buffers, extents, self.thresholds)
+
+        best = min(_choices(found), key=cost, default=())
+        saved = cost(()) - cost(best)
+        return Grouping(best, (one, two), saved) if saved > 0 else None
+
+
+def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
+    """Sets of groups that share no index, each with the groups that it needs."""
+    for count in range(1, len(found) + 1):
+        for groups in combinations(found, count):
+            names = [name for group in groups for name in group.names]
+            sets = {frozenset(group.names) for group in groups}
+            images = prod(factorial(len(g.names)) for g in groups if g.changed is not None)
+            complete = all(not g.needs or frozenset(g.needs) in sets for g in groups)
+            if len(set(names)) == len(names) and complete and images <= _MOST_IMAGES:
+                yield groups
 
 
 def _is_constant(program: FormulaSequence, step: Step, tensor: Tensor) -> bool:
     """True if a copy of an operand can be made once for the calls of a volatile step."""
     if step.phase is Phase.CONSTANT or tensor.role is Role.GENERATED:
         return False
-    makers = program.producers(tensor)
-    return (
-        not tensor.volatile if tensor.is_input else all(s.phase is Phase.CONSTANT for s in makers)
-    )
+    if tensor.is_input:
+        return not tensor.volatile
+    return all(maker.phase is Phase.CONSTANT for maker in program.producers(tensor))
 
 
-def _symmetric_indices(
-    program: FormulaSequence, step: Step
-) -> Iterator[tuple[tuple[Index, ...], int, bool]]:
+@dataclass(frozen=True, slots=True)
+class _Symmetric:
+    """Indices whose exchanges have a sign; the other fields are those of a :class:`Group`."""
+
+    members: tuple[Index, ...]
+    sign: int
+    summed: bool
+    changed: int | None = None
+    needs: tuple[Index, ...] = ()
+
+    def group(
+        self, named: Mapping[Index, str], statement: Statement, buffers: Mapping[str, Buffer]
+    ) -> Group:
+        """The variables, in the memory order of the operand with the most axes."""
+        names = [named[i] for i in self.members]
+        held = [(x, buffers[x.buffer]) for x in statement.factors if names[0] in x.variables]
+        order = memory_order(*max(held, key=lambda pair: len(pair[1].axes)))
+        needs = tuple(named[i] for i in self.needs)
+        ordered = tuple(sorted(names, key=order.index))
+        return Group(ordered, self.sign < 0, self.summed, self.changed, needs)
+
+
+def _symmetric_indices(program: FormulaSequence, step: Step) -> Iterator[_Symmetric]:
     """Maximal sets of indices of rows, columns or sums, with the sign of their exchanges."""
     assert isinstance(step.op, Contract), "only contractions have rows and columns"
-    a, b = step.op.a, step.op.b
-    places: dict[tuple[object, ...], list[Index]] = {}
-    for index in step.indices:
-        kind = (index in step.out.indices, index in a.indices, index in b.indices)
-        if sum(kind) == 2:
-            places.setdefault((index.space, *kind), []).append(index)
-    for (_, out, *_), members in places.items():
-        while members:
-            first, *others = members
-            signs = {i: _sign(program, (a, b), first, i) for i in others}
-            sign = next((s for s in signs.values() if s is not None), None)
-            group = (first, *(i for i in others if sign is not None and signs[i] == sign))
-            if sign is not None:
-                yield group, sign, not out
-            members = [i for i in others if i not in group]
+    factors = (step.op.a, step.op.b)
+    held = {i: tuple(i in ref.indices for ref in factors) for i in step.indices}
+    summed = [i for i in step.indices if all(held[i]) and i not in step.out.indices]
+    sums = _summed_groups(program, factors, summed)
+    yield from sums
+    for n, ref in enumerate(factors):
+        rows = [i for i in step.out.indices if held[i] == (n == 0, n == 1)]
+        plain = list(_components(program, ref, rows, {}))
+        yield from (_Symmetric(members, sign, summed=False) for members, sign in plain)
+        rest = [i for i in rows if all(i not in members for members, _ in plain)]
+        for group in sums:
+            first, second, *_ = group.members
+            along = {first: second, second: first}
+            for members, sign in _components(program, ref, rest, along):
+                needed = sign * group.sign
+                yield _Symmetric(members, needed, summed=False, needs=group.members)
 
 
-def _sign(program: FormulaSequence, factors: tuple[Ref, Ref], one: Index, two: Index) -> int | None:
-    """Sign by which each factor that has two indices changes if they are exchanged, or None."""
-    signs = set()
-    for ref in factors:
-        if one not in ref.indices and two not in ref.indices:
-            continue
-        if ref.indices.count(one) != 1 or ref.indices.count(two) != 1:
-            return None
-        first, second = ref.indices.index(one), ref.indices.index(two)
-        if ref.tensor.spaces[first] != ref.tensor.spaces[second]:
-            return None
-        perm = list(range(ref.tensor.rank))
-        perm[first], perm[second] = second, first
-        signs.add(tensor_sign(program, ref.tensor, tuple(perm)))
-    return signs.pop() if len(signs) == 1 else None
+def _summed_groups(
+    program: FormulaSequence, factors: tuple[Ref, Ref], summed: Sequence[Index]
+) -> list[_Symmetric]:
+    """Groups of sums in which both factors are symmetric, or one of them."""
+    groups: dict[frozenset[Index], _Symmetric] = {}
+    for n, ref in enumerate(factors):
+        for members, sign in _components(program, ref, summed, {}):
+            other = factors[1 - n]
+            both = all(_sign(program, other, p, q, {}) == sign for p, q in combinations(members, 2))
+            changed = None if both else 1 - n
+            groups.setdefault(
+                frozenset(members), _Symmetric(members, sign, summed=True, changed=changed)
+            )
+    return list(groups.values())
 
 
-def _in_memory_order(
-    names: Sequence[str], statement: Statement, buffers: Mapping[str, Buffer]
-) -> tuple[str, ...]:
-    """Variables in the order of the operand with the most axes."""
-    held = [(x, buffers[x.buffer]) for x in statement.factors if names[0] in x.variables]
-    order = memory_order(*max(held, key=lambda pair: len(pair[1].axes)))
-    return tuple(sorted(names, key=order.index))
+def _components(
+    program: FormulaSequence, ref: Ref, indices: Sequence[Index], along: Mapping[Index, Index]
+) -> Iterator[tuple[tuple[Index, ...], int]]:
+    """Maximal sets of indices of one space that a factor exchanges with one sign."""
+    left = list(indices)
+    while left:
+        first, *left = left
+        signs = {i: _sign(program, ref, first, i, along) for i in left if i.space == first.space}
+        sign = next((s for s in signs.values() if s is not None), None)
+        if sign is not None:
+            group = (first, *(i for i in left if signs.get(i) == sign))
+            left = [i for i in left if i not in group]
+            yield group, sign
+
+
+def _sign(
+    program: FormulaSequence, ref: Ref, one: Index, two: Index, along: Mapping[Index, Index]
+) -> int | None:
+    """Sign by which a factor changes if two indices, and others with them, are exchanged."""
+    images = {one: two, two: one, **along}
+    if len(set(ref.indices)) < len(ref.indices) or not set(images) <= set(ref.indices):
+        return None
+    perm = tuple(ref.indices.index(images.get(i, i)) for i in ref.indices)
+    spaces = ref.tensor.spaces
+    if any(spaces[axis] != spaces[image] for axis, image in enumerate(perm)):
+        return None
+    return tensor_sign(program, ref.tensor, perm)
 
 
 def _cost(
-    groups: tuple[Group, ...],
+    grouping: Grouping,
     statement: Statement,
-    constant: tuple[bool, bool],
     buffers: Mapping[str, Buffer],
     extents: Mapping[str, int],
     thresholds: CpuThresholds,
 ) -> int:
     """Flops of a contraction by groups, and the flops in the time of its copies."""
-    weighted = _weighted(groups, statement, constant)
-    copied = sum(
-        points_of(groups, _band_of(access, statement), extents)
-        for n, access in enumerate(statement.factors)
-        if not constant[n] and (n in weighted or _moves(access, groups, statement, buffers))
-    )
-    target = statement.out
-    if _moves(target, groups, statement, buffers):
-        copied += 2 * elements(_band_of(target, statement), extents)
+    groups, copied = grouping.groups, 0
+    for n, access in enumerate(statement.factors):
+        if grouping.constant[n] or grouping.placed(n, statement, buffers) is not None:
+            continue
+        images = prod(factorial(len(g.names)) for g in groups if g.changed == n)
+        copied += images * points_of(groups, band_of(access, statement), extents)
+    if in_place(statement.out, groups, statement, buffers) is None:
+        copied += 2 * elements(band_of(statement.out, statement), extents)
     flops = 2 * points_of(groups, statement.band, extents)
     return flops + thresholds.pair_copy_flops * copied
 
 
-def _band_of(access: Access, statement: Statement) -> Band:
+def band_of(access: Access, statement: Statement) -> Band:
+    """The variables of a statement that an access has."""
     return tuple(v for v in statement.band if v.name in access.variables)
 
 
@@ -185,30 +256,7 @@ def points_of(groups: tuple[Group, ...], band: Band, extents: Mapping[str, int])
     )
 
 
-def _weighted(
-    groups: tuple[Group, ...], statement: Statement, constant: tuple[bool, bool]
-) -> frozenset[int]:
-    """The factor whose copy has the weights of symmetric sums; none without such sums.
-
-    It is a constant one, or the one with fewer variables.
-    """
-    if all(g.strict or not g.summed for g in groups):
-        return frozenset()
-    counts = [len(x.variables) for x in statement.factors]
-    return frozenset({min((0, 1), key=lambda n: (not constant[n], counts[n]))})
-
-
-def _moves(
-    access: Access,
-    groups: tuple[Group, ...],
-    statement: Statement,
-    buffers: Mapping[str, Buffer],
-) -> bool:
-    """True if the kernel cannot use an operand in place."""
-    return _in_place(access, groups, statement, buffers) is None
-
-
-def _in_place(
+def in_place(
     access: Access,
     groups: tuple[Group, ...],
     statement: Statement,
@@ -237,156 +285,3 @@ def _in_place(
         for axis, name in zip(axes, group.names, strict=True):
             subscripts[axis] = Subscript(name)
     return replace(access, subscripts=tuple(subscripts)), sign
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedProduct:
-    """A contraction by groups.
-
-    Attributes:
-        constant: copies of constant operands, made once for a bound program.
-        body: copies, the product, and what adds it to its target.
-    """
-
-    constant: tuple[Stmt, ...]
-    body: tuple[Stmt, ...]
-
-
-def bind_groups(
-    statement: Statement,
-    grouping: Grouping,
-    memory: Memory,
-    extents: Mapping[str, int],
-    thresholds: CpuThresholds,
-) -> GroupedProduct | None:
-    """The statements of a contraction by groups; None if the kernel cannot."""
-    buffers = memory.buffers
-    used = (statement.out, *statement.factors)
-    dtype = buffers[statement.out.buffer].dtype
-    if any(buffers[x.buffer].dtype == "complex128" != dtype for x in statement.factors):
-        return None
-    plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
-    if packed_contraction(statement, plain) is None:
-        return None
-    binder = _Binder(statement, grouping.groups, memory, extents, thresholds)
-    return binder.bound(grouping.constant)
-
-
-@dataclass(frozen=True, slots=True)
-class _Binder:
-    """Binds one contraction."""
-
-    statement: Statement
-    groups: tuple[Group, ...]
-    memory: Memory
-    extents: Mapping[str, int]
-    thresholds: CpuThresholds
-
-    def bound(self, constant: tuple[bool, bool]) -> GroupedProduct:
-        """The statements."""
-        statement, buffers = self.statement, self.memory.buffers
-        weighted = _weighted(self.groups, statement, constant)
-        copies: tuple[list[Stmt], list[Stmt]] = ([], [])  # volatile ones, and constant ones
-        factors, sign = [], 1
-        for n, access in enumerate(statement.factors):
-            placed = _in_place(access, self.groups, statement, buffers)
-            if placed is None or n in weighted:
-                factors.append(self.gathered(access, n in weighted, copies[constant[n]]))
-            else:
-                factors.append(placed[0])
-                sign *= placed[1]
-        direct = _in_place(statement.out, self.groups, statement, buffers)
-        after: tuple[Stmt, ...] = ()
-        if direct is None:
-            out, after = self.scattered()
-        else:
-            out, sign = direct[0], sign * direct[1]
-        coeff = statement.coeff * sign
-        for group in self.groups:
-            coeff *= factorial(len(group.names)) if group.summed and group.strict else 1
-        pair = (factors[0], factors[1])
-        product = as_contraction(
-            replace(
-                statement,
-                out=out,
-                expr=Prod(pair),
-                factors=pair,
-                band=self.walked(statement.band),
-                coeff=coeff,
-                accumulate=statement.accumulate and direct is not None,
-            ),
-            self.memory.buffers,
-            self.extents,
-            self.thresholds,
-        )
-        assert product is not None, "groups suit the kernel as well as their variables"
-        return GroupedProduct(tuple(copies[True]), (*copies[False], product, *after))
-
-    def walked(self, band: Band) -> Band:
-        """A band in which the variables of each group follow each other, each below the last."""
-        held = {v.name: v for v in band}
-        walked: list[BandVar] = []
-        for var in band:
-            group = next((g for g in self.groups if var.name in g.names), None)
-            if group is None:
-                walked.append(var)
-            elif var.name == next(v.name for v in band if v.name in group.names):
-                chain = [held[group.names[0]]]
-                for name in group.names[1:]:
-                    chain.append(replace(held[name], below=chain[-1].name, strict=group.strict))
-                walked += chain
-        return tuple(walked)
-
-    def scratch(self, access: Access) -> tuple[Access, Band]:
-        """Scratch with the variables of an access, each group on a packed axis, and its band.
-
-        A group has the place of its last variable in memory: loops follow long runs of elements.
-        """
-        statement = self.statement
-        held = {v.name: v for v in statement.band}
-        order = list(dict.fromkeys(memory_order(access, self.memory.buffers[access.buffer])))
-        last = {g: max(map(order.index, g.names)) for g in self.groups if g.names[0] in order}
-        names: list[str] = []
-        packed: list[Packing] = []
-        for n, name in enumerate(order):
-            group = next((g for g in last if name in g.names), None)
-            if group is None:
-                names.append(name)
-            elif last[group] == n:
-                packed.append(Packing(len(names), group.strict, len(group.names)))
-                names += group.names
-        band = tuple(held[name] for name in names if name in held)
-        dtype = self.memory.buffers[statement.out.buffer].dtype
-        buffer = self.memory.scratch(band, dtype, statement.home, statement.position, tuple(packed))
-        return Access(buffer.name, tuple(Subscript(v.name) for v in band)), self.walked(band)
-
-    def gathered(self, access: Access, weighted: bool, copies: list[Stmt]) -> Access:
-        """A copy of an operand in its groups, with the weights of symmetric sums."""
-        place, band = self.scratch(access)
-        sums = (g.names for g in self.groups if g.summed and not g.strict)
-        copy = replace(
-            self.statement,
-            out=place,
-            expr=access,
-            factors=(),
-            band=band,
-            coeff=Fraction(1),
-            accumulate=False,
-            orbit=tuple(sums) if weighted else (),
-        )
-        bound = bind_assign(copy, self.memory.buffers)
-        copies.append(replace(bound, band=band, block=()))
-        return place
-
-    def scattered(self) -> tuple[Access, tuple[Stmt, ...]]:
-        """Scratch for the product, and the statement that adds all of its images to the target."""
-        statement = self.statement
-        place, _ = self.scratch(statement.out)
-        copy = replace(
-            statement,
-            expr=place,
-            factors=(),
-            band=_band_of(statement.out, statement),
-            coeff=Fraction(1),
-        )
-        return place, (bind_assign(copy, self.memory.buffers),)

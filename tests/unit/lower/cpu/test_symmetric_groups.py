@@ -39,6 +39,10 @@ CASES = {
     "sums of three": f"input x[o,o,o,v,v,v] {TRIPLES}{{triples}}\n"
     f"input y[v,v,v,o,o,o] {TRIPLES}{{triples}}\n"
     "output r\nr[i,l] = x[i,j,k,a,b,c]*y[a,b,c,l,j,k]",
+    "a sum that one factor makes antisymmetric": f"input w[v,v,v,v] {PAIRS}{{}}\n"
+    "input t[o,v,o,v] symmetry (0,1)<->(2,3)\noutput r\nr[i,j,a,b] = t[i,e,j,f]*w[a,b,e,f]",
+    "a sum that one factor makes symmetric": "input w[v,v,v,o] symmetric (0,1,2){three}\n"
+    "input t[o,v,v,v]\noutput r\nr[i,j] = t[i,a,b,c]*w[c,a,b,j]",
     "four": "input x[o,o,o,o,v] antisymmetric (0,1,2,3){four}\ninput y[v,v]\n"
     "output r[o,o,o,o,v]{four}\nr[i,j,k,l,a] = x[i,j,k,l,b]*y[b,a]",
     "an intermediate": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,v,v] {PAIRS}{{}}\ninput s[o,v]\n"
