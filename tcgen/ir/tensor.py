@@ -208,7 +208,7 @@ class Tensor:
         """True if a call allocates memory for it in addition to the caller's arrays.
 
         This holds for intermediates, for tiles of generated inputs, and for packed results, which
-        are computed in dense arrays first.
+        shared loops compute in dense arrays first.
         """
         packed = self.role is Role.OUTPUT and bool(self.storage.packed)
         return packed or self.role in (Role.TEMP, Role.GENERATED)

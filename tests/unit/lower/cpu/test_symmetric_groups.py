@@ -13,6 +13,7 @@ from support.campaigns import cases
 from support.contraction_programs import compiled_with
 from tcgen.frontend.spec.reader import read_spec
 from tcgen.interp import evaluate_system
+from tcgen.options import OBJECTIVES
 from tcgen.runtime.program import Program
 from tcgen.testing import assert_same_values, random_arrays
 from tcgen.thresholds.cpu import CpuThresholds
@@ -81,7 +82,7 @@ def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> N
     assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
 @pytest.mark.parametrize("name", CASES)
 def test_groups(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Values at planning extents and at others, where groups may have no value at all."""
@@ -99,6 +100,24 @@ def test_element_types(name: str, dtype: str) -> None:
     text = written(name, packed=True)
     program = compiled_with(text, SMALL, {"o": 4, "v": 5}, dtype=dtype)
     right(text, program, {"o": 4, "v": 5}, dtype)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
+def test_objectives(name: str, objective: str) -> None:
+    """Plans that fuse loops read and write packed arrays, too."""
+    text = written(name, packed=True)
+    program = compiled_with(text, SMALL, {"o": 4, "v": 5}, objective=objective)
+    right(text, program, {"o": 5, "v": 4}, "float64")
+
+
+@pytest.mark.parametrize("options", [{"target": "numpy"}, {"memory_limit": 40_000}])
+def test_without_groups(options: dict[str, Any]) -> None:
+    """NumPy, and a limit without room for copies: three packed axes in and out."""
+    text = written("triples", packed=True).replace("r[o,o,o,v,v,v]", "r[o,o,o,v,v,v] @", 1)
+    text = text.replace("@", f"{TRIPLES} packed (0,1,2) (3,4,5)")
+    program = compiled_with(text, SMALL, {"o": 3, "v": 4}, **options)
+    right(text, program, {"o": 4, "v": 3}, "float64")
 
 
 def test_operands_stored_in_groups_are_used_in_place() -> None:
