@@ -209,11 +209,12 @@ class _Checker:
         _permutation(order, rank, f"{place}.order")
         taken: set[int] = set()
         for pair in packed:
-            first, second = pair.first, pair.first + 1
-            fits = 0 <= first < rank - 1 and not {first, second} & taken
-            _need(fits, f"{place}.packed", "the first of two neighbouring axes")
-            _need(spaces[first] == spaces[second], f"{place}.packed", "a pair of one space")
-            taken |= {first, second}
+            axes = set(pair.axes) if 2 <= pair.count <= rank else set()
+            fits = axes and 0 <= pair.first <= rank - pair.count and not axes & taken
+            _need(bool(fits), f"{place}.packed", "the first of two or more neighbouring axes")
+            same = len({spaces[axis] for axis in axes}) == 1
+            _need(same, f"{place}.packed", "axes of one space")
+            taken |= axes
 
     def tensor(self, tensor: TensorEntry, place: str) -> None:
         self.axes(tensor.spaces, tensor.order, tensor.packed, place)
@@ -241,8 +242,8 @@ class _Checker:
                 length is None or 0 < length <= MOST, f"{place}.lengths", "a length of at least 1"
             )
         for pair in buffer.packed:
-            both = buffer.lengths[pair.first : pair.first + 2]
-            _need(both == (None, None), f"{place}.packed", "a pair of whole axes")
+            whole = all(buffer.lengths[axis] is None for axis in pair.axes)
+            _need(whole, f"{place}.packed", "whole axes")
         _one_of(buffer.dtype, BY_NAME, f"{place}.dtype", "element type")
         _one_of(buffer.place, PLACES, f"{place}.place", "place")
         _live(buffer.live, f"{place}.live")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, Protocol, TypeAlias, TypeVar
 
+from ..simplices import stored_values
 from .grid import GridEntry
 from .parts import PartsEntry, StatementEntry
 from .product import ProductEntry
@@ -37,10 +38,20 @@ class SymmetryEntry:
 
 @dataclass(frozen=True, slots=True)
 class PackingEntry:
-    """Logical axes ``first`` and ``first + 1`` stored as a lower triangle."""
+    """``count`` logical axes from ``first`` on, stored as one axis of their distinct values."""
 
     first: int
     antisymmetric: bool
+    count: int = 2
+
+    @property
+    def axes(self) -> range:
+        """The logical axes."""
+        return range(self.first, self.first + self.count)
+
+    def values(self, extent: int) -> int:
+        """The number of stored values of axes of an extent."""
+        return stored_values(extent, self.count, self.antisymmetric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ class TensorEntry:
     @property
     def stored_rank(self) -> int:
         """Number of axes of the caller's array."""
-        return len(self.order) - len(self.packed)
+        return len(self.order) - sum(pair.count - 1 for pair in self.packed)
 
     def stored(self) -> tuple[tuple[int, PackingEntry | None], ...]:
         """Axes of the caller's array: a logical axis, or the row axis of a packed pair."""
@@ -104,7 +115,7 @@ class _PackedPair(Protocol):
     """A :class:`PackingEntry`, or the compiler's own record of a packed pair."""
 
     @property
-    def first(self) -> int: ...
+    def axes(self) -> range: ...
 
 
 _Pair = TypeVar("_Pair", bound=_PackedPair)
@@ -118,9 +129,9 @@ def stored_axes(
 
     Example:
         >>> stored_axes((2, 0, 1), (PackingEntry(0, False),))
-        ((2, None), (0, PackingEntry(first=0, antisymmetric=False)))
+        ((2, None), (0, PackingEntry(first=0, antisymmetric=False, count=2)))
     """
-    pairs = {p.first: p for p in packed} | {p.first + 1: p for p in packed}
+    pairs = {axis: p for p in packed for axis in p.axes}
     axes: list[tuple[int, _Pair | None]] = []
     for axis in order:
         pair = pairs.get(axis)

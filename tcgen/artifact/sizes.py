@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ..dtypes import BY_NAME
 from .manifest import BufferEntry, Manifest, PackingEntry, TensorEntry
@@ -18,7 +18,7 @@ def stored_shape(
         length = lengths[axis]
         n = manifest.extent(entry.spaces[axis], extents) if length is None else length
         if pair is not None:
-            n = n * (n - 1) // 2 if pair.antisymmetric else n * (n + 1) // 2
+            n = pair.values(n)
         shape.append(n)
     return tuple(shape)
 
@@ -33,16 +33,15 @@ def array_bytes(
     return count
 
 
-def packed_run(pair: PackingEntry, one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
-    """The smallest run of a packed axis with all elements of two logical ranges.
+def packed_run(pair: PackingEntry, ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The smallest run of a packed axis with all elements of some ranges of its logical axes.
 
     Example:
-        >>> packed_run(PackingEntry(0, False), (2, 4), (0, 1))
+        >>> packed_run(PackingEntry(0, False), ((2, 4), (0, 1)))
         (3, 10)
     """
-    if one[0] >= one[1] or two[0] >= two[1]:
+    if any(start >= stop for start, stop in ranges):
         return 0, 0
-    low, high = max(one[0], two[0]), max(one[1], two[1])
-    if pair.antisymmetric:
-        return low * (low - 1) // 2, (high - 1) * high // 2
-    return low * (low + 1) // 2, high * (high + 1) // 2
+    # The largest position of an element, which is stored first, is in this range.
+    low, high = max(start for start, _ in ranges), max(stop for _, stop in ranges)
+    return pair.values(low), pair.values(high)

@@ -97,7 +97,7 @@ def _check_tensor(tensor: Tensor) -> None:
     rank, storage = tensor.rank, tensor.storage
     axes = list(range(rank))
     orders = [s.perm for s in tensor.symmetry] + ([storage.order] if storage.order else [])
-    pairs = [axis for p in storage.packed for axis in (p.first, p.first + 1)]
+    pairs = [axis for p in storage.packed for axis in p.axes]
     sound = (
         all(sorted(order) == axes for order in orders)
         and all(s.sign in (1, -1) for s in tensor.symmetry)

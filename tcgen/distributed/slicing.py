@@ -147,7 +147,7 @@ def _way(equation: Equation, along: Space) -> tuple[Literal["place", "add", "sam
 
 
 def _packed(tensor: Tensor, axis: int) -> bool:
-    return any(axis in (p.first, p.first + 1) for p in tensor.storage.packed)
+    return any(axis in p.axes for p in tensor.storage.packed)
 
 
 # ---------------------------------------------------------------- work

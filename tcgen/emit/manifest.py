@@ -77,7 +77,7 @@ def _spaces(module: Module) -> tuple[SpaceEntry, ...]:
 
 
 def _packed(pairs: tuple[Packing, ...]) -> tuple[PackingEntry, ...]:
-    return tuple(PackingEntry(p.first, p.antisymmetric) for p in pairs)
+    return tuple(PackingEntry(p.first, p.antisymmetric, p.count) for p in pairs)
 
 
 def _tensor(tensor: Tensor, dtype: str) -> TensorEntry:

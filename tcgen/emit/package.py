@@ -24,6 +24,7 @@ _TRAVELS = (
     "errors.py",
     "hardware.py",
     "options.py",
+    "simplices.py",
 )
 
 
@@ -86,7 +87,7 @@ def describe(tensor: TensorEntry) -> str:
         if pair is None:
             axes.append(space)
         else:
-            axes.append(f"{space} {'>' if pair.antisymmetric else '>='} {space}")
+            axes.append((" > " if pair.antisymmetric else " >= ").join([space] * pair.count))
     notes = [tensor.dtype]
     if tensor.role == "generated":
         notes.append("f(out, ranges) or an array that slices, read tile by tile")

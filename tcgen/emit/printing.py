@@ -75,8 +75,20 @@ def stored_lengths(buffer: Buffer) -> list[str]:
         if pair is None:
             lengths.append(n)
         else:
-            lengths.append(f"({n}*({n} {'-' if pair.antisymmetric else '+'} 1)/2)")
+            lengths.append(f"({simplex(n, pair.count, pair.antisymmetric)})")
     return lengths
+
+
+def simplex(value: str, count: int, strict: bool) -> str:
+    """The number of stored values of ``count`` packed axes of an extent.
+
+    Example:
+        >>> simplex("N_o", 2, strict=False), simplex("i", 3, strict=True)
+        ('N_o*(N_o + 1)/2', 'i*(i - 1)/2*(i - 2)/3')
+    """
+    sign = "-" if strict else "+"
+    atom = value if value.isidentifier() or value.startswith("(") else f"({value})"
+    return atom + "".join(f"*({value} {sign} {k})/{k + 1}" for k in range(1, count))
 
 
 def elements(buffer: Buffer) -> str:

@@ -6,7 +6,7 @@ manifest never disagree.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
@@ -52,6 +52,7 @@ class Scope:
         number: of the kernel in the module.
         dtype: of the program.
         ordered: pairs of variables in the source of which the first is never smaller.
+        apart: those of them that are never equal.
         totals: numbers that the printed loops add up in variables of their own, those of single
             precision in double.
         lengths: in the source, of variables that walk several axes at once.
@@ -69,6 +70,7 @@ class Scope:
     number: int
     dtype: str
     ordered: frozenset[tuple[str, str]] = frozenset()
+    apart: frozenset[tuple[str, str]] = frozenset()
     totals: frozenset[str] = frozenset()
     lengths: Mapping[str, str] = field(default_factory=dict)
     thresholds: CpuThresholds = CpuThresholds()
@@ -78,8 +80,23 @@ class Scope:
     def walking(self, band: tuple[BandVar, ...]) -> Scope:
         """The scope inside a statement's own loops: rows of triangles are at least columns."""
         names = self.variables
-        pairs = {(names[v.below], names[v.name]) for v in band if v.below is not None}
-        return replace(self, ordered=frozenset(pairs)) if pairs else self
+        above: dict[str, dict[str, bool]] = {}  # larger variables, and whether never equal
+        for var in band:
+            if var.below is not None:
+                larger = {names[var.below]: var.strict}
+                for name, strict in above.get(names[var.below], {}).items():
+                    larger[name] = strict or var.strict
+                above[names[var.name]] = larger
+        pairs = {(big, small): s for small, held in above.items() for big, s in held.items()}
+        apart = frozenset(pair for pair, strict in pairs.items() if strict)
+        return replace(self, ordered=frozenset(pairs), apart=apart) if pairs else self
+
+    def order_of(self, places: Sequence[str], *, strict: bool = False) -> tuple[int, ...] | None:
+        """Which of some positions is the largest, and so on; None if the loops do not tell."""
+        known = self.apart if strict else self.ordered
+        larger = [sum((p, q) in known for p in places) for q in places]
+        sort = tuple(sorted(range(len(places)), key=lambda n: larger[n]))
+        return sort if sorted(larger) == list(range(len(places))) else None
 
     @property
     def extents(self) -> tuple[Space, ...]:

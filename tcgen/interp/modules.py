@@ -9,6 +9,7 @@ too short therefore shows in the result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import combinations, pairwise
 from typing import assert_never
 
 import numpy as np
@@ -33,6 +34,7 @@ from ..ir.loops import (
     Zero,
 )
 from ..ir.tensor import Role, Space, element_type
+from ..simplices import places
 from .elements import Array, evaluate_expr
 from .storage import (
     Source,
@@ -250,7 +252,8 @@ class _Machine:
         place = self.where(stmt.out, points, env)
         if self.executed is not None:
             self.executed(stmt, self.stored_points(stmt.out, points, place))
-        if self.buffers[stmt.out.buffer].packed:
+        packed = bool(self.buffers[stmt.out.buffer].packed)
+        if packed:
             self.check_triangle(stmt.out, place)
 
         def leaf(node: object) -> Array:
@@ -272,6 +275,8 @@ class _Machine:
             target[...] += np.sum(np.broadcast_to(value, _count(points)))
         else:
             np.add.at(target, place, np.broadcast_to(value, _count(points)))
+        if packed:
+            self.write_images(stmt.out.buffer)
 
     def multiply(self, stmt: Gemm, env: dict[str, int]) -> None:
         """Run a matrix product."""
@@ -283,8 +288,40 @@ class _Machine:
         if self.executed is not None:
             points = self.points(band, env)
             self.executed(stmt, len(next(iter(points.values()))) if points else 1)
+        if any(v.below is not None for v in band):
+            a, b = (
+                np.where(self.walked(x, band, env), y, 0) for x, y in ((stmt.a, a), (stmt.b, b))
+            )
         value = np.einsum(a, a_axes, b, b_axes, out_axes) * float(stmt.coeff)
-        out[...] = out + value if stmt.accumulate else value
+        inside = self.walked(stmt.out, band, env)
+        out[...] = np.where(inside, out + value if stmt.accumulate else value, out)
+        if self.buffers[stmt.out.buffer].packed:
+            self.write_images(stmt.out.buffer)
+
+    def walked(self, access: Access, band: tuple[BandVar, ...], env: dict[str, int]) -> Array:
+        """Which elements of the block of an access the triangles of a band contain."""
+        ranges = {v.name: np.arange(*self.band_range(v, env)) for v in band}
+        held = [s.variable for s in access.subscripts if s.variable in ranges]
+        grid = np.meshgrid(*(ranges[name or ""] for name in held), indexing="ij")
+        points = dict(zip(held, grid, strict=True))
+        inside = np.ones(np.shape(grid[0]) if grid else (), dtype=bool)
+        for var in band:
+            if var.below is not None and var.name in points and var.below in points:
+                here, bound = points[var.name], points[var.below]
+                inside &= here < bound if var.strict else here <= bound
+        return inside
+
+    def write_images(self, name: str) -> None:
+        """Give the images of the stored elements of a packed buffer their values."""
+        buffer, memory = self.buffers[name], self.memory[name]
+        for packing in buffer.packed:
+            axes = [axis for axis in buffer.order if axis in packing.axes]
+            front = np.moveaxis(memory, axes, range(len(axes)))
+            grid = np.indices(front.shape[: len(axes)])
+            ordered = -np.sort(-grid, axis=0)
+            _, sign = places(tuple(grid), packing.antisymmetric)
+            sign = sign.reshape(sign.shape + (1,) * (front.ndim - len(axes)))
+            front[...] = np.where(sign == 0, 0, front[tuple(ordered)] * sign)
 
     def block(
         self, access: Access, band: tuple[BandVar, ...], letter: dict[str, int], env: dict[str, int]
@@ -314,7 +351,7 @@ class _Machine:
         for var in band:
             if var.below is not None:
                 bound = self.at(Subscript(var.below), points, env)
-                inside = points[var.name] <= bound
+                inside = points[var.name] < bound if var.strict else points[var.name] <= bound
                 points = {name: values[inside] for name, values in points.items()}
         return points
 
@@ -355,19 +392,20 @@ class _Machine:
         return base, min(base + tile, extent)
 
     def stored_points(self, out: Access, points: Points, place: tuple[Array, ...]) -> int:
-        """Number of points whose target is stored: antisymmetric pairs have no diagonal."""
+        """Number of points whose target is stored: antisymmetric axes have no diagonal."""
         stored = np.ones(_count(points), dtype=bool)
         for pair in self.buffers[out.buffer].packed:
             if pair.antisymmetric:
-                stored &= place[pair.first] != place[pair.first + 1]
+                for one, two in combinations(pair.axes, 2):
+                    stored &= place[one] != place[two]
         return int(np.sum(stored))
 
     def check_triangle(self, access: Access, place: tuple[Array, ...]) -> None:
         """Check that a packed target is written in its triangle only."""
         buffer: Buffer = self.buffers[access.buffer]
         for pair in buffer.packed:
-            rows = [k for k in buffer.order if k in (pair.first, pair.first + 1)]
-            if np.any(place[rows[0]] < place[rows[1]]):
+            rows = [k for k in buffer.order if k in pair.axes]
+            if any(np.any(place[one] < place[two]) for one, two in pairwise(rows)):
                 raise VerifyError(f"{access} writes outside the stored triangle")
 
 

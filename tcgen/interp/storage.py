@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import ArgumentError, ExtentError, ShapeError
 from ..ir.cost import extent_of
 from ..ir.tensor import Role, Space, Tensor, element_type
+from ..simplices import places, positions, stored_values
 
 Array: TypeAlias = npt.NDArray[Any]
 Source: TypeAlias = Any  # array, number, callable, or an object with slices (h5py, memmap)
@@ -34,24 +35,24 @@ def logical_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]
 
 
 def stored_axes(tensor: Tensor) -> tuple[tuple[int, ...], ...]:
-    """Logical axes of each axis of the caller's array: one, or two for a packed pair.
+    """Logical axes of each axis of the caller's array: one, or several for a packed axis.
 
     The row of a triangle is the axis of the pair that is first in the stored order.
     """
-    packed = {axis for p in tensor.storage.packed for axis in (p.first, p.first + 1)}
+    packed = {axis: p.count for p in tensor.storage.packed for axis in p.axes}
     order = tensor.stored_order
     groups: list[tuple[int, ...]] = []
     position = 0
     while position < len(order):
-        width = 2 if order[position] in packed else 1
+        width = packed.get(order[position], 1)
         groups.append(order[position : position + width])
         position += width
     return tuple(groups)
 
 
-def is_antisymmetric_pair(tensor: Tensor, pair: tuple[int, ...]) -> bool:
-    """True where the triangle of a packed pair has no diagonal."""
-    return any(p.first == min(pair) and p.antisymmetric for p in tensor.storage.packed)
+def _is_strict(tensor: Tensor, axes: tuple[int, ...]) -> bool:
+    """True where packed axes have no diagonal."""
+    return any(p.first == min(axes) and p.antisymmetric for p in tensor.storage.packed)
 
 
 def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
@@ -70,7 +71,7 @@ def caller_shape(tensor: Tensor, extents: Mapping[str, int]) -> tuple[int, ...]:
         if len(group) == 1:
             shape.append(n)
         else:
-            shape.append(n * (n - 1) // 2 if is_antisymmetric_pair(tensor, group) else _triangle(n))
+            shape.append(stored_values(n, len(group), _is_strict(tensor, group)))
     return tuple(shape)
 
 
@@ -85,11 +86,10 @@ def to_caller(tensor: Tensor, logical: Array) -> Array:
     """The caller's array of a dense logical array: C-contiguous, in stored order, packed."""
     array = np.transpose(logical, tensor.stored_order)
     for position, group in enumerate(stored_axes(tensor)):
-        if len(group) == 2:
-            n = array.shape[position]
-            rows, columns = np.tril_indices(n, -1 if is_antisymmetric_pair(tensor, group) else 0)
+        if len(group) > 1:
+            held = positions(array.shape[position], len(group), _is_strict(tensor, group))
             front: tuple[Any, ...] = (slice(None),) * position
-            array = array[(*front, rows, columns)]
+            array = array[(*front, *held)]
     return np.ascontiguousarray(array).reshape(array.shape)
 
 
@@ -117,54 +117,36 @@ def read_block(tensor: Tensor, source: Source, block: Block, dtype: npt.DTypeLik
     array = np.asarray(array)
     position = 0
     for group, hull in zip(groups, hulls, strict=True):
-        if len(group) == 2:
-            anti = is_antisymmetric_pair(tensor, group)
-            array = _unpack(array, position, hull.start, block[group[0]], block[group[1]], anti)
+        if len(group) > 1:
+            ranges = [block[axis] for axis in group]
+            array = _unpack(array, position, hull.start, ranges, _is_strict(tensor, group))
         position += len(group)
     return np.transpose(array, np.argsort(tensor.stored_order)) if groups else array
-
-
-def _triangle(n: int) -> int:
-    """Number of elements of a triangle with n rows."""
-    return n * (n + 1) // 2
 
 
 def _hull(tensor: Tensor, group: tuple[int, ...], block: Block) -> slice:
     """The smallest range of a stored axis that contains the block."""
     if len(group) == 1:
         return slice(*block[group[0]])
-    (p0, p1), (q0, q1) = block[group[0]], block[group[1]]
-    if p0 == p1 or q0 == q1:
+    ranges = [block[axis] for axis in group]
+    if any(start == stop for start, stop in ranges):
         return slice(0, 0)
-    low, high = max(p0, q0), max(p1, q1)
-    if is_antisymmetric_pair(tensor, group):
-        return slice(_triangle(low - 1), _triangle(high - 1))
-    return slice(_triangle(low), _triangle(high))
+    ends = max(start for start, _ in ranges), max(stop for _, stop in ranges)
+    return slice(*(stored_values(n, len(group), _is_strict(tensor, group)) for n in ends))
 
 
 def _unpack(
-    array: Array,
-    position: int,
-    start: int,
-    rows: tuple[int, int],
-    columns: tuple[int, int],
-    antisymmetric: bool,
+    array: Array, position: int, start: int, ranges: Sequence[tuple[int, int]], strict: bool
 ) -> Array:
-    """Two dense axes from one packed axis that starts at element ``start`` of the triangle."""
-    p = np.arange(*rows)[:, None]
-    q = np.arange(*columns)[None, :]
-    high, low = np.maximum(p, q), np.minimum(p, q)
-    sign = np.where(p >= q, 1, -1) if antisymmetric else np.ones(high.shape, int)
-    if antisymmetric:
-        sign = np.where(p == q, 0, sign)
-        place = high * (high - 1) // 2 + low - start
-    else:
-        place = high * (high + 1) // 2 + low - start
+    """Dense axes from one packed axis that starts at its element ``start``."""
+    axes = np.meshgrid(*(np.arange(*r) for r in ranges), indexing="ij")
+    place, sign = places(axes, strict)
     stored = sign != 0
-    triangle = np.moveaxis(array, position, -1)
-    dense = np.zeros(triangle.shape[:-1] + high.shape, array.dtype)
-    dense[..., stored] = triangle[..., place[stored]] * sign[stored].astype(array.real.dtype)
-    return np.moveaxis(dense, (-2, -1), (position, position + 1))
+    packed = np.moveaxis(array, position, -1)
+    dense = np.zeros(packed.shape[:-1] + place.shape, array.dtype)
+    dense[..., stored] = packed[..., place[stored] - start] * sign[stored].astype(array.real.dtype)
+    count = len(ranges)
+    return np.moveaxis(dense, range(-count, 0), range(position, position + count))
 
 
 def program_dtype(arrays: Mapping[str, Source]) -> str:
@@ -246,7 +228,7 @@ def check_shape(tensor: Tensor, shape: Sequence[int], extents: Mapping[str, int]
     if tuple(shape) != expected:
         axes = ",".join(
             "(" + ",".join(tensor.spaces[k].name for k in group) + ")"
-            if len(group) == 2
+            if len(group) > 1
             else tensor.spaces[group[0]].name
             for group in stored_axes(tensor)
         )

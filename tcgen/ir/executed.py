@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -42,7 +43,7 @@ from .loops import (
     Stmt,
     Zero,
 )
-from .tensor import Space
+from .tensor import Packing, Space
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,21 +315,21 @@ class _Counter:
                 Range(_bases(shape.space)) if shape.length is None else Range(fixed=shape.length)
             )
         for pair in buffer.packed:
-            row, column = place[pair.first], place[pair.first + 1]
-            past = 0 if pair.antisymmetric else 1
-            ranges[column] = replace(ranges[column], bound=row, past=past)
+            for row, column in pairwise(place[axis] for axis in pair.axes):
+                ranges[column] = replace(ranges[column], bound=row, past=_past(pair))
         return (Amount(_item(buffer), tuple(ranges)),)
 
     def stored(
         self, out: Access, variables: tuple[LoopVar | BandVar, ...], domain: Domain
     ) -> Domain:
-        """The points whose element a target stores: a packed pair may lack its diagonal."""
+        """The points whose element a target stores: packed axes may lack their diagonals."""
         names = {v.name: n for n, v in enumerate(variables)}
         ranges = list(domain)
         for pair in self.buffers[out.buffer].packed:
-            ends = [names.get(s.variable or "") for s in out.subscripts[pair.first :][:2]]
-            for inner, outer in (ends, ends[::-1]):
-                if pair.antisymmetric and inner is not None and ranges[inner].bound == outer:
+            ends = [names.get(out.subscripts[axis].variable or "") for axis in pair.axes]
+            for inner in ends if pair.antisymmetric else ():
+                bound = None if inner is None else ranges[inner].bound
+                if inner is not None and bound is not None and bound in ends:
                     ranges[inner] = replace(ranges[inner], past=0)
         return tuple(ranges)
 
@@ -365,14 +366,14 @@ class _Counter:
                 n = names[subscript.variable or ""]
                 ranges[n] = replace(ranges[n], base=None)
         for pair in buffer.packed:
-            ends = {names.get(s.variable or "") for s in access.subscripts[pair.first :][:2]}
+            ends = {names.get(access.subscripts[axis].variable or "") for axis in pair.axes}
             places = sorted(n for n in ends if n is not None)
-            if len(places) < 2 or places[0] < self.hosts or ranges[places[0]].outer:
+            if len(places) < pair.count or places[0] < self.hosts or ranges[places[0]].outer:
                 continue
-            outer, inner = places
-            if ranges[inner].outer in ((), (outer,)):  # both places of an element are one
-                past = 0 if pair.antisymmetric else 1
-                ranges[inner] = replace(ranges[inner], bound=outer, past=past)
+            # All places of an element are one.
+            if all(ranges[n].outer in ((), (before,)) for before, n in pairwise(places)):
+                for outer, inner in pairwise(places):
+                    ranges[inner] = replace(ranges[inner], bound=outer, past=_past(pair))
         wanted = {names[name] for name in access.variables}
         return distinct(tuple(ranges), {*range(self.hosts), *wanted})
 
@@ -391,11 +392,20 @@ def _domain(variables: tuple[LoopVar | BandVar, ...]) -> Domain:
                 base=names[var.base] if isinstance(var, BandVar) and var.base else None,
                 tile=var.tile if tiled else None,
                 bound=bound,
-                past=0 if bound is None else 1,
+                past=0 if bound is None or _is_strict(var) else 1,
             )
         )
         names[var.name] = n
     return tuple(ranges)
+
+
+def _is_strict(var: LoopVar | BandVar) -> bool:
+    return isinstance(var, BandVar) and var.strict
+
+
+def _past(packing: Packing) -> int:
+    """By how much a packed position may reach past the one before it."""
+    return 0 if packing.antisymmetric else 1
 
 
 def _outside(buffer: Buffer) -> bool:

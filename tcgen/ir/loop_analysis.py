@@ -5,8 +5,7 @@ The checker, lowering and emission call these functions, so each rule is written
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -108,25 +107,47 @@ def contraction_obstacle(
 ) -> str | None:
     """Why the generated contraction kernel cannot use an operand in its layout, or None.
 
-    A packed pair needs two adjacent variables of a group, the second with ``below`` the first.
+    Packed axes need adjacent variables of a group, each but the first below the one before it, in
+    the order of the axes in memory.
     """
     held = [s.variable for s in access.subscripts]
     for var in (*groups[0], *groups[1]):
         if held.count(var.name) != 1:
             return f"{var.name} is {held.count(var.name)} times in {access}"
-    triangular = [
-        {outer.name, inner.name}
-        for group in groups
-        for outer, inner in itertools.pairwise(group)
-        if inner.below == outer.name
+    walked = [chain for group in groups for chain in chains_of(group)]
+    packed = [
+        (tuple(held[axis] for axis in buffer.order if axis in p.axes), p.antisymmetric)
+        for p in buffer.packed
     ]
-    triangles = sum(var.below is not None for group in groups for var in group)
-    packed = [{held[p.first], held[p.first + 1]} for p in buffer.packed]
-    if any(p.antisymmetric for p in buffer.packed) or any(p not in triangular for p in packed):
+    if any(axes not in walked for axes in packed):
         return f"{buffer.name} is packed"
-    if triangles > len(packed):
+    if any(chain not in packed for chain in walked):
         return f"{buffer.name} is not packed, but a triangular variable runs over it"
     return None
+
+
+def chains_of(group: Iterable[BandVar]) -> list[tuple[tuple[str, ...], bool]]:
+    """Variables that run together over packed axes, and whether these lack their diagonals.
+
+    Example:
+        >>> from tcgen.ir.tensor import Space
+        >>> o = Space("o")
+        >>> i, j = BandVar("i", o), BandVar("j", o, below="i", strict=True)
+        >>> chains_of((BandVar("a", o), i, j))
+        [(('i', 'j'), True)]
+    """
+    chains: list[tuple[tuple[str, ...], bool]] = []
+    before: BandVar | None = None
+    for var in group:
+        if before is not None and var.below == before.name:
+            if chains and chains[-1][0][-1] == before.name and chains[-1][1] == var.strict:
+                chains[-1] = ((*chains[-1][0], var.name), var.strict)
+            else:
+                chains.append(((before.name, var.name), var.strict))
+        elif var.below is not None:
+            chains.append(((var.below, var.name), var.strict))
+        before = var
+    return chains
 
 
 def blocks_parallel(loop: Loop, private: frozenset[str]) -> str | None:

@@ -45,7 +45,8 @@ class BandVar:
     """Variable of a statement's own loop.
 
     Takes 0 .. N-1, or, inside the tile loop ``base``, base .. min(base + tile, N) - 1.
-    With ``below`` it does not exceed the value of that variable (a triangle).
+    With ``below`` it does not exceed the value of that variable (a triangle); if it is ``strict``,
+    it stays below it.
     """
 
     name: str
@@ -53,6 +54,7 @@ class BandVar:
     base: str | None = None
     tile: int | None = None
     below: str | None = None
+    strict: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ class Buffer:
             all have length 1), ``tile`` (target of a GPU's tiles that only their own epilogue
             reads: its elements are in registers of the threads and never in memory).
         tensor: the tensor it holds, or None for scratch made by lowering.
-        packed: pairs of axes stored as triangles (caller buffers and scratch).
+        packed: axes stored as one axis of their distinct values.
         live: first and last position at which it needs memory, inclusive. Positions number the
             statements and fetches in the order of the text, constant phase first
             (:func:`~tcgen.ir.loop_analysis.positions`). A buffer that outlives an iteration of a
@@ -137,7 +139,7 @@ class Assign:
         out: target element. Band variables that it does not have are summed. For a packed buffer
             the band runs over the stored triangle only, without a diagonal that is not stored.
         expr: leaves are Access and Equal; an Access to a packed buffer reads through the triangle
-            (sign and zero of an antisymmetric pair included).
+            (sign and zero of antisymmetric axes included).
         coeff: exact number.
         accumulate: add to the target. Otherwise the target is overwritten, and summed band
             variables are innermost, after all variables of ``out``.
@@ -198,9 +200,9 @@ class Gemm:
     group runs over its whole axis, and one of the operand's two groups ends on the unit-stride axis
     (apart from axes of length 1). With a scheme the generated kernel computes it from operands in
     any layout, with each variable on one axis. All operands have the same dtype. No buffer is
-    packed, with one exception: with a scheme, a variable of m (n) with ``below`` and the variable
-    before it in its group run together over the packed pair of each operand that has them. An
-    empty group has extent 1. A batch variable is in ``out`` and in at least one operand; an operand
+    packed, with one exception: with a scheme, variables of m, n or k of which each is below the one
+    before it run together over packed axes of each operand that has them. An empty group has
+    extent 1. A batch variable is in ``out`` and in at least one operand; an operand
     without it is the same for all its values. ``step`` is that of an :class:`Assign`.
     """
 

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 from ..dtypes import BY_NAME
 from ..errors import TcgenError
+from ..simplices import stored_values
 from .quantity import Quantity
 
 # Keywords of a program's calls beside its inputs, which therefore have other names.
@@ -99,13 +100,29 @@ class Symmetry:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """An adjacent pair of logical axes stored as one axis of its lower triangle, row by row.
+    """Neighbouring logical axes stored as one axis of their distinct values, in lexical order.
 
-    Symmetric: (p, q) with p >= q at p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q.
+    A pair is stored as its lower triangle, row by row. Symmetric: (p, q) with p >= q at
+    p(p+1)/2 + q. Antisymmetric: p > q at p(p-1)/2 + q. More axes are stored alike.
+
+    Attributes:
+        first: axis.
+        antisymmetric: equal positions are zero, and not stored.
+        count: number of axes.
     """
 
     first: int
     antisymmetric: bool = False
+    count: int = 2
+
+    @property
+    def axes(self) -> range:
+        """The logical axes."""
+        return range(self.first, self.first + self.count)
+
+    def values(self, extent: int) -> int:
+        """The number of stored values of axes of an extent."""
+        return stored_values(extent, self.count, self.antisymmetric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +208,7 @@ class Tensor:
         """True if a call allocates memory for it in addition to the caller's arrays.
 
         This holds for intermediates, for tiles of generated inputs, and for packed results, which
-        are computed in dense arrays first.
+        shared loops compute in dense arrays first.
         """
         packed = self.role is Role.OUTPUT and bool(self.storage.packed)
         return packed or self.role in (Role.TEMP, Role.GENERATED)

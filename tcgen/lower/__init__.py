@@ -24,16 +24,19 @@ from ..thresholds import CpuThresholds
 from .axis_orders import Time, choose_orders
 from .buffers import Memory
 from .cpu.bind import bind_statement
+from .cpu.grouped_products import bind_groups
 from .cpu.loops import bind_assign, bind_packing
+from .cpu.packed_intermediates import pack_intermediates
 from .cpu.parallel import mark_parallel
 from .cpu.sliced_operands import bind_sliced
+from .cpu.symmetric_groups import Groupings
 from .cpu.symmetric_pairs import bind_half
 from .host import Splitter, host_loops, place_buffers, set_lives, split_phases
 from .names import loop_variables
 from .nest import Leaf, build_nest, instance_starts, last_producers, of_step, zero_leaves
 from .parts import with_parts
 from .scratch_budget import arena_budget, crowded
-from .statements import make_fetch, make_statement
+from .statements import Statement, make_fetch, make_statement
 
 __all__ = ["lower_plan"]
 
@@ -50,7 +53,8 @@ def lower_plan(
         buffers: every instance of an array gets a buffer.
         starts: an instance begins with a zero, or its first producer overwrites it.
         statements: each visit becomes a statement on buffers, or a fetch.
-        axis orders: the axes of intermediates get the order with the fewest copies.
+        packed intermediates: those that all statements walk in groups are stored so.
+        axis orders: the axes of other intermediates get the order with the fewest copies.
         binding: statements become matrix products with their copies, or element loops; of a
             contraction with a proven exchange symmetry one of each pair of indices is computed.
             For a GPU statements become element loops without copies, or products of its library.
@@ -124,7 +128,7 @@ def _lower(
     # A plan that promises its memory has none to spare for packed blocks.
     generated = options.target == "cpu" and not tight and not rooms
     loops = loop_variables(plan)
-    memory = Memory(plan, options.dtype)
+    memory = Memory(plan, options.dtype, in_triangles=options.target == "cpu")
     starts = instance_starts(plan, memory)
     overwriting = {start.first for start in starts if start.overwrites}
 
@@ -140,9 +144,13 @@ def _lower(
         from .gpu.library import contraction_time  # noqa: PLC0415  (loaded for GPUs)
 
         time = partial(contraction_time, extents=extents, thresholds=options.thresholds.gpu)
+    groupings = Groupings(plan, thresholds)
+    if generated:
+        pack_intermediates(plan, groupings, memory, tuple(statements.values()))
     choose_orders(memory, tuple(statements.values()), extents, thresholds, time)
 
     leaves = {n: Leaf(n, (fetch,)) for n, fetch in fetches.items()}
+    gathered: dict[tuple[int, int], tuple[Leaf, ...]] = {}
     for position, statement in statements.items():
         room = rooms.get(position)
         body: tuple[Stmt, ...] | None = None
@@ -153,8 +161,10 @@ def _lower(
             if options.library:
                 body = bind_library(statement, memory, extents, room, gpu)
             body = body or (bind_assign(statement, memory.buffers),)
-        elif generated and (exchange := _exchange(plan, position, thresholds)) is not None:
-            body = bind_half(statement, exchange, memory, extents, thresholds)
+        elif generated:
+            copies, body = bind_symmetric(plan, groupings, statement, memory, thresholds)
+            if copies:
+                gathered[position, 0] = (Leaf(position, copies, computes=False, constant=True),)
         if body is None and generated:
             body = bind_sliced(statement, memory, extents, thresholds)
         if body is None:
@@ -167,7 +177,11 @@ def _lower(
             packing[position] = (Leaf(position, (write,), computes=False),)
     leaves = {n: of_step(leaf, plan) for n, leaf in leaves.items()}
     zeroes = zero_leaves(starts, memory.buffers)
-    nest = build_nest(plan, leaves, _of_steps(zeroes, plan), _of_steps(packing, plan))
+    before = {
+        place: (*gathered.get(place, ()), *zeroes.get(place, ()))
+        for place in sorted({*gathered, *zeroes})
+    }
+    nest = build_nest(plan, leaves, _of_steps(before, plan), _of_steps(packing, plan))
 
     on_host = host_loops(plan)
     splitter = Splitter(plan, loops, on_host, [])
@@ -202,6 +216,26 @@ def _exchange(plan: FusionPlan, position: int, thresholds: CpuThresholds) -> Exc
         return None
     step = plan.program.steps[visit.step]
     return exchange_of(plan.program, step, plan.extent_of, thresholds)
+
+
+def bind_symmetric(
+    plan: FusionPlan,
+    groupings: Groupings,
+    statement: Statement,
+    memory: Memory,
+    thresholds: CpuThresholds,
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...] | None]:
+    """Copies of constants, and a contraction that computes what symmetry leaves; None for none."""
+    extents = plan.extent_of
+    grouping = groupings.of(statement, memory.buffers)
+    exchange = _exchange(plan, statement.position, thresholds)
+    if grouping is not None and (exchange is None or grouping.saved >= exchange.saved):
+        product = bind_groups(statement, grouping, memory, extents, thresholds)
+        if product is not None:
+            return product.constant, product.body
+    if exchange is None:
+        return (), None
+    return (), bind_half(statement, exchange, memory, extents, thresholds)
 
 
 def _of_steps(leaves: Mapping[K, tuple[Leaf, ...]], plan: FusionPlan) -> dict[K, tuple[Leaf, ...]]:

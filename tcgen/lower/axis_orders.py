@@ -56,7 +56,7 @@ def choose_orders(
     for name, touching in touching_by_name.items():
         buffer = memory.buffers[name]
         free = buffer.tensor is not None and buffer.tensor.role is Role.TEMP
-        if not free or sum(axis.length != 1 for axis in buffer.axes) < 2:
+        if not free or buffer.packed or sum(axis.length != 1 for axis in buffer.axes) < 2:
             continue
         candidates = (order for s in touching for order in _candidates(s, name, memory.buffers))
         best = buffer.order

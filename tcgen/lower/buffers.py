@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ..ir.loops import Axis, BandVar, Buffer
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId, Place
-from ..ir.tensor import Packing, Role, Tensor, element_type
+from ..ir.tensor import Packing, Ref, Role, Tensor, element_type
 from .names import unique
 
 
@@ -17,12 +17,14 @@ class Memory:
     Attributes:
         buffers: by name.
         homes: innermost shared loop whose body owns the buffer; None for the whole program.
-        dense: packed outputs by name, each with the dense buffer in which it is computed.
+        in_triangles: packed outputs are computed where they are stored, unless loops share them.
+        dense: other packed outputs by name, each with the dense buffer in which it is computed.
         scratch_of: scratch buffers, each with the visit that it is for.
     """
 
-    def __init__(self, plan: FusionPlan, dtype: str) -> None:
+    def __init__(self, plan: FusionPlan, dtype: str, *, in_triangles: bool = False) -> None:
         self.plan = plan
+        self.in_triangles = in_triangles
         self.dtype = dtype
         self.buffers: dict[str, Buffer] = {}
         self.homes: dict[str, LoopId | None] = {}
@@ -80,7 +82,8 @@ class Memory:
 
     def _add_instance(self, array: ArrayPlan) -> None:
         tensor = array.tensor
-        if tensor.role is Role.OUTPUT and not tensor.storage.packed:
+        direct = not tensor.storage.packed or (self.in_triangles and self._in_stored_order(tensor))
+        if tensor.role is Role.OUTPUT and direct:
             self._names[array] = tensor.name
             return
         dense = tensor.role is Role.OUTPUT
@@ -100,6 +103,25 @@ class Memory:
         self._names[array] = name
         if dense:
             self.dense[tensor.name] = name
+
+    def _in_stored_order(self, tensor: Tensor) -> bool:
+        """True if steps write the stored elements of a packed tensor, outside of shared loops."""
+        steps = self.plan.program.steps
+        fused = (steps[visit.step] for visit in self.plan.visits if visit.loops)
+        if any(tensor in (s.out.tensor, *(r.tensor for r in s.operands)) for s in fused):
+            return False
+        return all(
+            walks_whole(step.out, packing)
+            for step in self.plan.program.producers(tensor)
+            for packing in tensor.storage.packed
+        )
+
+
+def walks_whole(ref: Ref, packing: Packing) -> bool:
+    """True if a reference has another index on each of some packed axes, over all of the axis."""
+    held = [ref.indices[axis] for axis in packing.axes]
+    spaces = [ref.tensor.spaces[axis] for axis in packing.axes]
+    return len(set(held)) == packing.count and [i.space for i in held] == spaces
 
 
 def _ranks(plan: FusionPlan) -> dict[ArrayPlan, int]:

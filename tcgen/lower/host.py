@@ -125,9 +125,10 @@ class Splitter:
         comment = _comment(self.plan, computing)
         if not computing:
             zeroes = any(_zeroes(stmt) for stmt in body)
-            name += "_start" if zeroes else "_finish"
+            gathers = any(leaf.constant for item in items for leaf in leaves_of(item))
+            name += "_start" if zeroes else "_constants" if gathers else "_finish"
             targets = ", ".join(written for stmt in body for written in written_buffers(stmt))
-            comment = (f"zero {targets}" if zeroes else f"pack {targets}",)
+            comment = (f"{'zero' if zeroes else 'gather' if gathers else 'pack'} {targets}",)
         name = unique(name, self.taken if computing else self.taken | self.groups)
         self.taken.add(name)
         self.kernels.append(
@@ -224,7 +225,10 @@ def set_lives(
 
 
 def _is_volatile(plan: FusionPlan, item: Item) -> bool:
-    return any(_phase_of(plan, leaf.position) is Phase.VOLATILE for leaf in leaves_of(item))
+    return any(
+        not leaf.constant and _phase_of(plan, leaf.position) is Phase.VOLATILE
+        for leaf in leaves_of(item)
+    )
 
 
 def _phase_of(plan: FusionPlan, position: int) -> Phase:

@@ -83,8 +83,14 @@ def in_order(band: Band, order: list[str]) -> Band:
 def unit_stride(access: Access, buffer: Buffer) -> str | None:
     """Variable on the unit-stride axis; None if that axis has no variable or is a packed pair."""
     long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
-    pairs = {axis for p in buffer.packed for axis in (p.first, p.first + 1)}
+    pairs = {axis for p in buffer.packed for axis in p.axes}
     return access.subscripts[long[-1]].variable if long and long[-1] not in pairs else None
+
+
+def fastest(access: Access, buffer: Buffer) -> str | None:
+    """Variable on the fastest axis, also where that axis is packed with others."""
+    long = [axis for axis in buffer.order if buffer.axes[axis].length != 1]
+    return access.subscripts[long[-1]].variable if long else None
 
 
 def elements(band: Band, extents: Mapping[str, int]) -> int:

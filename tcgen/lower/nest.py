@@ -25,12 +25,14 @@ class Leaf:
     Attributes:
         position: of the visit that they belong to.
         body: the statements, or one fetch.
-        computes: False for the zeroes and the packing that a visit needs.
+        computes: False for the zeroes and the copies that a visit needs.
+        constant: copies of constant operands, made in the constant phase.
     """
 
     position: int
     body: tuple[Stmt | Fetch, ...]
     computes: bool = True
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,13 +59,12 @@ def crowded(
 
 
 def buffer_bytes(buffer: Buffer, extents: Mapping[str, int]) -> int:
-    """Bytes of a buffer; a packed pair is one axis of its triangle."""
+    """Bytes of a buffer; packed axes are one axis of their distinct values."""
     count = BY_NAME[buffer.dtype].itemsize
     lengths = [extent_of(a.space, extents) if a.length is None else a.length for a in buffer.axes]
     for pair in buffer.packed:
-        n = lengths[pair.first]
-        lengths[pair.first] = n * (n - 1) // 2 if pair.antisymmetric else n * (n + 1) // 2
-        lengths[pair.first + 1] = 1
+        values = pair.values(lengths[pair.first])
+        lengths[pair.first : pair.first + pair.count] = [values] + [1] * (pair.count - 1)
     for length in lengths:
         count *= length
     return count

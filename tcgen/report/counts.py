@@ -28,6 +28,7 @@ from ..ir.executed import Amount, StatementWork
 from ..ir.iteration_domain import Domain, connected
 from ..ir.plan import ArrayPlan
 from ..ir.tensor import Space, Tensor
+from ..simplices import stored_values
 
 Factor = list[Any]
 
@@ -99,7 +100,7 @@ def product_value(factors: list[Factor], extents: Mapping[str, int]) -> int:
         n = sum(extents[s] for s in spaces)
         if fixed is not None:
             n = min(n, fixed) if spaces else fixed
-        total *= n * (n + sign) // 2 if sign else n
+        total *= stored_values(n, abs(sign) + 1, strict=sign < 0)
     return total
 
 
@@ -125,17 +126,18 @@ def stored_polynomial(entry: TensorEntry | BufferEntry, manifest: Manifest) -> P
         if length is not None:
             n = Poly.of(length)
         elements = elements * n
-        if sign:
-            elements = elements * (n + Poly.of(sign)) * Poly.of(Fraction(1, 2))
+        for k in range(1, abs(sign) + 1):
+            step = k if sign > 0 else -k
+            elements = elements * (n + Poly.of(step)) * Poly.of(Fraction(1, k + 1))
     return elements
 
 
 def stored_product(entry: TensorEntry | BufferEntry, manifest: Manifest) -> list[Factor]:
-    """Elements of an array in memory: a packed pair is one axis of its triangle."""
+    """Elements of an array in memory: packed axes are one axis of their distinct values."""
     factors: list[Factor] = []
     lengths = entry.lengths if isinstance(entry, BufferEntry) else (None,) * len(entry.spaces)
     for axis, pair in entry.stored():
-        sign = 0 if pair is None else -1 if pair.antisymmetric else 1
+        sign = 0 if pair is None else (1 - pair.count if pair.antisymmetric else pair.count - 1)
         # The memory of a tile is that of a whole one, even where the space is shorter.
         whole = lengths[axis] is None
         bases = list(manifest.bases_of(entry.spaces[axis])) if whole else []

@@ -11,10 +11,11 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from ..artifact.manifest import Manifest, TensorEntry
+from ..artifact.manifest import Manifest, PackingEntry, TensorEntry
 from ..artifact.sizes import stored_shape
 from ..dtypes import BY_NAME, NAMES
 from ..errors import ArgumentError, DtypeError, ExtentError, ShapeError
+from ..simplices import extent_of
 from .device_protocol import Device
 
 Array = npt.NDArray[Any]
@@ -269,9 +270,9 @@ def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
         ShapeError: with the axes that are expected.
     """
     if len(shape) != tensor.stored_rank:
-        pairs = [f"({p.first}, {p.first + 1})" for p in tensor.packed]
+        pairs = [str(tuple(p.axes)) for p in tensor.packed]
         sign = ", antisymmetric=True" if any(p.antisymmetric for p in tensor.packed) else ""
-        whole = bool(pairs) and len(shape) == tensor.stored_rank + len(pairs)
+        whole = bool(pairs) and len(shape) == len(tensor.order)
         advice = f"tcgen.pack_pairs({tensor.name}, {', '.join(pairs)}{sign})"
         raise ShapeError(
             f"{describe(tensor)} has {tensor.stored_rank} axes, "
@@ -283,7 +284,7 @@ def check_rank(tensor: TensorEntry, shape: tuple[int, ...]) -> None:
 def describe(tensor: TensorEntry) -> str:
     """``t2[o,o,v,v]``, axes as the array has them; a packed pair in round brackets."""
     axes = [
-        tensor.spaces[axis] if pair is None else f"({tensor.spaces[axis]},{tensor.spaces[axis]})"
+        tensor.spaces[axis] if pair is None else f"({','.join([tensor.spaces[axis]] * pair.count)})"
         for axis, pair in tensor.stored()
     ]
     return f"{tensor.name}[{','.join(axes)}]" if axes else tensor.name
@@ -315,7 +316,7 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     shown = [(t, s) for t in manifest.tensors if (s := shapes.get(t.name)) is not None]
     shown_extents: dict[str, int] = {}
     witness: dict[str, str] = {}
-    empty: dict[str, str] = {}  # antisymmetric pairs without elements: extents of 0 or 1
+    empty: dict[str, tuple[str, int]] = {}  # antisymmetric axes without elements, and their number
     for tensor, shape in shown:
         for number, (axis, pair) in enumerate(tensor.stored()):
             bases = manifest.bases_of(tensor.spaces[axis])
@@ -323,7 +324,9 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
                 continue
             extent = shape[number] if pair is None else _side(tensor, number, pair, shape)
             if pair is not None and pair.antisymmetric and shape[number] == 0:
-                empty.setdefault(bases[0], f"axis {number} of {describe(tensor)}")
+                place = f"axis {number} of {describe(tensor)}"
+                least = min(pair.count, empty.get(bases[0], (place, pair.count))[1])
+                empty[bases[0]] = (place, least)
                 continue
             if shown_extents.setdefault(bases[0], extent) != extent:
                 raise ExtentError(
@@ -336,12 +339,14 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     default = {s.name: s.extent for s in manifest.spaces if s.extent is not None}
     fallback = {**default, **dict(manifest.planning_extents)} if complete else {}
     extents = {b: shown_extents.get(b, fallback.get(b)) for b in manifest.bases}
-    for base, pair_axis in empty.items():
-        if complete and base not in shown_extents and extents[base] not in (0, 1):
+    for base, (packed_axis, count) in empty.items():
+        if complete and base not in shown_extents and extents[base] not in range(count):
+            which = ", ".join(map(str, range(count - 1)))
+            what = "a packed pair" if count == 2 else f"{count} packed axes"
             raise ExtentError(
-                f"{pair_axis} is a packed pair without elements, so space {base} has extent 0 or "
-                f"1, and no other array shows which: to run the program at an extent of 1, compile "
-                f'it with extents={{"{base}": 1}}'
+                f"{packed_axis} is {what} without elements, so space {base} has extent {which} or "
+                f"{count - 1}, and no other array shows which: to run the program at an extent of "
+                f'1, compile it with extents={{"{base}": 1}}'
             )
     missing = [b for b, n in extents.items() if n is None]
     if missing and complete:
@@ -355,15 +360,17 @@ def find_extents(manifest: Manifest, shapes: Shapes, *, complete: bool = True) -
     return known
 
 
-def _side(tensor: TensorEntry, number: int, pair: Any, shape: tuple[int, ...]) -> int:
-    """Extent of the axes of a packed pair from the length of its triangle."""
-    shift = 1 if pair.antisymmetric else -1
+def _side(tensor: TensorEntry, number: int, pair: PackingEntry, shape: tuple[int, ...]) -> int:
+    """Extent of packed axes from the number of their stored values."""
     length = shape[number]
-    side = (math.isqrt(8 * length + 1) + shift) // 2
-    if side * (side - shift) // 2 != length:
+    side = extent_of(length, pair.count, pair.antisymmetric)
+    if side is None:
+        sign = "-" if pair.antisymmetric else "+"
+        more = "".join(f"(n{sign}{k})" for k in range(1, pair.count))
+        what = "a packed pair" if pair.count == 2 else f"{pair.count} packed axes"
         raise ShapeError(
-            f"axis {number} of {describe(tensor)} is a packed pair: its length must be "
-            f"n(n{'-' if shift == 1 else '+'}1)/2, found {length} in shape {shape}"
+            f"axis {number} of {describe(tensor)} is {what}: its length must be "
+            f"n{more}/{math.factorial(pair.count)}, found {length} in shape {shape}"
         )
     return side
 
@@ -388,7 +395,7 @@ def _expected(
         complete = all(base in extents for base in bases)
         n = sum(extents[base] for base in bases) if complete else 0
         if pair is not None:
-            n = n * (n - 1 if pair.antisymmetric else n + 1) // 2
+            n = pair.values(n)
         axes.append(str(n) if complete else tensor.spaces[axis])
     return f"shape ({', '.join(axes)}{',' if len(axes) == 1 else ''})"
 

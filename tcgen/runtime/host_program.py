@@ -22,6 +22,7 @@ from ..artifact.manifest import (
 from ..artifact.sizes import packed_run
 from ..environment import verify_level
 from ..errors import ArgumentError, DtypeError, ShapeError
+from ..simplices import places
 from .host_device import address
 
 Array = npt.NDArray[Any]
@@ -141,11 +142,11 @@ def _slice(
             f"{tile.dtype}: store it as {tensor.dtype}"
         )
     position = 0
-    for (axis, pair), hull in zip(stored, hulls, strict=True):
+    for (_, pair), hull in zip(stored, hulls, strict=True):
         if pair is not None:
-            other = 2 * pair.first + 1 - axis
-            tile = _unpack(tile, position, hull.start, ranges[axis], ranges[other], pair)
-            position += 1
+            own = [ranges[n] for n in tensor.order if n in pair.axes]
+            tile = _unpack(tile, position, hull.start, own, pair)
+            position += pair.count - 1
         position += 1
     tile = tile.transpose(np.argsort(tensor.order))
     if tile.shape != shape:
@@ -160,27 +161,21 @@ def _hull(pair: PackingEntry | None, axis: int, ranges: tuple[slice, ...]) -> sl
     """Smallest range of a stored axis that holds the tile."""
     if pair is None:
         return ranges[axis]
-    one, two = ranges[pair.first], ranges[pair.first + 1]
-    return slice(*packed_run(pair, (one.start, one.stop), (two.start, two.stop)))
+    return slice(*packed_run(pair, [(ranges[n].start, ranges[n].stop) for n in pair.axes]))
 
 
 def _unpack(
-    tile: Array, position: int, start: int, rows: slice, columns: slice, pair: PackingEntry
+    tile: Array, position: int, start: int, ranges: list[slice], pair: PackingEntry
 ) -> Array:
-    """A tile whose packed axis, from element ``start`` of the triangle, becomes two axes."""
-    p = np.arange(rows.start, rows.stop)[:, None]
-    q = np.arange(columns.start, columns.stop)[None, :]
-    high, low = np.maximum(p, q), np.minimum(p, q)
-    triangle = np.moveaxis(tile, position, -1)
-    dense = np.zeros((*triangle.shape[:-1], *high.shape), tile.dtype)
-    if pair.antisymmetric:
-        stored = p != q
-        where = (high * (high - 1) // 2 + low - start)[stored]
-        sign = np.where(p > q, 1, -1)[stored].astype(tile.real.dtype)
-        dense[..., stored] = triangle[..., where] * sign
-    else:
-        dense[...] = triangle[..., high * (high + 1) // 2 + low - start]
-    return np.moveaxis(dense, (-2, -1), (position, position + 1))
+    """A tile whose packed axis, from its element ``start`` on, becomes several axes."""
+    axes = np.meshgrid(*(np.arange(r.start, r.stop) for r in ranges), indexing="ij")
+    place, sign = places(axes, pair.antisymmetric)
+    stored = sign != 0
+    packed = np.moveaxis(tile, position, -1)
+    dense = np.zeros((*packed.shape[:-1], *place.shape), tile.dtype)
+    signs = sign[stored].astype(tile.real.dtype)
+    dense[..., stored] = packed[..., place[stored] - start] * signs
+    return np.moveaxis(dense, range(-pair.count, 0), range(position, position + pair.count))
 
 
 def _spread(buffer: Array, shape: tuple[int, ...]) -> None:

@@ -140,9 +140,7 @@ def _range(span: SpanEntry, at: Mapping[str, int], extent: Callable[[str], int])
 def _stored(tensor: TensorEntry, logical: Sequence[_Range]) -> tuple[_Range, ...]:
     """Ranges of the axes of the caller's array; of a packed pair the smallest run of elements."""
     return tuple(
-        logical[axis]
-        if pair is None
-        else packed_run(pair, logical[pair.first], logical[pair.first + 1])
+        logical[axis] if pair is None else packed_run(pair, [logical[n] for n in pair.axes])
         for axis, pair in tensor.stored()
     )
 

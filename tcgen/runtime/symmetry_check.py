@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..artifact.manifest import TensorEntry
+from ..artifact.manifest import PackingEntry, TensorEntry
 from ..errors import CheckError
 
 Generator = tuple[tuple[int, ...], int, bool]  # axes permutation, sign, complex conjugate
@@ -90,13 +90,18 @@ def packed_generators(tensor: TensorEntry) -> list[Generator]:
         maps_pairs = all(
             image in place
             and ((axis in pairs) == (image in pairs))
-            and (axis not in pairs or s.perm[axis + 1] == image + 1)
-            and (axis not in pairs or pairs[axis].antisymmetric == pairs[image].antisymmetric)
+            and (axis not in pairs or _maps(pairs[axis], pairs[image], s.perm))
             for (axis, _), image in zip(stored, images, strict=True)
         )
         if maps_pairs:
             generators.append((tuple(place[image] for image in images), s.sign, s.conj))
     return generators
+
+
+def _maps(pair: PackingEntry, image: PackingEntry, perm: tuple[int, ...]) -> bool:
+    """True if a permutation maps packed axes to others, each to the one at its place."""
+    alike = (pair.antisymmetric, pair.count) == (image.antisymmetric, image.count)
+    return alike and [perm[axis] for axis in pair.axes] == list(image.axes)
 
 
 def _worst(

@@ -16,7 +16,9 @@ function product(factors) {
   return factors.reduce((all, [spaces, fixed, sign]) => {
     let n = total(spaces.map((space) => extents[space]));
     if (fixed !== null && (!spaces.length || BigInt(fixed) < n)) n = BigInt(fixed);
-    return all * (sign ? (n * (n + BigInt(sign))) / 2n : n);
+    let values = n;
+    for (let k = 1; k <= Math.abs(sign); ++k) values = values * (n + BigInt(Math.sign(sign) * k)) / BigInt(k + 1);
+    return all * values;
   }, 1n);
 }
 

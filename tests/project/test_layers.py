@@ -25,6 +25,7 @@ TRAVELS = (
     "errors.py",
     "hardware.py",
     "options.py",
+    "simplices.py",
 )
 
 

@@ -10,7 +10,7 @@ from ...resources import template_text
 from ..printing import extent, indented, literal, product, stored_lengths
 from ..scope import Scope, contractions, stored_axes
 from .counting import counted_product
-from .expressions import address, bounds
+from .expressions import address, bounds, group_lengths
 
 _SLOT = 7  # of the first contraction in the table of functions, behind the BLAS
 _FOLDER = "c/contract"
@@ -152,19 +152,11 @@ def _whole(var: BandVar) -> str:
 
 
 def _group(group: tuple[BandVar, ...], x: Access, y: Access, scope: Scope) -> str:
-    """Lengths and strides of a group; a variable below the one before it makes a triangle of it."""
-    counts: list[str] = []
-    first: list[BandVar] = []
-    for var in group:
-        low, high = bounds(var, scope)
-        if var.below is not None:
-            n = extent(var.space)
-            counts[-1] = f"{n}*({n} + 1)/2"
-            continue
-        counts.append(high if low == "0" else f"{high} - {low}")
-        first.append(var)
+    """Lengths and strides of a group; variables below each other make one axis."""
     if not group:
         return "{0}"
+    first = [var for var in group if var.below is None]
+    counts = group_lengths(group, scope)
     lists = [counts, *([_stride(z, v, scope) for v in first] for z in (x, y))]
     arrays = (f"(const int64_t[]){{{', '.join(numbers)}}}" for numbers in lists)
     return f"{{{len(first)}, {', '.join(arrays)}}}"
@@ -180,7 +172,7 @@ def _stride(access: Access, var: BandVar, scope: Scope) -> str:
     place = next(
         n
         for n, (first, pair) in enumerate(stored)
-        if axis == first or (pair is not None and axis in (pair.first, pair.first + 1))
+        if axis == first or (pair is not None and axis in pair.axes)
     )
     return product(stored_lengths(buffer)[place + 1 :])
 

@@ -11,9 +11,9 @@ from ...ir.executed import flops_at_a_point
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Assign, Gemm, Module
 from ...resources import fill
-from ..printing import extent, product
+from ..printing import product
 from ..scope import Scope, statements
-from .expressions import bounds
+from .expressions import group_lengths
 
 
 def counters(module: Module) -> str:
@@ -39,14 +39,7 @@ def counted_product(stmt: Gemm, scope: Scope) -> list[str]:
     """A line that counts a matrix product; none unless flops are counted."""
     if not scope.counted:
         return []
-    lengths: list[str] = []
-    for var in band_of(stmt):
-        low, high = bounds(var, scope)
-        if var.below is not None:
-            lengths[-1] = f"({lengths[-1]}*({extent(var.space)} + 1)/2)"
-        else:
-            lengths.append(high if low == "0" else f"({high} - {low})")
-    points = product(lengths)
+    points = product([f"({n})" for n in group_lengths(band_of(stmt), scope)])
     return [f"{_count(stmt, f'{flops_at_a_point(stmt, scope.buffers)}*{points}')};"]
 
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
+from itertools import pairwise
 from typing import assert_never
 
 from ...errors import VerifyError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
+from ...ir.loop_analysis import chains_of
 from ...ir.loops import BandVar, LoopVar
-from ...ir.tensor import Ref
+from ...ir.tensor import Packing, Ref
+from ...simplices import parity
 from ..printing import (
     ATOM,
     PROD,
@@ -22,6 +25,7 @@ from ..printing import (
     is_complex,
     literal,
     product,
+    simplex,
     stored_lengths,
 )
 from ..scope import Scope, stored_axes
@@ -42,9 +46,26 @@ def bounds(var: LoopVar | BandVar, scope: Scope) -> tuple[str, str]:
         low = scope.variables[var.base]
         high = f"tc_min({low} + {var.tile}, {high})"
     if var.below is not None:
-        bound = f"{scope.variables[var.below]} + 1"
+        bound = scope.variables[var.below]
+        if not (isinstance(var, BandVar) and var.strict):
+            bound += " + 1"
         high = bound if low == "0" else f"tc_min({high}, {bound})"
     return low, high
+
+
+def group_lengths(group: tuple[BandVar, ...], scope: Scope) -> list[str]:
+    """Number of values of each variable, of variables below each other together."""
+    depths = {names[0]: (len(names), strict) for names, strict in chains_of(group)}
+    lengths = []
+    for var in group:
+        low, high = bounds(var, scope)
+        if var.below is not None:
+            continue
+        if var.name in depths:
+            lengths.append(simplex(extent(var.space), *depths[var.name]))
+        else:
+            lengths.append(high if low == "0" else f"{high} - {low}")
+    return lengths
 
 
 def position(subscript: Subscript, scope: Scope, values: Mapping[str, str]) -> str:
@@ -72,12 +93,7 @@ def address(access: Access, scope: Scope, values: Mapping[str, str]) -> str:
         if pair is None:
             here = position(access.subscripts[axis], scope, values)
         else:
-            row, column = packed_pair(access, scope, axis, values)
-            if (row, column) in scope.ordered:
-                # Without the branch of a call the compiler recognises contiguous elements.
-                here = f"{row}*({row} {'-' if pair.antisymmetric else '+'} 1)/2 + {column}"
-            else:
-                here = f"tc_{'strict' if pair.antisymmetric else 'triangle'}({row}, {column})"
+            here = _packed_place(packed_positions(access, scope, pair, values), pair, scope)
         if text == "0":
             text = here
         else:
@@ -94,16 +110,47 @@ def stride(access: Access, var: BandVar, scope: Scope) -> str:
     return product([axis_length(buffer, n) for n in faster])
 
 
-def packed_pair(
-    access: Access, scope: Scope, axis: int, values: Mapping[str, str]
-) -> tuple[str, str]:
-    """Row and column of a packed pair; the row's axis is first in the buffer's order."""
-    pair = next(p for p in scope.buffers[access.buffer].packed if axis in (p.first, p.first + 1))
-    other = 2 * pair.first + 1 - axis
-    return (
-        position(access.subscripts[axis], scope, values),
-        position(access.subscripts[other], scope, values),
-    )
+def packed_positions(
+    access: Access, scope: Scope, packing: Packing, values: Mapping[str, str]
+) -> list[str]:
+    """Positions on packed axes, in the order of the buffer: of stored values the largest first."""
+    axes = (axis for axis in scope.buffers[access.buffer].order if axis in packing.axes)
+    return [position(access.subscripts[axis], scope, values) for axis in axes]
+
+
+def _packed_place(places: list[str], packing: Packing, scope: Scope) -> str:
+    """The place of some positions on the packed axis.
+
+    Where the loops tell which position is the largest, no branch of a call keeps the compiler from
+    recognising contiguous elements.
+    """
+    strict = packing.antisymmetric
+    if set(places) == {"0"}:
+        return "0"
+    sort = scope.order_of(places)
+    if sort is not None:
+        ordered = [places[n] for n in sort]
+        return " + ".join(simplex(p, packing.count - n, strict) for n, p in enumerate(ordered))
+    if packing.count == 2:
+        return f"tc_{'strict' if strict else 'triangle'}({places[0]}, {places[1]})"
+    return f"tc_simplex({packing.count}, {int(strict)}, {_positions(places)})"
+
+
+def _positions(places: list[str]) -> str:
+    return f"TC_POSITIONS({', '.join(places)})"
+
+
+def _signed(text: str, level: int, places: list[str], scope: Scope) -> tuple[str, int]:
+    """A value of antisymmetric axes with its sign, or 0."""
+    inner = text if level >= PROD else f"({text})"
+    sort = scope.order_of(places, strict=True)
+    if sort is not None:
+        return (text, level) if parity(sort) == 1 else (f"-{inner}", SUM)
+    if len(places) == 2:
+        row, column = places
+        return f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})", ATOM
+    sign = f"tc_parity({len(places)}, {_positions(places)})"
+    return f"({sign} == 0 ? 0 : {sign}*{inner})", ATOM
 
 
 def element(access: Access, scope: Scope) -> str:
@@ -115,15 +162,26 @@ def element(access: Access, scope: Scope) -> str:
 
 
 def value(access: Access, scope: Scope) -> tuple[str, int]:
-    """The value at logical positions, with sign and zero of antisymmetric pairs."""
+    """The value at logical positions, with sign and zero of antisymmetric axes."""
     text, level = element(access, scope), ATOM
-    for axis, pair in stored_axes(scope.buffers[access.buffer]):
-        if pair is not None and pair.antisymmetric:
-            row, column = packed_pair(access, scope, axis, {})
-            inner = text if level >= PROD else f"({text})"
-            text = f"({row} == {column} ? 0 : tc_sign({row}, {column})*{inner})"
-            level = ATOM
+    for _, packing in stored_axes(scope.buffers[access.buffer]):
+        if packing is not None and packing.antisymmetric:
+            places = packed_positions(access, scope, packing, {})
+            text, level = _signed(text, level, places, scope)
     return text, level
+
+
+def store_guards(access: Access, scope: Scope) -> list[str]:
+    """Conditions under which an element of a packed target is stored."""
+    guards = []
+    for _, packing in stored_axes(scope.buffers[access.buffer]):
+        if packing is None:
+            continue
+        places = packed_positions(access, scope, packing, {})
+        if scope.order_of(places, strict=packing.antisymmetric) != tuple(range(packing.count)):
+            compare = ">" if packing.antisymmetric else ">="
+            guards += [f"{row} {compare} {column}" for row, column in pairwise(places)]
+    return guards
 
 
 def expression(expr: Expr, scope: Scope, dtype: str, outer: int = 0) -> str:

@@ -65,6 +65,7 @@ def c_source(
     ]
     parts = [
         fill("c/head.c", name=module.name, version=version, dtype=module.dtype),
+        _simplices() if any("tc_simplex(" in text for text in kernels) else "",
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
         _prefetch_level() if blas else "",
@@ -76,6 +77,12 @@ def c_source(
         _phase("volatile", module.host_volatile, module),
     ]
     return "\n".join(p for p in parts if p)
+
+
+def _simplices() -> str:
+    """Places on three and more packed axes."""
+    literal = "#define TC_POSITIONS(...) ((tc_positions){{__VA_ARGS__}})\n"
+    return literal + fill("c/simplex.h", inline="static inline", integer="int64_t")
 
 
 def _prefetch_level() -> str:

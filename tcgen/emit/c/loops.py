@@ -14,9 +14,9 @@ from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
 from ..printing import INDENT, PROD, indented, is_complex, literal, product
-from ..scope import Scope, reduces, stored_axes
+from ..scope import Scope, reduces
 from .counting import counted_value
-from .expressions import bounds, element, expression, length, packed_pair
+from .expressions import bounds, element, expression, length, store_guards
 from .joined_loops import joined
 from .transposition import START, transposed_block, transposes
 
@@ -187,19 +187,8 @@ def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
     if stmt.out.buffer in scope.totals:
         place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
     line = f"{place} {'+=' if stmt.accumulate else '='} {value};"
-    guards = [
-        "{} {} {}".format(*_row_and_sign(stmt.out, scope, axis, pair.antisymmetric))
-        for axis, pair in stored_axes(buffer)
-        if pair is not None
-    ]
+    guards = store_guards(stmt.out, scope)
     return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
-
-
-def _row_and_sign(
-    access: Access, scope: Scope, axis: int, antisymmetric: bool
-) -> tuple[str, str, str]:
-    row, column = packed_pair(access, scope, axis, {})
-    return row, ">" if antisymmetric else ">=", column
 
 
 def _sum_type(stmt: Assign, scope: Scope) -> str:

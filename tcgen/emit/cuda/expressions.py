@@ -11,9 +11,9 @@ from fractions import Fraction
 from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
-from ..c.expressions import address, bounds, element, expression, packed_pair
+from ..c.expressions import address, bounds, element, expression
 from ..printing import PROD, axis_length, extent, is_complex, literal, product
-from ..scope import Scope, stored_axes
+from ..scope import Scope
 
 Var = LoopVar | BandVar
 
@@ -64,10 +64,14 @@ def _start(var: Var, scope: Scope, number: str) -> str:
 def triangles(variables: Iterable[Var], scope: Scope) -> list[str]:
     """Conditions on triangular variables, whose rectangle is enumerated."""
     return [
-        f"{scope.variables[v.name]} <= {scope.variables[v.below]}"
+        f"{scope.variables[v.name]} {_relation(v)} {scope.variables[v.below]}"
         for v in variables
         if v.below is not None
     ]
+
+
+def _relation(var: Var) -> str:
+    return "<" if isinstance(var, BandVar) and var.strict else "<="
 
 
 def loop_head(var: Var, scope: Scope) -> str:
@@ -114,16 +118,6 @@ def total(coeff: Fraction, dtype: str, name: str = "tc_sum") -> str:
 def sum_type(stmt: Assign, scope: Scope) -> str:
     """Type of a statement's sums: double for single precision."""
     return (COMPLEX128 if is_complex(stmt.expr, scope) else FLOAT64).cuda_type
-
-
-def store_guards(stmt: Assign, scope: Scope) -> list[str]:
-    """Conditions under which an element of a packed target is stored."""
-    guards = []
-    for axis, pair in stored_axes(scope.buffers[stmt.out.buffer]):
-        if pair is not None:
-            row, column = packed_pair(stmt.out, scope, axis, {})
-            guards.append(f"{row} {'>' if pair.antisymmetric else '>='} {column}")
-    return guards
 
 
 def store(stmt: Assign, scope: Scope, given: str) -> str:

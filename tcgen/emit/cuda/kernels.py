@@ -44,9 +44,11 @@ def cuda_source(module: Module, version: str) -> str:
     if any(isinstance(s, Tiles) and s.tensor_cores for s in mappings):
         parts.append(fill("cuda/mma.cu"))
     work = executed_by(module).by_kernel()
-    return "\n".join(
-        [*parts, *(_kernel(kernel, module, work.get(kernel.name, [])) for kernel in module.kernels)]
-    )
+    kernels = [_kernel(kernel, module, work.get(kernel.name, [])) for kernel in module.kernels]
+    if any("tc_simplex(" in text for text in kernels):
+        parts.append("#define TC_POSITIONS(...) (tc_positions{{__VA_ARGS__}})")
+        parts.append(fill("c/simplex.h", inline="__device__ inline", integer="tc_int"))
+    return "\n".join([*parts, *kernels])
 
 
 def finish_symbol(kernel: Kernel) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ...dtypes import BY_NAME
 from ...ir.loops import Assign, BandVar, Zero
 from ...ir.thread_mapping import Points, Sums
+from ..c.expressions import store_guards
 from ..printing import elements, indented, literal
 from ..scope import Scope
 from .expressions import (
@@ -16,7 +17,6 @@ from .expressions import (
     loop_head,
     points,
     store,
-    store_guards,
     sum_type,
     total,
     triangles,
@@ -52,7 +52,7 @@ def element_guards(stmt: Assign, free: tuple[BandVar, ...], scope: Scope) -> lis
     names = {v.name for v in stmt.band} - {v.name for v in free}
     return [
         *triangles((v for v in free if v.below not in names), scope),
-        *store_guards(stmt, scope),
+        *store_guards(stmt.out, scope),
     ]
 
 

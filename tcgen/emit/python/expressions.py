@@ -7,12 +7,13 @@ of the statement: an axis of the broadcast.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import assert_never
 
 from ...errors import VerifyError
 from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
 from ...ir.loops import BandVar, LoopVar
-from ...ir.tensor import Ref, Space
+from ...ir.tensor import Packing, Ref, Space
 from ..printing import ATOM, PROD, SUM, extent, is_complex, literal
 from ..scope import Scope, stored_axes
 
@@ -107,41 +108,46 @@ def transposed(text: str, letters: list[str], wanted: list[str]) -> str:
     return f"{text}.transpose({', '.join(str(letters.index(v)) for v in wanted)})"
 
 
-def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tuple[str, str]]]:
-    """Index arrays of an access that slices cannot express, and its antisymmetric pairs."""
-    buffer = scope.buffers[access.buffer]
-    parts, pairs = [], []
-    for axis, pair in stored_axes(buffer):
-        here = _points(access.subscripts[axis], scope, vectors)
-        if pair is None:
-            parts.append(here)
+def place(access: Access, scope: Scope, vectors: Vectors) -> tuple[str, list[tuple[str, ...]]]:
+    """Index arrays of an access that slices cannot express, and its antisymmetric axes."""
+    parts, signed = [], []
+    for axis, packing in stored_axes(scope.buffers[access.buffer]):
+        if packing is None:
+            parts.append(_points(access.subscripts[axis], scope, vectors))
             continue
-        other = _points(access.subscripts[2 * pair.first + 1 - axis], scope, vectors)
-        parts.append(f"{'_strict' if pair.antisymmetric else '_triangle'}({here}, {other})")
-        if pair.antisymmetric:
-            pairs.append((here, other))
-    return ", ".join(parts), pairs
+        held = _packed_points(access, packing, scope, vectors)
+        parts.append(f"_simplex({packing.antisymmetric}, {', '.join(held)})")
+        if packing.antisymmetric:
+            signed.append(held)
+    return ", ".join(parts), signed
+
+
+def _packed_points(
+    access: Access, packing: Packing, scope: Scope, vectors: Vectors
+) -> tuple[str, ...]:
+    """Positions on packed axes, in the order of the buffer."""
+    axes = (axis for axis in scope.buffers[access.buffer].order if axis in packing.axes)
+    return tuple(_points(access.subscripts[axis], scope, vectors) for axis in axes)
 
 
 def packed_guard(access: Access, scope: Scope, vectors: Vectors) -> str:
     """Condition that a point is in the stored triangles of a packed target."""
     conditions = []
-    for axis, pair in stored_axes(scope.buffers[access.buffer]):
-        if pair is not None:
-            row = _points(access.subscripts[axis], scope, vectors)
-            column = _points(access.subscripts[2 * pair.first + 1 - axis], scope, vectors)
-            compare = "greater" if pair.antisymmetric else "greater_equal"
-            conditions.append(f"np.{compare}({row}, {column})")
+    for _, packing in stored_axes(scope.buffers[access.buffer]):
+        if packing is not None:
+            compare = "greater" if packing.antisymmetric else "greater_equal"
+            held = _packed_points(access, packing, scope, vectors)
+            conditions += [f"np.{compare}({row}, {column})" for row, column in pairwise(held)]
     return " & ".join(conditions)
 
 
 def _read(access: Access, scope: Scope, vectors: Vectors) -> str:
     if not is_simple(access, scope, vectors):
-        where, pairs = place(access, scope, vectors)
+        where, signed = place(access, scope, vectors)
         name = scope.names[access.buffer]
-        if not pairs:
+        if not signed:
             return f"{name}[{where}]"
-        listed = "".join(f"({p}, {q}), " for p, q in pairs)
+        listed = "".join(f"({', '.join(held)}), " for held in signed)
         return f"_signed({name}, ({where},), ({listed.strip()}))"
     text, letters = sliced(access, scope, vectors)
     text = transposed(text, letters, [n for n in vectors.names if n in letters])

@@ -253,24 +253,33 @@ class _Reader:
     def _packing(self, packed: tuple[tuple[int, ...], Attribute]) -> Packing | None:
         axes, attribute = packed
         order = self._order or tuple(range(len(self._spaces)))
-        if len(axes) != 2 or axes[1] != axes[0] + 1:
+        pairs = tuple(itertools.pairwise(axes))
+        if not pairs or any(second != first + 1 for first, second in pairs):
+            advice = "for example packed (2,3), or packed (0,1,2)"
+            self._wrong(attribute, "packed takes two or more adjacent axes", advice)
+            return None
+        if not all(self._same_space(attribute, *pair) for pair in pairs):
+            return None
+        if any(order.index(second) != order.index(first) + 1 for first, second in pairs):
+            advice = "stored must keep these axes together and in this order"
+            self._wrong(attribute, "the packed axes are not adjacent in the stored order", advice)
+            return None
+        if sum(bool({*axes} & {*other}) for other, _ in self._packed) > 1:
+            self._wrong(attribute, "an axis is packed twice", "each axis can be packed once only")
+            return None
+        signs = {self._pairs.get(first) for first in axes[:-1]}
+        if len(signs) > 1:
+            name, listed = self._name.text, ",".join(map(str, axes))
             self._wrong(
-                attribute, "packed takes a pair of adjacent axes", "for example packed (2,3)"
+                attribute,
+                f"axes {listed} of {name} are not symmetric in all of their pairs",
+                f"declare {name} symmetric or antisymmetric ({listed})",
             )
             return None
-        if not self._same_space(attribute, *axes):
-            return None
-        if order.index(axes[1]) != order.index(axes[0]) + 1:
-            advice = "stored must keep the pair together and in this order"
-            self._wrong(attribute, "the packed pair is not adjacent in the stored order", advice)
-            return None
-        if sum(axes[0] in other or axes[1] in other for other, _ in self._packed) > 1:
-            self._wrong(attribute, "an axis is packed twice", "each axis can be in one pair only")
-            return None
-        sign = self._pairs.get(axes[0])
+        (sign,) = signs
         if sign is None:
-            self._symmetry.append(self._swap((axes,), 1))
-        return Packing(axes[0], antisymmetric=sign == -1)
+            self._symmetry += [self._swap((pair,), 1) for pair in pairs]
+        return Packing(axes[0], sign == -1, len(axes))
 
     def _axes(self, words: tuple[Word, ...]) -> tuple[int, ...] | None:
         axes = []

@@ -177,7 +177,7 @@ def _storage(tensor: Tensor) -> str:
     if tensor.storage.order:
         text += f" stored ({','.join(map(str, tensor.storage.order))})"
     for packing in tensor.storage.packed:
-        text += f" packed ({packing.first},{packing.first + 1})"
+        text += f" packed ({','.join(map(str, packing.axes))})"
     return text
 
 

@@ -32,11 +32,12 @@ def stored_elements(tensor: Tensor, extents: Mapping[str, int]) -> int:
         >>> stored_elements(Tensor("t", (o, o), Role.OUTPUT, storage=packed), {"o": 4})
         10
     """
-    whole = whole_elements(tensor, extents)
-    for pair in tensor.storage.packed:
-        n = extent_of(tensor.spaces[pair.first], extents)
-        whole = whole * (n - 1 if pair.antisymmetric else n + 1) // (2 * n)
-    return whole
+    packed = {axis for group in tensor.storage.packed for axis in group.axes}
+    single = (s for axis, s in enumerate(tensor.spaces) if axis not in packed)
+    return prod(extent_of(space, extents) for space in single) * prod(
+        group.values(extent_of(tensor.spaces[group.first], extents))
+        for group in tensor.storage.packed
+    )
 
 
 def array_elements(array: ArrayPlan, extents: Mapping[str, int]) -> int:

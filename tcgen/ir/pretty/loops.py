@@ -56,7 +56,7 @@ def format_buffer(buffer: Buffer) -> str:
         text += f" order ({','.join(map(str, buffer.order))})"
     for pair in buffer.packed:
         kind = "antisymmetric" if pair.antisymmetric else "packed"
-        text += f" {kind} ({pair.first},{pair.first + 1})"
+        text += f" {kind} ({','.join(map(str, pair.axes))})"
     if buffer.place == "arena":
         text += f" statements {buffer.live[0]}..{buffer.live[1]}"
     return text + (" keep" if buffer.keep else "")
@@ -148,7 +148,7 @@ def _variable_text(var: BandVar) -> str:
     text = f"{var.name}:{var.space.name}"
     if var.base is not None:
         text += f"[{var.base}+{var.tile}]"
-    return text + (f"<={var.below}" if var.below else "")
+    return text + (f"{'<' if var.strict else '<='}{var.below}" if var.below else "")
 
 
 def _loop_text(var: LoopVar) -> str:

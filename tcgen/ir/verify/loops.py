@@ -176,14 +176,12 @@ def _check_buffer(buffer: Buffer) -> None:
         raise fault("its order is not a permutation of its axes")
     if buffer.place == "register" and any(a.length != 1 for a in buffer.axes):
         raise fault("a register holds one element")
-    if buffer.packed and buffer.place != "caller" and buffer.tensor is not None:
-        raise fault("only a caller's buffer or scratch can be packed")
     for pair in buffer.packed:
-        rows = [k for k, axis in enumerate(buffer.order) if axis in (pair.first, pair.first + 1)]
-        if len(rows) != 2 or rows[1] != rows[0] + 1:
-            raise fault(f"the axes of packed pair {pair.first} are not adjacent in its order")
-        if buffer.axes[pair.first] != buffer.axes[pair.first + 1]:
-            raise fault(f"the axes of packed pair {pair.first} differ")
+        rows = [k for k, axis in enumerate(buffer.order) if axis in pair.axes]
+        if len(rows) < 2 or rows != list(range(rows[0], rows[0] + pair.count)):
+            raise fault(f"the packed axes from {pair.first} on are not adjacent in its order")
+        if len({buffer.axes[axis] for axis in pair.axes}) > 1:
+            raise fault(f"the packed axes from {pair.first} on differ")
     if buffer.place == "caller" and any(a.length is not None for a in buffer.axes):
         raise fault("a caller's buffer has whole axes")
 
@@ -276,6 +274,8 @@ def _check_band(band: tuple[BandVar, ...], scope: _Scope) -> None:
                 )
         if var.below is not None and var.below not in seen and var.below not in scope.loops:
             raise VerifyError(f"variable {var.name} has below {var.below}, which is not around it")
+        if var.strict and var.below is None:
+            raise VerifyError(f"variable {var.name} is strict without a variable above it")
         seen.add(var.name)
 
 
@@ -357,9 +357,9 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
 def _check_gemm(stmt: Gemm, scope: _Scope) -> None:
     band = band_of(stmt)
     _check_band(band, scope)
-    outer = {v.name for v in (*stmt.m, *stmt.n)}
-    if any(v.below is not None and (not stmt.scheme or v.name not in outer) for v in band):
-        raise VerifyError("a variable of k or batch, or of a product of the BLAS, is triangular")
+    outer = {v.name for v in stmt.batch}
+    if any(v.below is not None and (not stmt.scheme or v.name in outer) for v in band):
+        raise VerifyError("a variable of batch, or of a product of the BLAS, is triangular")
     if stmt.out.buffer in (stmt.a.buffer, stmt.b.buffer):
         raise VerifyError(f"{stmt.out.buffer} is read and written")
     if stmt.parallel and scope.parallel:

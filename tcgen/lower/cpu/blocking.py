@@ -46,7 +46,8 @@ def crossing_of(
     are blocked. Reading across lines is nevertheless faster as long as the TLB still holds the
     pages of these lines when they are needed again, for the next point of ``outer``.
     """
-    if any(v.below is not None for v in statement.band) or statement.orbit:
+    packed = buffers[statement.out.buffer].packed
+    if packed or any(v.below is not None for v in statement.band) or statement.orbit:
         return None
     names = [v.name for v in statement.band]
     main = largest(statement, extents)

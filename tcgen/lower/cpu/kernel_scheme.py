@@ -16,7 +16,7 @@ from ...ir.expr import Access
 from ...ir.loop_analysis import contraction_obstacle
 from ...ir.loops import Buffer, Gemm, PackingScheme
 from ...thresholds import CpuThresholds
-from ..layout import Band, Product, elements, in_order, memory_order, unit_stride
+from ..layout import Band, Product, elements, fastest, in_order, memory_order
 from ..statements import Statement
 
 
@@ -68,7 +68,7 @@ def packed_contraction(statement: Statement, buffers: Mapping[str, Buffer]) -> G
     out, (a, b) = statement.out, statement.factors
     if len({buffers[x.buffer].dtype for x in (out, a, b)}) != 1:
         return None
-    lanes = unit_stride(out, buffers[out.buffer])
+    lanes = fastest(out, buffers[out.buffer])
     if lanes in a.variables and lanes in b.variables:
         return None  # a batch of small strided products, for which copies are faster
     if lanes in b.variables:
@@ -103,9 +103,9 @@ def arranged(
     if scheme.stage and scheme.pack_a:
         plain = exchanged(plain)
     elif scheme.stage:
-        lanes = unit_stride(plain.a, buffers[plain.a.buffer])
+        lanes = fastest(plain.a, buffers[plain.a.buffer])
         plain = replace(plain, m=tuple(sorted(plain.m, key=lambda v: v.name == lanes)))
-    elif unit_stride(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
+    elif fastest(plain.b, buffers[plain.b.buffer]) in [v.name for v in plain.n[:-1]]:
         m, k = elements(plain.m, extents), elements(plain.k, extents)
         if k >= max(thresholds.any_order_k, m // thresholds.any_order_m_per_k):
             plain = replace(plain, n=_ordered(plain.n, plain.b, buffers))
@@ -158,7 +158,7 @@ def _scheme(
     a, b = plain.a, plain.b
     m, n, k, batch = (elements(g, extents) for g in (plain.m, plain.n, plain.k, plain.batch))
     if n <= thresholds.staged_n and m * k * batch >= thresholds.unpacked_operand:
-        inner = unit_stride(a, buffers[a.buffer])
+        inner = fastest(a, buffers[a.buffer])
         if inner == plain.m[-1].name:
             return PackingScheme(pack_a=n > thresholds.unpacked_mn)
         staged = k <= thresholds.staged_k and buffers[a.buffer].dtype != "complex128"
@@ -168,7 +168,7 @@ def _scheme(
             return PackingScheme(
                 pack_b=False, stage=True
             )  # the operands are exchanged: A becomes B
-    along_k = unit_stride(b, buffers[b.buffer]) in [v.name for v in plain.k]
+    along_k = fastest(b, buffers[b.buffer]) in [v.name for v in plain.k]
     most = thresholds.unpacked_m if along_k or k <= thresholds.short_k else thresholds.unpacked_mn
     if m <= most and n * k >= thresholds.unpacked_operand:
         return PackingScheme(pack_b=False)
@@ -178,7 +178,7 @@ def _scheme(
 def _leader_of_k(k: Band, a: Access, b: Access, buffers: Mapping[str, Buffer]) -> Access:
     """The operand whose memory order k follows."""
     names = [v.name for v in k]
-    along = [x for x in (a, b) if unit_stride(x, buffers[x.buffer]) in names]
+    along = [x for x in (a, b) if fastest(x, buffers[x.buffer]) in names]
 
     def count(access: Access) -> int:
         return len(access.variables)

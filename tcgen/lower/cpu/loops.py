@@ -230,6 +230,8 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
     free = in_order(free, memory_order(out, target))
     summed = tuple(v for v in statement.band if v.name not in out.variables)
     summed = in_order(summed, memory_order(main, buffers[main.buffer]))
+    if target.packed:
+        free = packed_band(free, out.subscripts, target)
     band = (*free, *summed)
     inner = unit_stride(out, target)
     block = _blocked(free, summed, inner, unit_stride(main, buffers[main.buffer]))
@@ -258,19 +260,11 @@ def bind_packing(name: str, memory: Memory) -> Assign:
     """
     buffer = memory.buffers[name]
     assert buffer.tensor is not None, f"{name} holds no tensor"
-    rows = {
-        axis: next(k for k in buffer.order if k in (pair.first, pair.first + 1))
-        for pair in buffer.packed
-        for axis in (pair.first, pair.first + 1)
-    }
     letters = [f"p{axis}" for axis in range(len(buffer.axes))]
-    band = tuple(
-        BandVar(
-            letters[axis],
-            buffer.axes[axis].space,
-            below=letters[rows[axis]] if axis in rows and rows[axis] != axis else None,
-        )
-        for axis in buffer.order
+    band = packed_band(
+        tuple(BandVar(letters[axis], buffer.axes[axis].space) for axis in buffer.order),
+        tuple(Subscript(letter) for letter in letters),
+        buffer,
     )
     place = tuple(Subscript(letter) for letter in letters)
     return Assign(
@@ -279,6 +273,25 @@ def bind_packing(name: str, memory: Memory) -> Assign:
         accumulate=buffer.tensor.accumulate,
         band=band,
     )
+
+
+def packed_band(band: Band, place: tuple[Subscript, ...], buffer: Buffer) -> Band:
+    """The band over the stored elements of a packed buffer alone.
+
+    The variables of packed axes follow each other, each below the one before it.
+    """
+    held = {v.name: v for v in band}
+    walked = list(band)
+    for packing in buffer.packed:
+        names = [place[axis].variable or "" for axis in buffer.order if axis in packing.axes]
+        chain = [held[names[0]]]
+        for name in names[1:]:
+            walked.remove(held[name])
+            strict = packing.antisymmetric
+            chain.append(replace(held[name], below=chain[-1].name, strict=strict))
+        first = walked.index(held[names[0]])
+        walked[first : first + 1] = chain
+    return tuple(walked)
 
 
 def _blocked(

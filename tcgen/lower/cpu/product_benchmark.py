@@ -139,7 +139,9 @@ class _Names:
         row = None if var.below is None else self.variables[var.below]
         space = row.space if row else self._space(min(var.tile or whole, whole))
         name = f"v{len(self.variables)}"
-        self.variables[var.name] = BandVar(name, space, below=row.name if row else None)
+        self.variables[var.name] = BandVar(
+            name, space, below=row.name if row else None, strict=var.strict
+        )
 
     def band(self, group: tuple[BandVar, ...]) -> tuple[BandVar, ...]:
         """A group of the product in new names."""

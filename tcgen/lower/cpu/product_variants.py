@@ -13,7 +13,7 @@ from ...ir.expr import Prod
 from ...ir.loop_analysis import band_of
 from ...ir.loops import Buffer, Gemm, PackingScheme
 from ...thresholds import CpuThresholds
-from ..layout import as_product, elements, unit_stride
+from ..layout import as_product, elements, fastest
 from ..statements import Statement
 from .kernel_scheme import arranged, exchanged, packed_contraction
 
@@ -65,7 +65,7 @@ def _packing(plain: Gemm, buffers: Mapping[str, Buffer]) -> Iterator[PackingSche
     if buffers[plain.out.buffer].dtype == "complex128":
         return
     yield PackingScheme(pack_b=False)
-    if unit_stride(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
+    if fastest(plain.a, buffers[plain.a.buffer]) == plain.m[-1].name:
         yield PackingScheme(pack_a=False)
 
 
@@ -80,6 +80,6 @@ def _staged(
     if is_complex or elements(plain.k, extents) > thresholds.staged_k:
         return
     yield PackingScheme(pack_b=False, stage=True)
-    lanes = unit_stride(plain.a, buffers[plain.a.buffer])
+    lanes = fastest(plain.a, buffers[plain.a.buffer])
     if lanes in [v.name for v in plain.m[:-1]]:
         yield PackingScheme(pack_a=False, stage=True)

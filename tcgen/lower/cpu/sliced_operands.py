@@ -133,7 +133,7 @@ def _unpacked(
         orbit=(),
     )
     row, column = own[-2:]
-    pair = next((p for p in buffer.packed if buffer.order[-1] in (p.first, p.first + 1)), None)
+    pair = next((p for p in buffer.packed if buffer.order[-1] in p.axes), None)
     if pair is None or row.base or column.base:
         return (bind_assign(copy, memory.buffers),)
     lower = replace(copy, band=(*own[:-1], replace(column, below=row.name)))

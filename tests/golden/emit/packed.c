@@ -59,7 +59,7 @@ void tcgen_packing_1(
                     tc_sum += (a == b ? 0 : tc_sign(a, b)*g[(tc_triangle(i, j))*(N_v*(N_v - 1)/2) + a*(a - 1)/2 + b])*(j == i ? 0 : tc_sign(j, i)*n[b*(N_o*(N_o - 1)/2) + tc_strict(j, i)]);
                 }
             }
-            if (a >= b) t[a*(a + 1)/2 + b] = tc_sum;
+            t[a*(a + 1)/2 + b] = tc_sum;
         }
     }
     for (int64_t a = 0; a < N_v; ++a) {

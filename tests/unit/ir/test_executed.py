@@ -75,12 +75,12 @@ def test_fused_loops_tiles_and_epilogues(name: str, options: dict[str, Any]) -> 
 
 
 def test_half_of_symmetric_pairs() -> None:
-    """(N + 1)/2N of the multiply-adds run, and the mirrored results are added."""
+    """Groups of antisymmetric pairs run an eighth of the multiply-adds or more."""
     made = compiled("ccd_spin_orbital", thresholds=HALVES, optimize=False)
     said = check(made, by_c=False)
     extents = {name: RUN[name] for name, _ in made.plan.extents}
     chosen = {s.id: s.flops.value(extents) for s in made.program.steps}
-    assert any(0.5 * chosen[s] < said[s] < 0.8 * chosen[s] for s in said)
+    assert any(0 < said[s] < 0.4 * chosen[s] for s in said)
     assert all(flops <= chosen[step] for step, flops in said.items())
 
 

@@ -235,9 +235,9 @@ def test_rule_08_packed_pairs() -> None:
 @pytest.mark.parametrize(
     ("attributes", "message"),
     [
-        ("packed (0,2)", "packed pair axes"),
+        ("packed (0,2)", "packed axes adjacent"),
         ("packed (0,1)", "axes 0 1 t o v"),
-        ("packed (1,2) stored (2,1,0,3)", "packed pair order"),
+        ("packed (1,2) stored (2,1,0,3)", "packed axes order"),
         ("packed (1,2) (2,3)", "axis packed twice"),
         ("generated packed (1,2)", "generated input layout"),
     ],

@@ -1,0 +1,202 @@
+"""Contractions by groups of symmetric indices: each group is one index of distinct values.
+
+Before: ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair. After:
+``s[(i,j),(a,b)] = 2 * sum((c,d)) t[(i,j),(c,d)] * v[(a,b),(c,d)]`` for i > j, a > b and c > d, an
+ordinary product of matrices, and ``r[i,j,a,b] += s[i,j,a,b]``, which reads s with its sign.
+Operands and results that are stored in the same groups are used in place; the others are gathered
+first, constant ones once for a bound program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import permutations
+from math import factorial, prod
+
+from ...ir.expr import Access, Const, Expr, Prod, Subscript, Sum
+from ...ir.loops import BandVar, Stmt
+from ...ir.tensor import Packing
+from ...simplices import parity
+from ...thresholds import CpuThresholds
+from ..buffers import Memory
+from ..layout import Band, memory_order
+from ..names import renamed_access
+from ..statements import Statement
+from .kernel_scheme import as_contraction, packed_contraction
+from .loops import bind_assign
+from .symmetric_groups import Group, Grouping, band_of, in_place
+
+
+@dataclass(frozen=True, slots=True)
+class GroupedProduct:
+    """A contraction by groups.
+
+    Attributes:
+        constant: copies of constant operands, made once for a bound program.
+        body: copies, the product, and what adds it to its target.
+    """
+
+    constant: tuple[Stmt, ...]
+    body: tuple[Stmt, ...]
+
+
+def bind_groups(
+    statement: Statement,
+    grouping: Grouping,
+    memory: Memory,
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> GroupedProduct | None:
+    """The statements of a contraction by groups; None if the kernel cannot."""
+    buffers = memory.buffers
+    used = (statement.out, *statement.factors)
+    dtype = buffers[statement.out.buffer].dtype
+    if any(buffers[x.buffer].dtype == "complex128" != dtype for x in statement.factors):
+        return None
+    plain = {x.buffer: replace(buffers[x.buffer], packed=(), dtype=dtype) for x in used}
+    if packed_contraction(statement, plain) is None:
+        return None
+    return _Binder(statement, grouping, memory, extents, thresholds).bound()
+
+
+@dataclass(frozen=True, slots=True)
+class _Binder:
+    """Binds one contraction."""
+
+    statement: Statement
+    grouping: Grouping
+    memory: Memory
+    extents: Mapping[str, int]
+    thresholds: CpuThresholds
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The groups of the contraction."""
+        return self.grouping.groups
+
+    def bound(self) -> GroupedProduct:
+        """The statements."""
+        statement, buffers = self.statement, self.memory.buffers
+        copies: tuple[list[Stmt], list[Stmt]] = ([], [])  # volatile ones, and constant ones
+        factors, sign = [], 1
+        for n in (0, 1):
+            placed = self.grouping.placed(n, statement, buffers)
+            if placed is None:
+                factors.append(self.gathered(n, copies[self.grouping.constant[n]]))
+            else:
+                factors.append(placed[0])
+                sign *= placed[1]
+        direct = in_place(statement.out, self.groups, statement, buffers)
+        after: tuple[Stmt, ...] = ()
+        if direct is None:
+            out, after = self.scattered()
+        else:
+            out, sign = direct[0], sign * direct[1]
+        coeff = statement.coeff * sign
+        for group in self.groups:
+            whole = group.summed and group.strict and group.changed is None
+            coeff *= factorial(len(group.names)) if whole else 1
+        pair = (factors[0], factors[1])
+        product = as_contraction(
+            replace(
+                statement,
+                out=out,
+                expr=Prod(pair),
+                factors=pair,
+                band=self.walked(statement.band),
+                coeff=coeff,
+                accumulate=statement.accumulate and direct is not None,
+            ),
+            self.memory.buffers,
+            self.extents,
+            self.thresholds,
+        )
+        assert product is not None, "groups suit the kernel as well as their variables"
+        return GroupedProduct(tuple(copies[True]), (*copies[False], product, *after))
+
+    def walked(self, band: Band) -> Band:
+        """A band in which the variables of each group follow each other, each below the last."""
+        held = {v.name: v for v in band}
+        walked: list[BandVar] = []
+        for var in band:
+            group = next((g for g in self.groups if var.name in g.names), None)
+            if group is None:
+                walked.append(var)
+            elif var.name == next(v.name for v in band if v.name in group.names):
+                chain = [held[group.names[0]]]
+                for name in group.names[1:]:
+                    chain.append(replace(held[name], below=chain[-1].name, strict=group.strict))
+                walked += chain
+        return tuple(walked)
+
+    def scratch(self, access: Access) -> tuple[Access, Band]:
+        """Scratch with the variables of an access, each group on a packed axis, and its band.
+
+        A group has the place of its last variable in memory: loops follow long runs of elements.
+        """
+        statement = self.statement
+        held = {v.name: v for v in statement.band}
+        order = list(dict.fromkeys(memory_order(access, self.memory.buffers[access.buffer])))
+        last = {g: max(map(order.index, g.names)) for g in self.groups if g.names[0] in order}
+        names: list[str] = []
+        packed: list[Packing] = []
+        for n, name in enumerate(order):
+            group = next((g for g in last if name in g.names), None)
+            if group is None:
+                names.append(name)
+            elif last[group] == n:
+                packed.append(Packing(len(names), group.strict, len(group.names)))
+                names += group.names
+        band = tuple(held[name] for name in names if name in held)
+        dtype = self.memory.buffers[statement.out.buffer].dtype
+        buffer = self.memory.scratch(band, dtype, statement.home, statement.position, tuple(packed))
+        return Access(buffer.name, tuple(Subscript(v.name) for v in band)), self.walked(band)
+
+    def gathered(self, factor: int, copies: list[Stmt]) -> Access:
+        """A copy of a factor in its groups, made symmetric where it is not, with its weights."""
+        access = self.statement.factors[factor]
+        place, band = self.scratch(access)
+        changed = [g for g in self.groups if g.changed == factor]
+        copy = replace(
+            self.statement,
+            out=place,
+            expr=_symmetrised(access, changed),
+            factors=(),
+            band=band,
+            coeff=Fraction(1, prod(factorial(len(g.names)) for g in changed if not g.strict)),
+            accumulate=False,
+            orbit=tuple(g.names for g in self.grouping.weights(factor, self.statement)),
+        )
+        bound = bind_assign(copy, self.memory.buffers)
+        copies.append(replace(bound, band=band, block=()))
+        return place
+
+    def scattered(self) -> tuple[Access, tuple[Stmt, ...]]:
+        """Scratch for the product, and the statement that adds all of its images to the target."""
+        statement = self.statement
+        place, _ = self.scratch(statement.out)
+        copy = replace(
+            statement,
+            expr=place,
+            factors=(),
+            band=band_of(statement.out, statement),
+            coeff=Fraction(1),
+        )
+        return place, (bind_assign(copy, self.memory.buffers),)
+
+
+def _symmetrised(access: Access, groups: Sequence[Group]) -> Expr:
+    """The sum of the images of an access under the permutations of groups, with their signs."""
+    images = [(1, access)]
+    for group in groups:
+        moves = []
+        for order in permutations(range(len(group.names))):
+            names = dict(zip(group.names, (group.names[n] for n in order), strict=True))
+            moves.append((parity(order) if group.strict else 1, names))
+        images = [(s * t, renamed_access(x, names)) for s, x in images for t, names in moves]
+    if len(images) == 1:
+        return access
+    minus = Const(Fraction(-1))
+    return Sum(tuple(x if sign > 0 else Prod((minus, x)) for sign, x in images))

@@ -1,0 +1,287 @@
+"""Groups of symmetric indices in contractions: found, proven, and chosen by their cost.
+
+In ``r[i,j,a,b] += t[i,j,c,d] * v[a,b,c,d]``, with t and v antisymmetric in each pair, (i,j), (a,b)
+and (c,d) are groups: the product needs i > j, a > b and c > d alone, an eighth of the work. The sum
+over (c,d) is a group, too, if v alone is antisymmetric in c and d: then t is made antisymmetric,
+``t[i,j,c,d] - t[i,j,d,c]``, and (i,j) may be a group because of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import factorial, prod
+
+from ...ir.cost import extent_of
+from ...ir.exchange_symmetry import tensor_sign
+from ...ir.expr import Access, Subscript
+from ...ir.loops import Buffer
+from ...ir.plan import FusionPlan
+from ...ir.program import Contract, FormulaSequence, Phase, Step
+from ...ir.tensor import Index, Ref, Role, Tensor
+from ...simplices import parity, stored_values
+from ...thresholds import CpuThresholds
+from ..layout import Band, elements, memory_order
+from ..statements import Statement
+
+# Elements of an operand that are added up for one element of its antisymmetrised copy.
+_MOST_IMAGES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Indices of a contraction that need their distinct values alone.
+
+    Attributes:
+        names: of their variables, the one with the largest value first.
+        strict: they are antisymmetric: no two have the same value.
+        summed: they are summed over.
+        changed: the factor (0 or 1) that is made symmetric in a sum, since only the other one is.
+        needs: the names of the group without which these indices are not symmetric.
+    """
+
+    names: tuple[str, ...]
+    strict: bool
+    summed: bool
+    changed: int | None = None
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """The groups that make a contraction cheapest.
+
+    Attributes:
+        groups: at least one.
+        constant: which of the two factors are constant, so that a copy is made once.
+        saved: flops that they save, less the time of the copies.
+    """
+
+    groups: tuple[Group, ...]
+    constant: tuple[bool, bool]
+    saved: int
+
+    def weights(self, factor: int, statement: Statement) -> tuple[Group, ...]:
+        """Symmetric sums of which the copy of a factor has the weights.
+
+        It is the factor that is made symmetric, else a constant one or the smaller one.
+        """
+        counts = [len(x.variables) for x in statement.factors]
+        other = min((0, 1), key=lambda n: (not self.constant[n], counts[n]))
+        sums = (g for g in self.groups if g.summed and not g.strict)
+        return tuple(g for g in sums if factor == (other if g.changed is None else g.changed))
+
+    def placed(
+        self, factor: int, statement: Statement, buffers: Mapping[str, Buffer]
+    ) -> tuple[Access, int] | None:
+        """A factor as :func:`in_place` has it; None if the product needs a copy of it."""
+        if self.weights(factor, statement) or any(g.changed == factor for g in self.groups):
+            return None
+        return in_place(statement.factors[factor], self.groups, statement, buffers)
+
+
+class Groupings:
+    """Finds the groups of the visits of a plan; what symmetry proves is found once for a step."""
+
+    def __init__(self, plan: FusionPlan, thresholds: CpuThresholds) -> None:
+        self.plan, self.thresholds = plan, thresholds
+        self._proven: dict[int, tuple[_Symmetric, ...]] = {}
+
+    def of(self, statement: Statement, buffers: Mapping[str, Buffer]) -> Grouping | None:
+        """The groups with which the contraction of an unfused visit is cheapest, or None."""
+        visit = self.plan.visits[statement.position]
+        step, extents = self.plan.program.steps[visit.step], self.plan.extent_of
+        flops = 2 * elements(statement.band, extents)
+        if visit.loops or not isinstance(step.op, Contract) or flops < self.thresholds.pair_flops:
+            return None
+        if step.id not in self._proven:
+            self._proven[step.id] = tuple(_symmetric_indices(self.plan.program, step))
+        named = {i: v.name for i, v in zip(step.indices, statement.band, strict=True)}
+        found = [g.group(named, statement, buffers) for g in self._proven[step.id]]
+        operands = (step.op.a, step.op.b)
+        one, two = (_is_constant(self.plan.program, step, ref.tensor) for ref in operands)
+
+        def cost(groups: tuple[Group, ...]) -> int:
+            grouping = Grouping(groups, (one, two), 0)
+            return _cost(grouping, statement, buffers, extents, self.thresholds)
+
+        best = min(_choices(found), key=cost, default=())
+        saved = cost(()) - cost(best)
+        return Grouping(best, (one, two), saved) if saved > 0 else None
+
+
+def _choices(found: Sequence[Group]) -> Iterator[tuple[Group, ...]]:
+    """Sets of groups that share no index, each with the groups that it needs."""
+    for count in range(1, len(found) + 1):
+        for groups in combinations(found, count):
+            names = [name for group in groups for name in group.names]
+            sets = {frozenset(group.names) for group in groups}
+            images = prod(factorial(len(g.names)) for g in groups if g.changed is not None)
+            complete = all(not g.needs or frozenset(g.needs) in sets for g in groups)
+            if len(set(names)) == len(names) and complete and images <= _MOST_IMAGES:
+                yield groups
+
+
+def _is_constant(program: FormulaSequence, step: Step, tensor: Tensor) -> bool:
+    """True if a copy of an operand can be made once for the calls of a volatile step."""
+    if step.phase is Phase.CONSTANT or tensor.role is Role.GENERATED:
+        return False
+    if tensor.is_input:
+        return not tensor.volatile
+    return all(maker.phase is Phase.CONSTANT for maker in program.producers(tensor))
+
+
+@dataclass(frozen=True, slots=True)
+class _Symmetric:
+    """Indices whose exchanges have a sign; the other fields are those of a :class:`Group`."""
+
+    members: tuple[Index, ...]
+    sign: int
+    summed: bool
+    changed: int | None = None
+    needs: tuple[Index, ...] = ()
+
+    def group(
+        self, named: Mapping[Index, str], statement: Statement, buffers: Mapping[str, Buffer]
+    ) -> Group:
+        """The variables, in the memory order of the operand with the most axes."""
+        names = [named[i] for i in self.members]
+        held = [(x, buffers[x.buffer]) for x in statement.factors if names[0] in x.variables]
+        order = memory_order(*max(held, key=lambda pair: len(pair[1].axes)))
+        needs = tuple(named[i] for i in self.needs)
+        ordered = tuple(sorted(names, key=order.index))
+        return Group(ordered, self.sign < 0, self.summed, self.changed, needs)
+
+
+def _symmetric_indices(program: FormulaSequence, step: Step) -> Iterator[_Symmetric]:
+    """Maximal sets of indices of rows, columns or sums, with the sign of their exchanges."""
+    assert isinstance(step.op, Contract), "only contractions have rows and columns"
+    factors = (step.op.a, step.op.b)
+    held = {i: tuple(i in ref.indices for ref in factors) for i in step.indices}
+    summed = [i for i in step.indices if all(held[i]) and i not in step.out.indices]
+    sums = _summed_groups(program, factors, summed)
+    yield from sums
+    for n, ref in enumerate(factors):
+        rows = [i for i in step.out.indices if held[i] == (n == 0, n == 1)]
+        plain = list(_components(program, ref, rows, {}))
+        yield from (_Symmetric(members, sign, summed=False) for members, sign in plain)
+        rest = [i for i in rows if all(i not in members for members, _ in plain)]
+        for group in sums:
+            first, second, *_ = group.members
+            along = {first: second, second: first}
+            for members, sign in _components(program, ref, rest, along):
+                needed = sign * group.sign
+                yield _Symmetric(members, needed, summed=False, needs=group.members)
+
+
+def _summed_groups(
+    program: FormulaSequence, factors: tuple[Ref, Ref], summed: Sequence[Index]
+) -> list[_Symmetric]:
+    """Groups of sums in which both factors are symmetric, or one of them."""
+    groups: dict[frozenset[Index], _Symmetric] = {}
+    for n, ref in enumerate(factors):
+        for members, sign in _components(program, ref, summed, {}):
+            other = factors[1 - n]
+            both = all(_sign(program, other, p, q, {}) == sign for p, q in combinations(members, 2))
+            changed = None if both else 1 - n
+            groups.setdefault(
+                frozenset(members), _Symmetric(members, sign, summed=True, changed=changed)
+            )
+    return list(groups.values())
+
+
+def _components(
+    program: FormulaSequence, ref: Ref, indices: Sequence[Index], along: Mapping[Index, Index]
+) -> Iterator[tuple[tuple[Index, ...], int]]:
+    """Maximal sets of indices of one space that a factor exchanges with one sign."""
+    left = list(indices)
+    while left:
+        first, *left = left
+        signs = {i: _sign(program, ref, first, i, along) for i in left if i.space == first.space}
+        sign = next((s for s in signs.values() if s is not None), None)
+        if sign is not None:
+            group = (first, *(i for i in left if signs.get(i) == sign))
+            left = [i for i in left if i not in group]
+            yield group, sign
+
+
+def _sign(
+    program: FormulaSequence, ref: Ref, one: Index, two: Index, along: Mapping[Index, Index]
+) -> int | None:
+    """Sign by which a factor changes if two indices, and others with them, are exchanged."""
+    images = {one: two, two: one, **along}
+    if len(set(ref.indices)) < len(ref.indices) or not set(images) <= set(ref.indices):
+        return None
+    perm = tuple(ref.indices.index(images.get(i, i)) for i in ref.indices)
+    spaces = ref.tensor.spaces
+    if any(spaces[axis] != spaces[image] for axis, image in enumerate(perm)):
+        return None
+    return tensor_sign(program, ref.tensor, perm)
+
+
+def _cost(
+    grouping: Grouping,
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+    extents: Mapping[str, int],
+    thresholds: CpuThresholds,
+) -> int:
+    """Flops of a contraction by groups, and the flops in the time of its copies."""
+    groups, copied = grouping.groups, 0
+    for n, access in enumerate(statement.factors):
+        if grouping.constant[n] or grouping.placed(n, statement, buffers) is not None:
+            continue
+        images = prod(factorial(len(g.names)) for g in groups if g.changed == n)
+        copied += images * points_of(groups, band_of(access, statement), extents)
+    if in_place(statement.out, groups, statement, buffers) is None:
+        copied += 2 * elements(band_of(statement.out, statement), extents)
+    flops = 2 * points_of(groups, statement.band, extents)
+    return flops + thresholds.pair_copy_flops * copied
+
+
+def band_of(access: Access, statement: Statement) -> Band:
+    """The variables of a statement that an access has."""
+    return tuple(v for v in statement.band if v.name in access.variables)
+
+
+def points_of(groups: tuple[Group, ...], band: Band, extents: Mapping[str, int]) -> int:
+    """Points of a band, of a group in it those of its distinct values."""
+    held = {v.name: v for v in band}
+    inside = [g for g in groups if g.names[0] in held]
+    single = tuple(v for v in band if all(v.name not in g.names for g in inside))
+    return elements(single, extents) * prod(
+        stored_values(extent_of(held[g.names[0]].space, extents), len(g.names), g.strict)
+        for g in inside
+    )
+
+
+def in_place(
+    access: Access,
+    groups: tuple[Group, ...],
+    statement: Statement,
+    buffers: Mapping[str, Buffer],
+) -> tuple[Access, int] | None:
+    """An operand with its variables in the order of the groups, and the sign of that; or None.
+
+    The operand must be stored in its groups, and in no others.
+    """
+    buffer, spaces = buffers[access.buffer], {v.name: v.space for v in statement.band}
+    mine = {frozenset(g.names): g for g in groups if g.names[0] in access.variables}
+    if len(buffer.packed) != len(mine) or buffer.dtype != buffers[statement.out.buffer].dtype:
+        return None
+    subscripts, sign = list(access.subscripts), 1
+    for packing in buffer.packed:
+        axes = [axis for axis in buffer.order if axis in packing.axes]
+        names = [access.subscripts[axis].variable or "" for axis in axes]
+        group = mine.get(frozenset(names))
+        whole = all(
+            spaces[n] == buffer.axes[axis].space for n, axis in zip(names, axes, strict=True)
+        )
+        if group is None or group.strict != packing.antisymmetric or not whole:
+            return None
+        if group.strict:
+            sign *= parity([group.names.index(name) for name in names])
+        for axis, name in zip(axes, group.names, strict=True):
+            subscripts[axis] = Subscript(name)
+    return replace(access, subscripts=tuple(subscripts)), sign

@@ -1,0 +1,200 @@
+"""Contractions whose symmetric indices are one index: groups of rows, columns and sums."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.campaigns import cases
+from support.contraction_programs import compiled_with
+from tcgen.frontend.spec.reader import read_spec
+from tcgen.interp import evaluate_system
+from tcgen.options import OBJECTIVES
+from tcgen.runtime.program import Program
+from tcgen.testing import assert_same_values, random_arrays
+from tcgen.thresholds.cpu import CpuThresholds
+
+SMALL = CpuThresholds(pair_copy_flops=0, pair_flops=1)  # small contractions are grouped too
+HEAD = "space o\nspace v\nindex i j k l m : o\nindex a b c d e f : v\n"
+# Packed arrays without elements do not show the extents: other arrays do.
+EXTENTS = "input n_o[o], n_v[v]\noutput z\nz = n_o[i]*n_o[i] + n_v[a]*n_v[a]\n"
+PAIRS = "antisymmetric (0,1) (2,3)"
+TRIPLES = "antisymmetric (0,1,2) (3,4,5)"
+CASES = {
+    "ladder": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,v,v] {PAIRS}{{}}\n"
+    f"output r[o,o,v,v]{{}}\nr[i,j,a,b] = 1/2*t[i,j,e,f]*w[a,b,e,f]",
+    "other orders": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[v,v,o,o] {PAIRS}{{}}\n"
+    f"output r[v,v,o,o]{{}}\nr[b,a,i,j] = t[f,e,j,i]*w[e,f,b,a] - w[a,b,e,f]*t[e,f,i,j]",
+    "rows alone": "input w[v,v]\ninput t[o,o,v,v] antisymmetric (0,1){half}\n"
+    "output r[o,o,v,v]{half}\nr[i,j,a,b] = t[i,j,a,e]*w[b,e]",
+    "a symmetric sum": "input w[v,v,o] symmetric (0,1){half}\ninput t[o,v,v] symmetric (1,2)\n"
+    "output r\nr[i,j] = t[i,e,f]*w[e,f,j]",
+    "a symmetric sum of three": "input w[v,v,v,o] symmetric (0,1,2){three}\n"
+    "input t[o,v,v,v] symmetric (1,2,3)\noutput r\nr[i,j] = 1/3*t[i,a,b,c]*w[a,b,c,j]",
+    "triples": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,o,v,v,v] {TRIPLES}{{triples}}\n"
+    "output r[o,o,o,v,v,v]\nr[i,j,k,a,b,c] = 1/2*P(c/ab) w[a,b,e,f]*t[i,j,k,e,f,c]",
+    "sums of three": f"input x[o,o,o,v,v,v] {TRIPLES}{{triples}}\n"
+    f"input y[v,v,v,o,o,o] {TRIPLES}{{triples}}\n"
+    "output r\nr[i,l] = x[i,j,k,a,b,c]*y[a,b,c,l,j,k]",
+    "a sum that one factor makes antisymmetric": f"input w[v,v,v,v] {PAIRS}{{}}\n"
+    "input t[o,v,o,v] symmetry (0,1)<->(2,3)\noutput r\nr[i,j,a,b] = t[i,e,j,f]*w[a,b,e,f]",
+    "a sum that one factor makes symmetric": "input w[v,v,v,o] symmetric (0,1,2){three}\n"
+    "input t[o,v,v,v]\noutput r\nr[i,j] = t[i,a,b,c]*w[c,a,b,j]",
+    "four": "input x[o,o,o,o,v] antisymmetric (0,1,2,3){four}\ninput y[v,v]\n"
+    "output r[o,o,o,o,v]{four}\nr[i,j,k,l,a] = x[i,j,k,l,b]*y[b,a]",
+    "an intermediate": f"input w[v,v,v,v] {PAIRS}{{}}\ninput t[o,o,v,v] {PAIRS}{{}}\ninput s[o,v]\n"
+    f"output r[o,o,v,v]{{}}\nx[i,j,a,b] = t[i,j,a,b] + P(a,b) s[i,a]*s[j,b]\n"
+    "y[i,j,a,b] = 1/2*x[i,j,e,f]*w[a,b,e,f]\nr[i,j,a,b] = y[i,j,e,f]*w[e,f,a,b] + 2*x[i,j,a,b]",
+}
+STORED = {
+    "": " packed (0,1) (2,3)",
+    "half": " packed (0,1)",
+    "three": " packed (0,1,2)",
+    "triples": " packed (0,1,2) (3,4,5)",
+    "four": " packed (0,1,2,3)",
+}
+
+
+def written(name: str, *, packed: bool) -> str:
+    """The text of a case with its arrays dense or packed."""
+    pack = STORED if packed else dict.fromkeys(STORED, "")
+    text = CASES[name].replace("{}", pack[""])
+    for key, value in pack.items():
+        text = text.replace(f"{{{key}}}", value)
+    for line in text.splitlines():
+        # A packed output is declared symmetric like its inputs.
+        if line.startswith("output") and " packed " in line:
+            groups = line[line.index(" packed ") + len(" packed ") :]
+            text = text.replace(line, f"{line} antisymmetric {groups}")
+    return f"{HEAD}{text}\n{EXTENTS}"
+
+
+def right(text: str, program: Program, extents: dict[str, int], dtype: str) -> None:
+    """Compare a program with the interpreter."""
+    system = read_spec(text)
+    arrays = random_arrays(system, extents, dtype=dtype, seed=3)
+    wanted = evaluate_system(system, arrays, extents)
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("packed", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("name", CASES)
+def test_groups(name: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values at planning extents and at others, where groups may have no value at all."""
+    monkeypatch.setenv("TCGEN_VERIFY", "2")
+    text = written(name, packed=packed)
+    program = compiled_with(text, SMALL, {"o": 4, "v": 5})
+    for o, v in ((4, 5), (1, 4), (0, 2), (3, 0), (5, 2)):
+        right(text, program, {"o": o, "v": v}, "float64")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"), list(product(["ladder", "a symmetric sum"], ["float32", "complex128"]))
+)
+def test_element_types(name: str, dtype: str) -> None:
+    text = written(name, packed=True)
+    program = compiled_with(text, SMALL, {"o": 4, "v": 5}, dtype=dtype)
+    right(text, program, {"o": 4, "v": 5}, dtype)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("name", ["sums of three", "an intermediate"])
+def test_objectives(name: str, objective: str) -> None:
+    """Plans that fuse loops read and write packed arrays, too."""
+    text = written(name, packed=True)
+    program = compiled_with(text, SMALL, {"o": 4, "v": 5}, objective=objective)
+    right(text, program, {"o": 5, "v": 4}, "float64")
+
+
+@pytest.mark.parametrize("options", [{"target": "numpy"}, {"memory_limit": 40_000}])
+def test_without_groups(options: dict[str, Any]) -> None:
+    """NumPy, and a limit without room for copies: three packed axes in and out."""
+    text = written("triples", packed=True).replace("r[o,o,o,v,v,v]", "r[o,o,o,v,v,v] @", 1)
+    text = text.replace("@", f"{TRIPLES} packed (0,1,2) (3,4,5)")
+    program = compiled_with(text, SMALL, {"o": 3, "v": 4}, **options)
+    right(text, program, {"o": 4, "v": 3}, "float64")
+
+
+def test_operands_stored_in_groups_are_used_in_place() -> None:
+    """Neither a copy nor a dense result; the product has the extents of the groups."""
+    program = compiled_with(written("ladder", packed=True), SMALL, {"o": 4, "v": 5})
+    assert "tmp" not in program.source
+    assert "r_dense" not in program.source
+    assert "N_v*(N_v - 1)/2" in program.source
+
+
+def test_constants_are_gathered_once() -> None:
+    """The copy of a constant is made by bind."""
+    declared = f"w[v,v,v,v] {PAIRS}"
+    text = written("ladder", packed=False).replace(declared, f"{declared} constant")
+    program = compiled_with(text, SMALL, {"o": 4, "v": 5})
+    assert "tcgen_product_0_constants" in program.source
+    arrays = random_arrays(read_spec(text), {"o": 4, "v": 5}, seed=1)
+    wanted = evaluate_system(read_spec(text), arrays, {"o": 4, "v": 5})
+    bound = program.bind(w=arrays.pop("w"))
+    assert_same_values(bound(**arrays), wanted)
+
+
+def test_small_contractions_stay_whole() -> None:
+    """Where the copies cost more than they save, every index is walked."""
+    program = compiled_with(written("rows alone", packed=False), CpuThresholds(), {"o": 9, "v": 3})
+    assert "(N_o - 1)/2" not in program.source
+
+
+@st.composite
+def contractions(draw: st.DrawFn) -> tuple[str, dict[str, int]]:
+    """A contraction of two inputs with groups of up to four rows, columns and summed indices."""
+    words: dict[str, str] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+    for kind, letters in (("m", "ijkl"), ("n", "abcd"), ("k", "efgh")):
+        count = draw(st.integers(1, 4 if kind == "m" else 2))
+        groups[kind] = tuple(letters[:count])
+        words[kind] = draw(st.sampled_from(["", "symmetric", "antisymmetric"])) if count > 1 else ""
+
+    def declared(name: str, kinds: tuple[str, str], out: bool = False) -> tuple[str, str]:
+        first, second = (draw(st.permutations(groups[kind])) for kind in kinds)
+        axes = [*first, *second]
+        text, start = "", 0
+        for kind in kinds:
+            count = len(groups[kind])
+            if words[kind] and not (out and draw(st.booleans())):
+                where = f"({','.join(map(str, range(start, start + count)))})"
+                text += f" {words[kind]} {where}"
+                text += f" packed {where}" if draw(st.booleans()) else ""
+            start += count
+        spaces = ",".join("o" if x in "ijkl" else "v" for x in axes)
+        constant = " constant" if not out and draw(st.booleans()) else ""
+        role = "output" if out else "input"
+        return f"{role} {name}[{spaces}]{text}{constant}", f"{name}[{','.join(axes)}]"
+
+    orders = draw(st.sampled_from([("m", "n"), ("n", "m")]))
+    x, x_at = declared("x", ("m", "k") if draw(st.booleans()) else ("k", "m"))
+    y, y_at = declared("y", ("n", "k") if draw(st.booleans()) else ("k", "n"))
+    r, r_at = declared("r", orders, out=True)
+    head = "space o\nspace v\nindex i j k l : o\nindex a b c d e f g h : v\n"
+    extents = {"o": draw(st.integers(0, 5)), "v": draw(st.integers(0, 5))}
+    return f"{head}{x}\n{y}\n{r}\n{r_at} = -2/3*{x_at}*{y_at}\n{EXTENTS}", extents
+
+
+@given(
+    case=contractions(),
+    dtype=st.sampled_from(["float64", "float32", "complex128"]),
+    bound=st.booleans(),
+)
+@cases(6, 200)
+def test_random_contractions(case: tuple[str, dict[str, int]], dtype: str, bound: bool) -> None:
+    text, extents = case
+    program: Any = compiled_with(text, SMALL, {"o": 4, "v": 4}, dtype=dtype)
+    system = read_spec(text)
+    arrays = random_arrays(system, extents, dtype=dtype, seed=5)
+    wanted = evaluate_system(system, arrays, extents)
+    if bound:
+        constants = [t.name for t in system.tensors if t.is_input and not t.volatile]
+        program = program.bind(**{name: arrays.pop(name) for name in constants})
+    tolerance = 1e-4 if dtype == "float32" else 1e-11
+    assert_same_values(program(**arrays), wanted, rtol=tolerance, atol=tolerance)
