@@ -1,7 +1,8 @@
 """The levels of a program, from equations to loops: frozen dataclasses and what reads all of them.
 
 Parts of all levels: ``tensor`` (spaces, indices, tensors), ``quantity`` (what an input is in a
-calculation), ``expr`` (element-wise expressions), ``cost`` (polynomials in extents), ``orbits``
+calculation), ``expr`` (element-wise expressions),
+``reduction`` (over indices: sum, maximum, minimum, product), ``cost`` (polynomials in extents), ``orbits``
 (points equal by symmetry), ``level`` (their base).
 The levels in the order of compilation: 1 ``system``, 2 ``program``, 3 ``plan``, and 4 ``loops``
 with ``thread_mapping`` for GPUs. What they share: ``term_rewriting`` (level 1),
