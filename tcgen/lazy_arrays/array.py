@@ -48,6 +48,8 @@ from .record import axes_of, is_recorded, record_ufunc
 from .slices import sliced
 from .worth import LIMITS, read_limits
 
+_PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # of keys without arrays
+
 
 class LazyArray(Operators, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
@@ -186,6 +188,10 @@ class LazyArray(Operators, Memory):
         if options:
             return _called(None, ufunc, inputs, options, out)
         recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
+        if recorder is not None and out is None and _is_noted(inputs):
+            made = recorder(*[i._as_node() if type(i) is LazyArray else i for i in inputs])
+            if made is not None:
+                return LazyArray._of_node(made)
         return _called(recorder, operate or ufunc, inputs, {}, out)
 
     def __array_function__(
@@ -219,7 +225,9 @@ class LazyArray(Operators, Memory):
     # ---- elements, slices and updates
 
     def __getitem__(self, key: Any) -> Any:
-        if type(key) is tuple or type(key) not in (int, slice):
+        if not (
+            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
+        ):
             key = evaluated(key)
         values = self._known()
         if values is None:
@@ -253,7 +261,9 @@ class LazyArray(Operators, Memory):
         elif kind is not np.ndarray and kind not in PLAIN:
             self._update(setitem, (key, value), {})
             return
-        if type(key) is not slice and type(key) is not int:
+        if not (
+            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
+        ):
             settle((key,))
             key = evaluated(key)
         target = self._writable()
@@ -540,6 +550,19 @@ def _called(
             _recorded(recorder, args, options)  # raises an error that says what to do
         raise
     return _result(made, call, args, options)
+
+
+def _is_noted(inputs: tuple[Any, ...]) -> bool:
+    """True for lazy arrays and numbers, if an array waits or is large: the usual case."""
+    noted = False
+    for value in inputs:
+        kind = type(value)
+        if kind is LazyArray:
+            array = value._known()
+            noted = noted or array is None or array.size >= LIMITS.elements
+        elif kind is not float and kind is not int:
+            return False
+    return noted
 
 
 def _takes_node(target: Any) -> bool:
