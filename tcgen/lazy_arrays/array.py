@@ -552,6 +552,11 @@ def _called(
     return _result(made, call, args, options)
 
 
+def _has_no_arrays(key: Any) -> bool:
+    """True for a tuple of numbers, slices and new axes."""
+    return type(key) is tuple and _PLACES.issuperset(map(type, key))
+
+
 def _is_noted(inputs: tuple[Any, ...]) -> bool:
     """True for lazy arrays and numbers, if an array waits or is large: the usual case."""
     noted = False
