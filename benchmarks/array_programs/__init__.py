@@ -2,4 +2,7 @@
 
 ``kernels`` has the programs, and ``python -m benchmarks.array_programs`` times them;
 ``python -m benchmarks.array_programs.calls`` times single operations on few elements.
+
+``bohrium`` has the programs of Kristensen et al., ``recorder`` turns NumPy code into operations of
+the partition problem, and ``python -m benchmarks.array_programs.partitions`` compares partitions.
 """

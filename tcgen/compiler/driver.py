@@ -145,6 +145,7 @@ def compile_system(
     from .launch_limit import refuse_many_launches  # noqa: PLC0415
     from .memory_limit import lower_within, plan_within, refuse_excess  # noqa: PLC0415
     from .numbers_in_range import check_numbers  # noqa: PLC0415
+    from .real_arguments import check_real_arguments  # noqa: PLC0415
 
     check_names(system)  # whatever TCGEN_VERIFY says: programs are made of them
     tracer = tracer or Tracer()
@@ -175,6 +176,8 @@ def compile_system(
     )
     try:
         check_numbers(system, options.dtype)
+        if options.dtype == "complex128":
+            check_real_arguments(system)
         program = tracer.run(
             "program",
             lambda: keep(

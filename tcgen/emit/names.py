@@ -20,6 +20,8 @@ int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t size_t ptrdiff
 main memset memcpy errno unix linux
 sqrt exp log abs fabs cabs sin cos tanh conj creal cimag real imag
 sqrtf expf logf fabsf sinf cosf tanhf csqrt cexp clog csin ccos ctanh
+tan sinh cosh asin acos atan atan2 pow floor fmod copysign
+tanf sinhf coshf asinf acosf atanf atan2f powf floorf fmodf copysignf
 """
 _CUDA_WORDS = """
 and and_eq bitand bitor bool catch char16_t char32_t char8_t class co_await co_return co_yield
@@ -28,8 +30,8 @@ false friend mutable namespace new noexcept not not_eq nullptr operator or or_eq
 public reinterpret_cast requires static_assert static_cast template this thread_local throw true
 try typeid typename using virtual wchar_t xor xor_eq final override
 threadIdx blockIdx blockDim gridDim warpSize half dim3 int2 int3 int4 float2 float3 float4 double2
-double3 double4 min max fma rsqrt hypot cosh sinh tan atan2 pow erf j0 j1 jn y0 y1 yn norm signbit
-isnan isinf isfinite floor ceil clock exit free malloc printf
+double3 double4 min max fma rsqrt hypot erf j0 j1 jn y0 y1 yn norm signbit
+isnan isinf isfinite ceil clock exit free malloc printf
 """
 C_RESERVED = frozenset(_C_WORDS.split())
 CUDA_RESERVED = C_RESERVED | frozenset(_CUDA_WORDS.split())

@@ -14,10 +14,12 @@ from ..ir.expr import (
     COMPLEX_BELOW_ZERO,
     Access,
     Call,
+    Calls,
     Const,
     Delta,
     Equal,
     Expr,
+    Infinity,
     Pow,
     Prod,
     Quot,
@@ -106,7 +108,7 @@ def is_complex(expr: Expr, scope: Scope) -> bool:
     match expr:
         case Access(buffer):
             return scope.buffers[buffer].dtype == "complex128"
-        case Const() | Equal():
+        case Const() | Infinity() | Equal() | Calls():
             return False
         case Sum(args) | Prod(args):
             return any(is_complex(a, scope) for a in args)

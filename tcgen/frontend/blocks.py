@@ -9,6 +9,7 @@ from typing import assert_never
 
 from ..errors import Span
 from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Prod, map_leaves
+from ..ir.reduction import Reduction
 from ..ir.system import Apply, Factor, Term
 from ..ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, symmetry_group
 from ..ir.term_rewriting import fresh_index, rename_term, resolve_deltas
@@ -97,6 +98,14 @@ def resolve_blocks(
         if any(_is_zero(factor, families) for factor in term.factors):
             return []
         return [_read_blocks(term, families, problems)]
+    if term.reduction is not Reduction.SUM:
+        word, space = term.reduction.value, joined.space.name
+        message = (
+            f"{word} reads a tensor that is given by blocks, with {joined} of the joined {space}"
+        )
+        advice = f"write the {word} of each block, and combine them"
+        problems.add(term.span or Span("", 1, 1), message, advice)
+        return []
     result = []
     for base in joined.space.bases:
         taken = {i.name for i in (*lhs, *term.indices)}

@@ -15,17 +15,21 @@ import numpy.typing as npt
 from ..errors import VerifyError
 from ..ir.expr import (
     COMPLEX_BELOW_ZERO,
+    REAL_ALONE,
     Access,
     Call,
+    Calls,
     Const,
     Delta,
     Equal,
     Expr,
+    Infinity,
     Pow,
     Prod,
     Quot,
     Sum,
 )
+from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space, distinct
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -42,6 +46,38 @@ _FUNCTIONS: dict[str, Callable[[Array], Array]] = {
     "conj": np.conj,
     "real": np.real,
     "imag": np.imag,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan": np.arctan,
+    "floor": np.floor,
+    "sign": np.sign,
+}
+
+
+def _where(condition: Array, one: Array, other: Array) -> Array:
+    return np.asarray(np.where(condition != 0, one, other))
+
+
+_OF_SEVERAL: dict[str, Callable[..., Array]] = {
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "arctan2": np.arctan2,
+    "pow": np.float_power,
+    "mod": np.mod,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "where": _where,
+}
+_REDUCED: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.MAX: np.maximum,
+    Reduction.MIN: np.minimum,
+    Reduction.PROD: np.multiply,
 }
 
 
@@ -64,6 +100,8 @@ def evaluate_expr(
     match expr:
         case Const(number):
             return np.asarray(float(number))
+        case Infinity(sign):
+            return np.asarray(sign * np.inf)
         case Ref() | Access() | Delta() | Equal():
             return leaf(expr)
         case Sum(args):
@@ -84,12 +122,48 @@ def evaluate_expr(
         case Call(function, arg):
             if function not in _FUNCTIONS:
                 raise VerifyError(f"{function} is not a function of expressions")
-            given = value(arg)
+            given = np.real(value(arg)) if function in REAL_ALONE else value(arg)
             if function in COMPLEX_BELOW_ZERO and dtype == "complex128":
                 given = given.astype(np.complex128)
             return np.asarray(_FUNCTIONS[function](given))
+        case Calls(function, args):
+            if function not in _OF_SEVERAL:
+                raise VerifyError(f"{function} is not a function of expressions")
+            several = [np.real(value(arg)) for arg in args]
+            return np.asarray(_OF_SEVERAL[function](*several), np.float64)
         case _:
             assert_never(expr)
+
+
+def combine(reduction: Reduction, one: Array, other: Array) -> Array:
+    """The sum, maximum, minimum or product of elements."""
+    return np.asarray(_REDUCED[reduction](one, other))
+
+
+def combine_at(reduction: Reduction, target: Array, place: tuple[Array, ...], value: Array) -> None:
+    """Combine values with the elements of a target, of which one may be named several times."""
+    _REDUCED[reduction].at(target, place, value)
+
+
+def reduced(reduction: Reduction, array: Array, axes: tuple[int, ...] | None) -> Array:
+    """An array reduced over some axes, or all; the neutral element where they are empty."""
+    start = _neutral(reduction)
+    return np.asarray(_REDUCED[reduction].reduce(array, axis=axes, initial=start))
+
+
+def filled(reduction: Reduction, shape: Sequence[int], dtype: npt.DTypeLike) -> Array:
+    """An array of neutral elements."""
+    return np.full(tuple(shape), _neutral(reduction), dtype)
+
+
+def _neutral(reduction: Reduction) -> float:
+    match reduction.neutral:
+        case Const(number):
+            return float(number)
+        case Infinity(sign):
+            return sign * math.inf
+        case other:
+            raise VerifyError(f"{other} is no number")
 
 
 def delta(left: Space, right: Space, extents: Mapping[str, int]) -> Array:

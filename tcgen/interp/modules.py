@@ -35,7 +35,7 @@ from ..ir.loops import (
 )
 from ..ir.tensor import Role, Space, element_type
 from ..simplices import places
-from .elements import Array, evaluate_expr
+from .elements import Array, combine, combine_at, evaluate_expr, filled, reduced
 from .storage import (
     Source,
     check_extents,
@@ -220,8 +220,8 @@ class _Machine:
                         self.forget(s for s in body)
                     self.run_body(body, {**env, var.name: value}, position)
                 return
-            case Zero(buffer):
-                self.memory[buffer][...] = 0
+            case Zero(buffer, reduction=reduction):
+                self.memory[buffer][...] = filled(reduction, (), np.float64)
             case Assign():
                 self.assign(stmt, env)
             case Gemm():
@@ -248,7 +248,8 @@ class _Machine:
         points = self.points(stmt.band, env)
         if not stmt.accumulate:
             outer = tuple(v for v in stmt.band if v.name in stmt.out.variables)
-            target[self.where(stmt.out, self.points(outer, env), env)] = 0
+            start = filled(stmt.reduction, (), np.float64)
+            target[self.where(stmt.out, self.points(outer, env), env)] = start
         place = self.where(stmt.out, points, env)
         if self.executed is not None:
             self.executed(stmt, self.stored_points(stmt.out, points, place))
@@ -272,9 +273,11 @@ class _Machine:
         if not np.iscomplexobj(target):
             value = value.real  # an array that is declared real stores no imaginary part
         if not stmt.out.subscripts:
-            target[...] += np.sum(np.broadcast_to(value, _count(points)))
+            total = reduced(stmt.reduction, np.broadcast_to(value, _count(points)), None)
+            target[...] = combine(stmt.reduction, target, total)
         else:
-            np.add.at(target, place, np.broadcast_to(value, _count(points)))
+            values = np.broadcast_to(value, _count(points))
+            combine_at(stmt.reduction, target, place, values)
         if packed:
             self.write_images(stmt.out.buffer)
 

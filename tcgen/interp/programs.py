@@ -10,8 +10,19 @@ import numpy as np
 from ..ir.cost import extent_of
 from ..ir.expr import Delta, Expr, expr_indices
 from ..ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
+from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Tensor
-from .elements import Array, Labelled, align, delta, evaluate_expr, product
+from .elements import (
+    Array,
+    Labelled,
+    align,
+    combine,
+    delta,
+    evaluate_expr,
+    filled,
+    product,
+    reduced,
+)
 from .storage import (
     Source,
     check_extents,
@@ -76,7 +87,7 @@ def evaluate_program(
             target = step.out.tensor
             if not step.accumulate:
                 shape = logical_shape(target, extents)
-                values[target] = np.zeros(shape, working_type(target, dtype))
+                values[target] = filled(step.reduction, shape, working_type(target, dtype))
             _run_step(step, values, extents, dtype)
     return {t.name: returned(t, values[t], dtype) for t in program.outputs}
 
@@ -101,8 +112,14 @@ def _run_step(
             return
         case _:
             assert_never(step.op)
-    value = align(*product(operands, step.out.indices), step.out.indices) * float(step.coeff)
     out = read(step.out)
+    if step.reduction is not Reduction.SUM:
+        (array, indices), order = operands[0], (*step.out.indices, *step.sums)
+        axes = tuple(range(len(step.out.indices), len(order)))
+        part = reduced(step.reduction, align(array, indices, order), axes)
+        out[...] = combine(step.reduction, out, part if np.iscomplexobj(out) else part.real)
+        return
+    value = align(*product(operands, step.out.indices), step.out.indices) * float(step.coeff)
     # an array that is declared real stores no imaginary part
     out += value if np.iscomplexobj(out) else value.real
 

@@ -15,9 +15,21 @@ import numpy as np
 
 from ..ir.cost import extent_of
 from ..ir.expr import Delta, Expr, expr_indices, refs
+from ..ir.reduction import Reduction
 from ..ir.system import Apply, Permutation, System, Term
 from ..ir.tensor import Index, Ref, Space, Tensor
-from .elements import Array, Labelled, align, delta, evaluate_expr, pair_order, product
+from .elements import (
+    Array,
+    Labelled,
+    align,
+    combine,
+    delta,
+    evaluate_expr,
+    filled,
+    pair_order,
+    product,
+    reduced,
+)
 from .storage import (
     Block,
     Source,
@@ -141,7 +153,7 @@ class _Evaluation:
             value = np.array(self.start[tensor.name][tuple(slice(*r) for r in block)])
         else:
             shape = [stop - begin for begin, stop in block]
-            value = np.zeros(shape, working_type(tensor, self.dtype))
+            value = filled(equation.reduction, shape, working_type(tensor, self.dtype))
         left = equation.lhs.indices
         ranges: list[tuple[int, int]] = []
         inside: list[Any] = []
@@ -182,6 +194,14 @@ class _Evaluation:
                 self.add(term, left, {**ranges, cut: (low, high)}, parts)
             return
         operands = [self.factor(factor, ranges) for factor in term.factors]
+        if term.reduction is not Reduction.SUM:
+            (array, indices), order = operands[0], (*left, *term.sums)
+            axes = tuple(range(len(left), len(order)))
+            whole = reduced(term.reduction, align(array, indices, order), axes)
+            for _, target in targets:
+                real = whole if np.iscomplexobj(target) else whole.real
+                target[...] = combine(term.reduction, target, real)
+            return
         value = align(*product(operands, left), left) * float(term.coeff)
         for sign, target in targets:
             # an array that is declared real stores no imaginary part

@@ -11,8 +11,22 @@ from collections.abc import Iterator
 from itertools import permutations, product
 from typing import assert_never
 
-from .expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from .expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+)
 from .program import Add, Contract, FormulaSequence, Map, Produce, Step
+from .reduction import Reduction
 from .tensor import Index, Ref, Tensor, symmetry_group
 
 Renaming = dict[Index, Index]
@@ -35,7 +49,7 @@ def exchange_sign(
         return None
     for renaming in _renamings(dummies):
         sign = _compare(program, value, value, exchanged | renaming)
-        if sign is not None:
+        if sign == 1 or (sign is not None and step.reduction is Reduction.SUM):
             return sign
     return None
 
@@ -140,6 +154,14 @@ def _compare(program: FormulaSequence, left: Expr, right: Expr, renamed: Renamin
         case Call(), Call():
             sign = _compare(program, left.arg, right.arg, renamed)
             return 1 if sign == 1 and left.function == right.function else None
+        case Infinity(), Infinity():
+            return 1 if left == right else None
+        case Calls(), Calls():
+            if left.function != right.function:
+                return None
+            pairs = zip(left.args, right.args, strict=True)
+            same = all(_compare(program, x, y, renamed) == 1 for x, y in pairs)
+            return 1 if same else None
         case (Access() | Equal(), _) | (_, Access() | Equal()):
             return None
         case _:

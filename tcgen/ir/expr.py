@@ -14,6 +14,15 @@ from typing import TypeAlias, assert_never
 from .tensor import Index, Ref, Space, distinct
 
 FUNCTIONS = ("sqrt", "exp", "log", "abs", "sin", "cos", "tanh", "conj", "real", "imag")
+REAL_FUNCTIONS = ("tan", "sinh", "cosh", "arcsin", "arccos", "arctan", "floor", "sign")
+# Functions of several arguments, which are real. Conditions are numbers: 0 is false. A comparison
+# gives 1 or 0, and with NaN it is false, unless it asks whether numbers differ.
+SEVERAL: dict[str, int] = {
+    **dict.fromkeys(("maximum", "minimum", "arctan2", "pow", "mod"), 2),
+    **dict.fromkeys(("less", "less_equal", "equal", "not_equal"), 2),
+    "where": 3,
+}
+REAL_ALONE = frozenset((*REAL_FUNCTIONS, *SEVERAL))
 # Their values at negative numbers are complex: a complex program evaluates them with complex
 # arguments, also where the argument is a number or is real. A real program gives NaN there.
 COMPLEX_BELOW_ZERO = ("sqrt", "log")
@@ -68,6 +77,13 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
+class Infinity:
+    """Infinity with a sign, 1 or -1: where minima and maxima begin."""
+
+    sign: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
     """1 where both indices name the same orbital of the same base space, else 0."""
 
@@ -115,19 +131,29 @@ class Pow:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A function of FUNCTIONS."""
+    """A function of FUNCTIONS, or of REAL_FUNCTIONS, whose arguments are real."""
 
     function: str
     arg: Expr
 
 
-Expr: TypeAlias = Const | Ref | Access | Delta | Equal | Sum | Prod | Quot | Pow | Call
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """A function of SEVERAL arguments."""
+
+    function: str
+    args: tuple[Expr, ...]
+
+
+Expr: TypeAlias = (
+    Const | Infinity | Ref | Access | Delta | Equal | Sum | Prod | Quot | Pow | Call | Calls
+)
 
 
 def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr]) -> Expr:
     """The expression with every leaf that is not a number replaced by ``leaf(it)``."""
     match expr:
-        case Const():
+        case Const() | Infinity():
             return expr
         case Ref() | Access() | Delta() | Equal():
             return leaf(expr)
@@ -141,6 +167,8 @@ def map_leaves(expr: Expr, leaf: Callable[[Ref | Access | Delta | Equal], Expr])
             return Pow(map_leaves(base, leaf), exponent)
         case Call(function, arg):
             return Call(function, map_leaves(arg, leaf))
+        case Calls(function, args):
+            return Calls(function, tuple(map_leaves(a, leaf) for a in args))
         case _:
             assert_never(expr)
 
@@ -149,9 +177,9 @@ def nodes(expr: Expr) -> Iterator[Expr]:
     """An expression and all its parts, outermost first, left to right, repeats included."""
     yield expr
     match expr:
-        case Const() | Ref() | Access() | Delta() | Equal():
+        case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
             return
-        case Sum(args) | Prod(args):
+        case Sum(args) | Prod(args) | Calls(_, args):
             for arg in args:
                 yield from nodes(arg)
         case Quot(num, den):
@@ -166,9 +194,9 @@ def nodes(expr: Expr) -> Iterator[Expr]:
 def depth(expr: Expr) -> int:
     """The number of operations of an expression that stand inside each other."""
     match expr:
-        case Const() | Ref() | Access() | Delta() | Equal():
+        case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
             return 0
-        case Sum(args) | Prod(args):
+        case Sum(args) | Prod(args) | Calls(_, args):
             return 1 + max(map(depth, args), default=0)
         case Quot(num, den):
             return 1 + max(depth(num), depth(den))
@@ -190,7 +218,7 @@ def refs(expr: Expr) -> tuple[Ref, ...]:
 
 def functions(expr: Expr) -> Iterator[str]:
     """Names of the functions that an expression calls, outermost first, repeats included."""
-    return (n.function for n in nodes(expr) if isinstance(n, Call))
+    return (n.function for n in nodes(expr) if isinstance(n, Call | Calls))
 
 
 def expr_indices(expr: Expr) -> tuple[Index, ...]:
@@ -215,7 +243,7 @@ def operation_count(expr: Expr) -> int:
     A factor -1 is a sign, not a multiplication: ``x - y`` is one flop.
     """
     match expr:
-        case Const() | Ref() | Access() | Delta() | Equal():
+        case Const() | Infinity() | Ref() | Access() | Delta() | Equal():
             return 0
         case Sum(args):
             return len(args) - 1 + sum(operation_count(a) for a in args)
@@ -228,6 +256,8 @@ def operation_count(expr: Expr) -> int:
             return max(1, abs(exponent) - 1) + operation_count(base)
         case Call(_, arg):
             return 1 + operation_count(arg)
+        case Calls(_, args):
+            return 1 + sum(map(operation_count, args))
         case _:
             assert_never(expr)
 
@@ -251,6 +281,8 @@ def _format(expr: Expr, outer: int) -> str:
     match expr:
         case Const(value):
             text, level = str(value), _ATOM if value >= 0 and value.denominator == 1 else _SUM
+        case Infinity(sign):
+            text, level = ("inf", _ATOM) if sign > 0 else ("-inf", _SUM)
         case Ref() | Access():
             text, level = str(expr), _ATOM
         case Delta(left, right):
@@ -275,6 +307,8 @@ def _format(expr: Expr, outer: int) -> str:
             text, level = f"{_format(base, _ATOM)}**{power}", _ATOM
         case Call(function, arg):
             text, level = f"{function}({_format(arg, 0)})", _ATOM
+        case Calls(function, args):
+            text, level = f"{function}({', '.join(_format(a, 0) for a in args)})", _ATOM
         case _:
             assert_never(expr)
     return f"({text})" if level < outer else text

@@ -25,6 +25,7 @@ from .loops import (
     Stmt,
     Zero,
 )
+from .reduction import Reduction
 
 
 def accesses(stmt: Stmt) -> Iterator[Access]:
@@ -198,7 +199,7 @@ def summed_numbers(loop: Loop, buffers: Mapping[str, Buffer]) -> frozenset[str]:
             match stmt:
                 case Loop():
                     walk(stmt.body)
-                case Assign(out, expr, accumulate=True):
+                case Assign(out, expr, accumulate=True, reduction=Reduction.SUM):
                     added.add(out.buffer)
                     used.update(x.buffer for x in leaves(expr) if isinstance(x, Access))
                 case _:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from .expr import Access, Expr
 from .level import Level
+from .reduction import Reduction
 from .tensor import Packing, Space, Tensor
 
 if TYPE_CHECKING:  # a program for the CPU does not load the mappings of GPUs
@@ -123,10 +124,14 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Zero:
-    """Set all elements of a buffer to zero; ``step``: of the program, that needs it."""
+    """Set all elements of a buffer to zero, or to the neutral element of another reduction.
+
+    ``step`` is the one of the program that needs it.
+    """
 
     buffer: str
     step: int | None = None
+    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,8 @@ class Assign:
         block: two band variables to block against each other, or (): for a transposition, or for
             operands with different unit-stride axes. The sums of a block are formed together.
         step: of the program, to which the statement belongs; None in hand-written modules.
+        reduction: combines the values of summed band variables, and with ``accumulate`` also the
+            target's. Another one than the sum has the coefficient 1 and no orbit.
     """
 
     out: Access
@@ -162,6 +169,7 @@ class Assign:
     parallel: int = 0
     block: tuple[str, ...] = ()
     step: int | None = None
+    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)

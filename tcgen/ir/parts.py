@@ -17,7 +17,22 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias, assert_never
 
-from .expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum, leaves
+from .expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Subscript,
+    Sum,
+    leaves,
+)
 from .loop_analysis import band_of, blocks_parallel, used_buffers, written_buffers
 from .loops import (
     Assign,
@@ -34,6 +49,7 @@ from .loops import (
     Stmt,
     Zero,
 )
+from .reduction import Reduction
 from .tensor import Ref, Role
 
 _Plain: TypeAlias = Zero | Assign | Gemm
@@ -100,6 +116,10 @@ def parts_of(module: Module, variables: tuple[LoopVar, ...]) -> Parts | str:
     names = ", ".join(v.name for v in variables)
     if chain is None:
         return f"{names} are not the outermost loops of the volatile phase"
+    for stmt in (*(s for _, s in (*chain.before, *chain.after)), *chain.body):
+        for plain in () if isinstance(stmt, Fetch) else _plain((stmt,)):
+            if isinstance(plain, Assign) and plain.reduction is not Reduction.SUM:
+                return f"{plain.out.buffer} is a {plain.reduction.value}: parts of it do not add up"
     outputs = {
         b.name
         for b in module.buffers
@@ -367,7 +387,7 @@ def _share(expr: Expr, partial: set[str], support: Mapping[str, tuple[int, ...]]
         return _share(part, partial, support)
 
     match expr:
-        case Const() | Equal():
+        case Const() | Infinity() | Equal():
             return ()
         case Access(name, subscripts):
             if name in support:
@@ -395,6 +415,8 @@ def _share(expr: Expr, partial: set[str], support: Mapping[str, tuple[int, ...]]
             if kind == "share":
                 return kind if function in _ADDITIVE else None
             return kind if kind == () or function in _ZERO_AT_ZERO else None
+        case Calls(_, args):
+            return () if all(inner(arg) == () for arg in args) else None
         case Ref() | Delta():
             raise AssertionError(f"{expr} is a leaf of an earlier level")
         case _:

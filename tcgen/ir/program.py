@@ -21,6 +21,7 @@ from .cost import ZERO, Poly, iteration_space
 from .expr import Const, Expr, operation_count, refs
 from .level import Level
 from .orbits import equal_points
+from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct, symmetry_group
 
 
@@ -67,6 +68,8 @@ Operation: TypeAlias = Contract | Add | Map | Produce
 class Step:
     """``out (+)= coeff * sum over sums of op``.
 
+    A step that reduces otherwise is a map with the coefficient 1, the only producer of its array.
+
     Attributes:
         id: position in the program, from 0.
         out: the array written; its indices are distinct and index every element of it (an index
@@ -77,6 +80,7 @@ class Step:
         sums: summed indices, each in some operand and none in ``out``.
         phase: CONSTANT where every operand is constant.
         span: the user's text it comes from, or None.
+        reduction: over ``sums``, by the sum unless there are some.
     """
 
     id: int
@@ -87,6 +91,7 @@ class Step:
     sums: tuple[Index, ...] = ()
     phase: Phase = Phase.VOLATILE
     span: Span | None = None
+    reduction: Reduction = Reduction.SUM
 
     @property
     def operands(self) -> tuple[Ref, ...]:

@@ -16,6 +16,7 @@ from typing import ClassVar, TypeAlias
 from ..errors import ExtentError, Span
 from .expr import Delta, Expr, expr_indices, refs
 from .level import Level
+from .reduction import Reduction
 from .tensor import Index, Ref, Role, Space, Tensor, distinct
 
 
@@ -41,12 +42,16 @@ class Permutation:
 class Term:
     """``sum over perms of sign * coeff * sum over sums of the product of factors``.
 
+    A term that is reduced otherwise is the only one of its equation. It has the coefficient 1, no
+    permutations, and one factor, an :class:`Apply`.
+
     Attributes:
         coeff: exact number.
         factors: the product; () is the number 1. A left index that no factor has is broadcast.
         sums: summed indices, distinct, none of them on the left.
         perms: () for the identity alone, else all signed permutations, the identity included.
         span: its place in the user's text, or None; without effect on results.
+        reduction: over ``sums``, by the sum unless there are some.
     """
 
     coeff: Fraction
@@ -54,6 +59,7 @@ class Term:
     sums: tuple[Index, ...] = ()
     perms: tuple[Permutation, ...] = ()
     span: Span | None = None
+    reduction: Reduction = Reduction.SUM
 
     @property
     def refs(self) -> tuple[Ref, ...]:
@@ -77,6 +83,11 @@ class Equation:
     terms: tuple[Term, ...]
     span: Span | None = None
     anonymous: bool = False
+
+    @property
+    def reduction(self) -> Reduction:
+        """The sum of terms, or the maximum, minimum or product that is the only term."""
+        return self.terms[0].reduction if len(self.terms) == 1 else Reduction.SUM
 
     @property
     def reads(self) -> tuple[str, ...]:

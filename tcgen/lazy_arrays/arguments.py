@@ -30,12 +30,12 @@ def _collect(values: Iterable[Any], waiting: list[Memory]) -> None:
 
 
 def settle(values: Iterable[Any]) -> None:
-    """Compute all lazy arrays in the values, those of one element type together."""
+    """Compute all lazy arrays in the values, those of kernels of one element type together."""
     waiting: list[Memory] = []
     _collect(values, waiting)
     nodes = [root._waits for root in waiting if root._waits is not None]
-    for dtype in {node.dtype for node in nodes}:
-        evaluate([node for node in nodes if node.dtype == dtype])
+    for dtype in {node.computes for node in nodes}:
+        evaluate([node for node in nodes if node.computes == dtype])
     for root in waiting:
         root._settle()
 

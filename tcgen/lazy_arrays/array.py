@@ -31,39 +31,36 @@ from .arguments import (
 from .array_api import ArrayNamespace
 from .equations import lazy_system
 from .evaluate import evaluate_into
+from .functions import (
+    FUNCTIONS,
+    METHODS,
+    REDUCES,
+    UPDATES,
+    UPDATING_METHODS,
+    with_named_out,
+)
 from .graph import Node, with_axes_of_array
 from .kernels import kernel_of
 from .line import line_of
 from .memory import Memory, Step, read_only
 from .operators import Operators
-from .record import (
-    FUNCTIONS,
-    UPDATES,
-    UPDATING_METHODS,
-    axes_of,
-    is_recorded,
-    record_ufunc,
-    sum_of,
-    with_named_out,
-)
+from .record import axes_of, is_recorded, record_ufunc
 from .slices import sliced
 from .worth import LIMITS, read_limits
 
-# Methods with the arguments of functions that are recorded.
-_RECORDED_METHODS = {
-    name: FUNCTIONS[getattr(np, name)] for name in ("dot", "mean", "std", "sum", "var")
-}
+_PLACES = frozenset((int, slice, type(None), type(Ellipsis)))  # of keys without arrays
 
 
 class LazyArray(Operators, Memory):
     """An array whose values are computed when they are needed; it behaves as a NumPy array.
 
-    Operators and NumPy's functions record operations on large arrays: arithmetic, whole powers,
-    sqrt, exp, log, abs, sin, cos, tanh, conj, sums and means over axes, ``einsum``, ``@``, ``dot``,
+    Operators and NumPy's functions record operations on large arrays: arithmetic, powers,
+    functions, comparisons, ``where``, ``clip``, reductions over axes, ``einsum``, ``@``, ``dot``,
     slices, transposes and new axes, on arrays of one element type out of float64, float32 and
-    complex128. NumPy computes every other operation from the values. Values are computed once, when
-    something asks for them: ``x.compute()``, ``numpy.asarray(x)``, ``print(x)``, ``float(x)``.
-    :func:`tcgen.compute` computes several arrays in one program.
+    complex128, with truth values and whole numbers among them. NumPy computes every other operation
+    from the values. Values are computed once, when something asks for them: ``x.compute()``,
+    ``numpy.asarray(x)``, ``print(x)``, ``float(x)``. :func:`tcgen.compute` computes several arrays
+    in one program.
     """
 
     __slots__ = ()
@@ -152,7 +149,7 @@ class LazyArray(Operators, Memory):
         if not line.operands[-1]:
             return "no operation waits: the values are known\n"
         lazy = lazy_system(line.nodes())
-        return kernel_of(lazy, self.dtype.name, kernel_target()).program.explain()
+        return kernel_of(lazy, line.dtype.name, kernel_target()).program.explain()
 
     def compute(self) -> npt.NDArray[Any]:
         """The values as a read-only NumPy array; operations that wait run now."""
@@ -174,9 +171,9 @@ class LazyArray(Operators, Memory):
         if method == "at":
             if isinstance(inputs[0], LazyArray):
                 return inputs[0]._update(ufunc.at, inputs[1:], options)
-        elif method == "reduce" and ufunc is np.add:
+        elif method == "reduce" and ufunc in REDUCES:
             named = {"axis": 0, **options}  # the default of reduce, which is not that of sum
-            return _called(sum_of, getattr(ufunc, method), inputs, named, out)
+            return _called(REDUCES[ufunc], getattr(ufunc, method), inputs, named, out)
         return _called(None, getattr(ufunc, method), inputs, options, out)
 
     def _call(
@@ -191,6 +188,10 @@ class LazyArray(Operators, Memory):
         if options:
             return _called(None, ufunc, inputs, options, out)
         recorder = partial(record_ufunc, ufunc) if is_recorded(ufunc) else None
+        if recorder is not None and out is None and _is_noted(inputs):
+            made = recorder(*[i._as_node() if type(i) is LazyArray else i for i in inputs])
+            if made is not None:
+                return LazyArray._of_node(made)
         return _called(recorder, operate or ufunc, inputs, {}, out)
 
     def __array_function__(
@@ -224,7 +225,9 @@ class LazyArray(Operators, Memory):
     # ---- elements, slices and updates
 
     def __getitem__(self, key: Any) -> Any:
-        if type(key) is tuple or type(key) not in (int, slice):
+        if not (
+            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
+        ):
             key = evaluated(key)
         values = self._known()
         if values is None:
@@ -258,7 +261,9 @@ class LazyArray(Operators, Memory):
         elif kind is not np.ndarray and kind not in PLAIN:
             self._update(setitem, (key, value), {})
             return
-        if type(key) is not slice and type(key) is not int:
+        if not (
+            type(key) in _PLACES or (type(key) is tuple and _PLACES.issuperset(map(type, key)))
+        ):
             settle((key,))
             key = evaluated(key)
         target = self._writable()
@@ -272,6 +277,8 @@ class LazyArray(Operators, Memory):
         part = target[key]  # type: ignore[index]
         if type(part) is not np.ndarray or part.shape != node.shape or part.dtype != node.dtype:
             return False
+        if not node.has_kernels:
+            return False
         evaluate_into(node, part)
         return True
 
@@ -282,7 +289,7 @@ class LazyArray(Operators, Memory):
         node, target = other._node, self._known()
         if type(target) is not np.ndarray:
             return False
-        if target.shape != node.shape or target.dtype != node.dtype:
+        if target.shape != node.shape or target.dtype != node.dtype or not node.has_kernels:
             return False
         evaluate_into(node, target, operation)
         return True
@@ -430,7 +437,7 @@ class _Method:
         function, array = self.function, self.array
         target = options.pop("out", None)
         out = None if target is None else (target,)
-        recorder = _RECORDED_METHODS.get(function.__name__)
+        recorder = METHODS.get(function.__name__)
         return _called(recorder, function, (array, *args), options, out)
 
 
@@ -543,6 +550,24 @@ def _called(
             _recorded(recorder, args, options)  # raises an error that says what to do
         raise
     return _result(made, call, args, options)
+
+
+def _has_no_arrays(key: Any) -> bool:
+    """True for a tuple of numbers, slices and new axes."""
+    return type(key) is tuple and _PLACES.issuperset(map(type, key))
+
+
+def _is_noted(inputs: tuple[Any, ...]) -> bool:
+    """True for lazy arrays and numbers, if an array waits or is large: the usual case."""
+    noted = False
+    for value in inputs:
+        kind = type(value)
+        if kind is LazyArray:
+            array = value._known()
+            noted = noted or array is None or array.size >= LIMITS.elements
+        elif kind is not float and kind is not int:
+            return False
+    return noted
 
 
 def _takes_node(target: Any) -> bool:

@@ -19,17 +19,19 @@ from fractions import Fraction
 from typing import TypeAlias, assert_never
 
 from ..frontend.einsum.equation import label_names
-from ..ir.expr import Call, Const, Expr, Pow, Prod, Quot, Sum
+from ..ir.expr import SEVERAL, Call, Calls, Const, Expr, Pow, Prod, Quot, Sum
+from ..ir.reduction import Reduction
 from ..ir.system import Apply, Equation, Factor, System, Term
 from ..ir.tensor import Index, Ref, Role, Space, Storage, Tensor
 from .graph import (
+    KERNEL_TYPES,
     Array,
     Elementwise,
     Leaf,
     Node,
     Product,
+    Reduce,
     Scalar,
-    SumAxes,
     Transpose,
     in_order,
     operands_of,
@@ -98,7 +100,7 @@ def lazy_system(
         >>> from tcgen.lazy_arrays.graph import leaf
         >>> x = leaf(np.ones((3, 4)))
         >>> square = Node(Elementwise("multiply", (x, x)), (3, 4), x.dtype)
-        >>> total = Node(SumAxes(square, (0,)), (4,), x.dtype)
+        >>> total = Node(Reduce(square, (0,), Reduction.SUM), (4,), x.dtype)
         >>> print(lazy_system([total]).system.pretty(), end="")
         y0[i] = sum(j) x0[j,i]*x0[j,i]
     """
@@ -145,7 +147,8 @@ class _Writer:
     def _place(self, name: str, role: Role, node: Node, array: Array) -> Place:
         """The place of an array, and its tensor: a part of a larger array is used where it is."""
         spaces = self.spaces.of(node)
-        layout = None if array.flags.c_contiguous else layout_of(array)
+        as_is = array.dtype in KERNEL_TYPES and not array.flags.c_contiguous
+        layout = layout_of(array) if as_is else None  # other types are converted to C order
         kept = tuple(n for n, space in enumerate(spaces) if space is not None)
         order, longer = (kept, ()) if layout is None else layout
         axes = None if order == kept else tuple(kept.index(n) for n in order)
@@ -187,7 +190,7 @@ class _Writer:
         readers = Counter(id(o) for node in self.nodes for o in operands_of(node.work))
         named = {id(root) for root in self.roots}
         for node in self.nodes:
-            if isinstance(node.work, SumAxes | Product):
+            if isinstance(node.work, Reduce | Product):
                 named.add(id(node))
             for operand in operands_of(node.work):
                 core, shared = operand, False
@@ -206,8 +209,9 @@ class _Writer:
         here = [letters.new(space) for space in self.spaces.of(node)]
         lhs = self._reference(node, here)
         sums: tuple[Index, ...] = ()
+        reduction = Reduction.SUM
         match node.work:
-            case SumAxes(operand, axes):
+            case Reduce(operand, axes, kind):
                 below = iter(here)
                 spaces = self.spaces.of(operand)
                 inner = [
@@ -215,7 +219,11 @@ class _Writer:
                     for axis, space in enumerate(spaces)
                 ]
                 sums = tuple(i for a in axes if (i := inner[a]) is not None)
-                factors = self._factors(operand, inner)
+                if kind is Reduction.SUM:
+                    factors = self._factors(operand, inner)
+                else:
+                    factors = (Apply(self._expression(operand, inner)),)
+                    reduction = kind if sums else reduction
             case Product(operands, labels, output):
                 of_label = dict(zip(output, here, strict=True))
                 parts: list[Factor] = []
@@ -232,7 +240,7 @@ class _Writer:
                 sums = tuple(i for i in of_label.values() if i is not None and i not in kept)
             case _:
                 factors = (Apply(self._expression(node, here, top=True)),)
-        return Equation(lhs, (Term(Fraction(1), factors, sums),))
+        return Equation(lhs, (Term(Fraction(1), factors, sums, reduction=reduction),))
 
     def _factors(self, node: Node, places: Sequence[Index | None]) -> tuple[Factor, ...]:
         """A node under a sum as a product, so that sums of products become contractions."""
@@ -259,7 +267,7 @@ class _Writer:
             case Elementwise(operation, operands, exponent):
                 args = tuple(self._expression(o, _aligned(o, places)) for o in operands)
                 return _operation(operation, args, exponent)
-            case Leaf() | Scalar() | SumAxes() | Product():
+            case Leaf() | Scalar() | Reduce() | Product():
                 return self._reference(node, places)
             case _:
                 assert_never(node.work)
@@ -299,6 +307,18 @@ def _operation(operation: str, args: tuple[Expr, ...], exponent: int) -> Expr:
             return args[0]  # a complex power would multiply by 1: infinities become NaN
         case "power":
             return Pow(args[0], exponent)
+        case "greater" | "greater_equal":
+            return Calls(operation.replace("greater", "less"), (args[1], args[0]))
+        case "and":
+            return Prod(args)
+        case "or":
+            return Calls("maximum", args)
+        case "xor":
+            return Calls("not_equal", args)
+        case "not":
+            return Sum((Const(Fraction(1)), Prod((MINUS, args[0]))))
+        case function if function in SEVERAL:
+            return Calls(function, args)
         case function:
             return Call(function, args[0])
 
@@ -314,7 +334,7 @@ def _equal_axes(node: Node) -> Iterator[tuple[Axis, Axis]]:
                 for axis, extent in enumerate(operand.shape):
                     if extent != 1:
                         yield (id(node), first + axis), (id(operand), axis)
-        case SumAxes(operand, axes):
+        case Reduce(operand, axes):
             kept = (a for a in range(len(operand.shape)) if a not in axes)
             for axis, below in enumerate(kept):
                 yield (id(node), axis), (id(operand), below)

@@ -17,7 +17,7 @@ from .worth import LIMITS, Form, form_of, in_background
 
 
 def evaluate(nodes: Sequence[Node]) -> None:
-    """Compute nodes of one element type together; each becomes a leaf with its array.
+    """Compute nodes of kernels of one type together; each becomes a leaf with its array.
 
     So do nodes below them that somebody else holds, which are computed on the way.
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, assert_never
 import numpy as np
 import numpy.typing as npt
 
+from ..ir.reduction import Reduction
 from ..options import DTYPES
 
 Array: TypeAlias = npt.NDArray[Any]
@@ -38,8 +39,8 @@ class Elementwise:
     """An operation on elements, its operands broadcast as in NumPy.
 
     Attributes:
-        operation: add, subtract, multiply, divide, negative, power, or a function of the
-            language (sqrt, exp, ...).
+        operation: add, subtract, multiply, divide, negative, power, a comparison, an operation on
+            truth values, or a function of the language (sqrt, maximum, ...).
         operands: the arguments.
         exponent: of a power; otherwise 0.
     """
@@ -50,11 +51,12 @@ class Elementwise:
 
 
 @dataclass(slots=True, eq=False)
-class SumAxes:
-    """The sum over some axes; the result does not have them."""
+class Reduce:
+    """The sum, maximum, minimum or product over some axes; the result does not have them."""
 
     operand: Node
     axes: tuple[int, ...]
+    reduction: Reduction
 
 
 @dataclass(slots=True, eq=False)
@@ -85,7 +87,7 @@ class Transpose:
     source: tuple[int | None, ...]
 
 
-Work: TypeAlias = Leaf | Scalar | Elementwise | SumAxes | Product | Transpose
+Work: TypeAlias = Leaf | Scalar | Elementwise | Reduce | Product | Transpose
 
 
 class Node:
@@ -94,13 +96,15 @@ class Node:
     Attributes:
         work: the operation, array or number.
         shape: of the result.
-        dtype: element type of the result, and of all operands.
+        dtype: element type of the result.
+        computes: element type in which a kernel computes the result, which may be a truth value or
+            a whole number; None for an array of another type, which fits any kernel's numbers.
         weight: operations that wait, of this node and below it; shared ones count for each reader.
         depth: operations that wait, on the longest path.
         reads: arrays that these operations read; shared ones count for each reader.
     """
 
-    __slots__ = ("depth", "dtype", "reads", "shape", "weight", "work")
+    __slots__ = ("computes", "depth", "dtype", "reads", "shape", "weight", "work")
 
     weight: int
     depth: int
@@ -110,8 +114,11 @@ class Node:
         self.work, self.shape, self.dtype = work, shape, dtype
         weight = depth = reads = 0
         below = operands_of(work)
+        self.computes: np.dtype[Any] | None = dtype if dtype in KERNEL_TYPES else None
         if below:
             for operand in below:
+                if self.computes is None:
+                    self.computes = operand.computes
                 weight += operand.weight
                 reads += operand.reads
                 if operand.depth > depth:
@@ -138,7 +145,13 @@ class Node:
 
 
 # Operations that take less time than reading their operands from memory.
-CHEAP = frozenset(("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"))
+CHEAP = frozenset(
+    (
+        *("add", "subtract", "multiply", "divide", "negative", "conj", "abs", "power"),
+        *("maximum", "minimum", "where", "less", "less_equal", "greater", "greater_equal"),
+        *("equal", "not_equal", "and", "or", "xor", "not", "floor", "sign"),
+    )
+)
 KERNEL_TYPES = frozenset(map(np.dtype, DTYPES))
 
 
@@ -146,6 +159,7 @@ def leaf(array: Array) -> Node:
     """The node of an array."""
     node = Node.__new__(Node)
     node.work, node.shape, node.dtype = Leaf(array), array.shape, array.dtype
+    node.computes = array.dtype if array.dtype in KERNEL_TYPES else None
     node.weight = node.depth = 0
     node.reads = 1
     return node
@@ -166,7 +180,7 @@ def operands_of(work: Work) -> tuple[Node, ...]:
             return work.operands
         case Leaf() | Scalar():
             return ()
-        case SumAxes() | Transpose():
+        case Reduce() | Transpose():
             return (work.operand,)
         case _:
             assert_never(work)
@@ -179,7 +193,7 @@ def reading(work: Work, operands: Sequence[Node]) -> Work:
             return work
         case Elementwise() | Product():
             return replace(work, operands=tuple(operands))
-        case SumAxes() | Transpose():
+        case Reduce() | Transpose():
             return replace(work, operand=operands[0])
         case _:
             assert_never(work)

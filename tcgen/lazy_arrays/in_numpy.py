@@ -9,14 +9,15 @@ from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 
+from ..ir.reduction import Reduction
 from ..runtime.host_device import MIN_POOLED_BYTES, HostDevice
 from .graph import (
     Array,
     Elementwise,
     Leaf,
     Product,
+    Reduce,
     Scalar,
-    SumAxes,
     Transpose,
     Work,
     with_axes_of_array,
@@ -39,6 +40,35 @@ UFUNCS: dict[str, Callable[..., Any]] = {
     "cos": np.cos,
     "tanh": np.tanh,
     "conj": np.conjugate,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "arcsin": np.arcsin,
+    "arccos": np.arccos,
+    "arctan": np.arctan,
+    "floor": np.floor,
+    "sign": np.sign,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "arctan2": np.arctan2,
+    "pow": np.power,
+    "mod": np.remainder,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "equal": np.equal,
+    "not_equal": np.not_equal,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "xor": np.logical_xor,
+    "not": np.logical_not,
+}
+_REDUCED: dict[Reduction, np.ufunc] = {
+    Reduction.SUM: np.add,
+    Reduction.MAX: np.maximum,
+    Reduction.MIN: np.minimum,
+    Reduction.PROD: np.multiply,
 }
 
 
@@ -72,7 +102,8 @@ def _run(line: Line) -> list[Array]:
         if type(work) is Elementwise:
             target = line.target if place in line.roots and not line.change else None
             for n in spent if target is None else ():
-                if n in free and line.shapes[n] == line.shapes[place]:
+                same = line.dtypes[n] == line.dtypes[place]
+                if n in free and same and line.shapes[n] == line.shapes[place]:
                     target = values[n]
                     break
             if target is None:
@@ -95,7 +126,7 @@ def _run(line: Line) -> list[Array]:
         return [line.target]
     results = []
     for root in line.roots:
-        made = np.asarray(values[root], line.dtype)
+        made = np.asarray(values[root], line.dtypes[root])
         is_new = type(line.works[root]) is Elementwise or made.base is None
         results.append(made if is_new else made.copy())
     return results
@@ -104,21 +135,38 @@ def _run(line: Line) -> list[Array]:
 def _memory(line: Line, place: int, given: list[Any]) -> Array | None:
     """Memory of the pool for a large result; None where NumPy chooses another order of axes."""
     shape = line.shapes[place]
-    if prod(shape) * line.dtype.itemsize < MIN_POOLED_BYTES:
+    dtype = line.dtypes[place]
+    if prod(shape) * dtype.itemsize < MIN_POOLED_BYTES:
         return None
     for array in given:
         strides = getattr(array, "strides", ())
         if any(one < other for one, other in pairwise(strides)):
             return None
-    return _HOST.empty(shape, line.dtype)
+    return _HOST.empty(shape, dtype)
 
 
 def _elementwise(work: Elementwise, given: list[Any], target: Array | None) -> Any:
+    if work.operation == "where":
+        condition, one, other = given
+        return _where(condition, one, other, target)
     if work.operation != "power":
         return UFUNCS[work.operation](*given, out=target)
     if work.exponent == 2:
         return np.square(given[0], out=target)
     return np.power(given[0], work.exponent, out=target)
+
+
+def _where(condition: Any, one: Any, other: Any, target: Array | None) -> Any:
+    """``numpy.where`` into memory that may be that of one of the values."""
+    if target is None:
+        return np.where(condition, one, other)
+    if target is one:
+        np.copyto(target, other, where=np.logical_not(condition))
+        return target
+    if target is not other:
+        np.copyto(target, other)
+    np.copyto(target, one, where=condition)
+    return target
 
 
 def _value(work: Work, given: list[Any]) -> Any:
@@ -127,8 +175,8 @@ def _value(work: Work, given: list[Any]) -> Any:
             return array
         case Scalar(value):
             return value
-        case SumAxes(_, axes):
-            return np.sum(given[0], axis=axes)
+        case Reduce(_, axes, reduction):
+            return _REDUCED[reduction].reduce(given[0], axis=axes)
         case Transpose(_, source):
             return with_axes_of_array(np.asarray(given[0]), source)
         case Product():

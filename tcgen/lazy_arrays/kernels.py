@@ -39,9 +39,11 @@ class Kernel:
             UnavailableError: the kernels cannot be built.
         """
         lazy, dtype = self.lazy, line.dtype
-        given: dict[str, Any] = {
-            p.name: p.view(array) for p, array in zip(lazy.inputs, line.arrays(), strict=True)
-        }
+        given: dict[str, Any] = {}
+        for place, array in zip(lazy.inputs, line.arrays(), strict=True):
+            if array.dtype != dtype:  # whole numbers and truth values
+                array = array.astype(dtype, order="C")
+            given[place.name] = place.view(array)
         for name, value in zip(lazy.numbers, line.numbers(), strict=True):
             given[name] = np.array(value, dtype)
         if lazy.target is not None and line.target is not None:
@@ -50,7 +52,7 @@ class Kernel:
         made = self.program(**given)
         results = []
         for name, root in zip(lazy.outputs, line.roots, strict=True):
-            array, shape = made[name], line.shapes[root]
+            array, shape = made[name].astype(line.dtypes[root], copy=False), line.shapes[root]
             results.append(array if array.shape == shape else array.reshape(shape))
         return results
 

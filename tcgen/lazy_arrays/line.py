@@ -14,14 +14,15 @@ from typing import Any, assert_never
 
 from .graph import (
     CHEAP,
+    KERNEL_TYPES,
     Array,
     Elementwise,
     Leaf,
     Node,
     Product,
+    Reduce,
     Scalar,
     Shape,
-    SumAxes,
     Transpose,
     Work,
     operands_of,
@@ -38,9 +39,10 @@ class Line:
         works: arrays, numbers and operations, operands first; equal arrays stand once.
         operands: for each work, the places of those that it reads.
         shapes: of the results.
+        dtypes: of the results: truth values and whole numbers are computed as numbers.
         form: for each work, all that a kernel depends on: not extents other than 1, not numbers.
         roots: places of the nodes that are asked for.
-        dtype: element type of all.
+        dtype: element type in which kernels compute.
         target: the array into which the result of the only root is written, or None.
         change: ``add`` or ``subtract`` if the target is changed by the result, else empty.
     """
@@ -49,6 +51,7 @@ class Line:
     works: list[Work]
     operands: list[tuple[int, ...]]
     shapes: list[Shape]
+    dtypes: list[Any]
     form: list[Hashable]
     roots: tuple[int, ...]
     dtype: Any
@@ -68,7 +71,7 @@ class Line:
         for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
             if operands:
                 count += prod(shape)
-                if type(work) is SumAxes or type(work) is Product:
+                if type(work) is Reduce or type(work) is Product:
                     count += sum(prod(self.shapes[n]) for n in operands)
         return count
 
@@ -116,8 +119,10 @@ class Line:
     def nodes(self) -> tuple[Node, ...]:
         """Nodes of its own for the roots, which no other thread evaluates: what a target gets."""
         made: list[Node] = []
-        for work, operands, shape in zip(self.works, self.operands, self.shapes, strict=True):
-            made.append(Node(reading(work, [made[n] for n in operands]), shape, self.dtype))
+        for work, operands, shape, dtype in zip(
+            self.works, self.operands, self.shapes, self.dtypes, strict=True
+        ):
+            made.append(Node(reading(work, [made[n] for n in operands]), shape, dtype))
         roots = tuple(made[n] for n in self.roots)
         if self.change != "subtract":
             return roots
@@ -129,7 +134,7 @@ _LITTLE_WORK = 2  # operations
 
 
 def line_of(roots: Sequence[Node]) -> Line:
-    """The line of nodes of one element type.
+    """The line of nodes that kernels of one element type compute.
 
     Example:
         >>> import numpy as np
@@ -139,7 +144,8 @@ def line_of(roots: Sequence[Node]) -> Line:
         >>> line_of([Node(Elementwise("exp", (y,)), y.shape, y.dtype)]).operands
         [(), (0, 0), (1,)]
     """
-    line = Line([], [], [], [], [], (), roots[0].dtype)
+    computes = next((r.computes for r in roots if r.computes is not None), roots[0].dtype)
+    line = Line([], [], [], [], [], [], (), computes)
     places: dict[int, int] = {}
     line.roots = tuple([_place(root, line, places) for root in roots])
     return line
@@ -163,6 +169,7 @@ def _place(node: Node, line: Line, places: dict[int, int]) -> int:
     line.works.append(work)
     line.operands.append(operands)
     line.shapes.append(node.shape)
+    line.dtypes.append(node.dtype)
     line.form.append(_form(work, operands))
     return place
 
@@ -175,8 +182,8 @@ def _form(work: Work, operands: tuple[int, ...]) -> Hashable:
             return _leaf_form(array)
         case Scalar():
             return "number"
-        case SumAxes():
-            return ("sum", operands, work.axes)
+        case Reduce():
+            return (work.reduction, operands, work.axes)
         case Product():
             return ("product", operands, work.labels, work.output)
         case Transpose():
@@ -190,6 +197,8 @@ _MOST_LEAF_FORMS = 10_000
 
 
 def _leaf_form(array: Array) -> Hashable:
+    if array.dtype not in KERNEL_TYPES:
+        return (tuple([n == 1 for n in array.shape]), None)  # a kernel reads a copy
     key = (array.shape, array.strides, array.itemsize)
     form = _LEAF_FORMS.get(key)
     if form is None:

@@ -17,6 +17,7 @@ from .memory import Memory
 from .record import record_operator
 from .worth import LIMITS
 
+_ORDERED = frozenset((int, float, np.float64, np.float32, np.int64, np.ndarray))
 _NUMBERS = frozenset((bool, int, float, complex, np.float64, np.float32, np.complex128, np.int64))
 
 
@@ -112,10 +113,21 @@ def _binary(name: str, ufunc: Any, *, broadcasts: bool = True) -> tuple[Binary, 
     return forward, reflected, in_place
 
 
-def _comparison(name: str) -> Binary:
+def _comparison(name: str, ufunc: Any) -> Binary:
     operate: Any = getattr(operator, name)
+    operation: str = ufunc.__name__
 
     def compared(self: Any, other: Any) -> Any:
+        array = self._known()
+        kind = type(other)
+        if array is None or array.size >= LIMITS.elements:
+            if kind is float or kind is int or kind is type(self):
+                value = other if kind is not type(self) else other._as_node()
+                node = record_operator(operation, self._as_node(), value, compares=True)
+                if node is not None:
+                    return self._of_node(node)
+            if kind in _ORDERED or isinstance(other, Memory):
+                return self._call(ufunc, (self, other), operate=operate)
         value = self._operand(other)
         return self._wrapped(operate(self._values(), value))
 
@@ -177,9 +189,9 @@ class Operators:
     def __rdivmod__(self, other: Any) -> Any:
         return self._call(np.divmod, (other, self))  # type: ignore[attr-defined]
 
-    __eq__ = _comparison("eq")
-    __ne__ = _comparison("ne")
-    __lt__, __le__ = _comparison("lt"), _comparison("le")
-    __gt__, __ge__ = _comparison("gt"), _comparison("ge")
+    __eq__ = _comparison("eq", np.equal)
+    __ne__ = _comparison("ne", np.not_equal)
+    __lt__, __le__ = _comparison("lt", np.less), _comparison("le", np.less_equal)
+    __gt__, __ge__ = _comparison("gt", np.greater), _comparison("ge", np.greater_equal)
     __neg__, __pos__ = _unary("neg", np.negative), _unary("pos", np.positive)
     __abs__, __invert__ = _unary("abs", np.absolute), _unary("invert", np.invert)

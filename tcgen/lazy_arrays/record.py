@@ -8,9 +8,8 @@ every other call the functions return None, and NumPy computes it from the value
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from inspect import Parameter, signature
 from operator import index
 from typing import Any
 
@@ -29,7 +28,6 @@ from .graph import (
     Node,
     Product,
     Scalar,
-    SumAxes,
     Transpose,
     Work,
     in_order,
@@ -45,6 +43,21 @@ _DEEPEST = 64  # operations on the longest path: each takes several frames of Py
 _MOST_ARRAYS = 32  # arrays that one kernel reads: their memory cannot be freed before it runs
 _LARGEST_POWER = 16  # whole exponent up to which a power is recorded
 _OPERATIONS: dict[Any, str] = {ufunc: name for name, ufunc in UFUNCS.items()}
+_OPERATIONS[np.power] = "power"
+_COMPARISONS = frozenset(
+    ("less", "less_equal", "greater", "greater_equal", "equal", "not_equal")
+)  # of real numbers, with truth values as result
+_LOGICAL = frozenset(("and", "or", "xor", "not"))  # of truth values
+_ON_TRUTH = {
+    np.bitwise_and: np.logical_and,
+    np.bitwise_or: np.logical_or,
+    np.bitwise_xor: np.logical_xor,
+    np.invert: np.logical_not,
+}  # they are the same of truth values
+_OF_COMPLEX = frozenset(
+    ("add", "subtract", "multiply", "divide", "negative", "sqrt", "exp", "log", "sin", "cos")
+) | {"tanh", "conj", "power"}  # which complex numbers have, with a complex result
+_BOOL = np.dtype(bool)
 
 
 def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
@@ -57,7 +70,12 @@ def record(work: Work, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
 
 
 def record_operator(
-    operation: str, one: Node, other: Node | float, *, reflected: bool = False
+    operation: str,
+    one: Node,
+    other: Node | float,
+    *,
+    reflected: bool = False,
+    compares: bool = False,
 ) -> Node | None:
     """Record an operator on operands of one type, or on a number: the usual case.
 
@@ -66,6 +84,7 @@ def record_operator(
         one: an operand.
         other: the second one.
         reflected: it is the first one.
+        compares: the result is a truth value.
 
     Returns:
         None if the types differ, or if no kernel computes with them.
@@ -74,7 +93,7 @@ def record_operator(
         ShapeError: the operands cannot be broadcast together.
     """
     dtype = one.dtype
-    if dtype not in KERNEL_TYPES:
+    if dtype not in KERNEL_TYPES or (compares and dtype.kind == "c"):
         return None
     if not isinstance(other, Node):
         try:
@@ -87,7 +106,7 @@ def record_operator(
     shape = one.shape
     if other.shape != shape and other.shape:
         shape = _broadcast(operands)
-    return record(Elementwise(operation, operands), shape, dtype)
+    return record(Elementwise(operation, operands), shape, _BOOL if compares else dtype)
 
 
 def _is_too_much(node: Node) -> bool:
@@ -108,16 +127,14 @@ def with_axes(array: Node, source: tuple[int | None, ...]) -> Node:
 
 
 def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
-    """The node of an operand of this element type; None if NumPy would promote it."""
+    """The node of an operand of a kernel of this element type; None if NumPy would promote it."""
     match value:
         case Node():
-            return value if value.dtype == dtype else None
-        case bool() | np.bool_():
-            return None
+            return value if _fits(value.dtype, dtype) else None
         case np.generic():
-            return Node(Scalar(value.item()), (), dtype) if value.dtype == dtype else None
+            return Node(Scalar(value.item()), (), dtype) if _fits(value.dtype, dtype) else None
         case np.ndarray():
-            if value.dtype != dtype or type(value) is not np.ndarray:
+            if not _fits(value.dtype, dtype) or type(value) is not np.ndarray:
                 return None
             return leaf(_unchanging(value))
         case int() | float():
@@ -129,6 +146,14 @@ def _operand(value: Any, dtype: np.dtype[Any]) -> Node | None:
             return Node(Scalar(value), (), dtype) if dtype.kind == "c" else None
         case _:
             return None
+
+
+@lru_cache(maxsize=256)
+def _fits(given: np.dtype[Any], dtype: np.dtype[Any]) -> bool:
+    """True for a type that NumPy promotes to that of the kernel: truth values, whole numbers."""
+    if given == dtype:
+        return given.isnative
+    return given.kind in "biu" and np.result_type(given, dtype) == dtype
 
 
 def _unchanging(array: Array) -> Array:
@@ -155,19 +180,31 @@ def _is_read_only(array: Array) -> bool:
     return isinstance(part, bytes)
 
 
-def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
-    """Element type and nodes of operands that a kernel takes; None if NumPy has to compute."""
-    first = next((v for v in values if isinstance(v, Node)), None)
-    if first is None:  # only ``out`` is a lazy array
+def _operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """Kernel type and nodes of operands that one kernel takes; None if NumPy has to compute."""
+    types = [v.computes for v in values if isinstance(v, Node) and v.computes is not None]
+    if not types or types.count(types[0]) < len(types):
         return None
-    nodes = [_operand(v, first.dtype) for v in values]
+    nodes = [_operand(v, types[0]) for v in values]
     known = tuple(n for n in nodes if n is not None)
-    return (first.dtype, known) if first.has_kernels and len(known) == len(nodes) else None
+    return (types[0], known) if len(known) == len(nodes) else None
+
+
+def _same_type_operands(values: Sequence[Any]) -> tuple[np.dtype[Any], tuple[Node, ...]] | None:
+    """As above, where NumPy's result has the kernel's type: one operand has it."""
+    common = _operands(values)
+    if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
+        return None
+    return common
+
+
+def _is_number(node: Node) -> bool:
+    return isinstance(node.work, Scalar)
 
 
 def is_recorded(ufunc: np.ufunc) -> bool:
     """True for a universal function of which some calls are recorded."""
-    return ufunc in _OPERATIONS or ufunc in (np.matmul, np.square, np.power)
+    return ufunc in _OPERATIONS or ufunc in _ON_TRUTH or ufunc in (np.matmul, np.square)
 
 
 def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
@@ -176,22 +213,70 @@ def record_ufunc(ufunc: np.ufunc, *inputs: Any) -> Node | None:
         return _matmul(*inputs)
     if ufunc is np.square:
         ufunc, inputs = np.power, (*inputs, 2)
-    if ufunc is np.power:
-        return _power(*inputs)
-    operation = _OPERATIONS.get(ufunc)
-    common = None if operation is None else _same_type_operands(inputs)
-    if operation is None or common is None:
+    operation = _OPERATIONS.get(_ON_TRUTH.get(ufunc, ufunc))
+    if operation is None:
+        return None
+    if operation in _LOGICAL:
+        return _logical(operation, inputs)
+    if operation == "power":
+        made = _whole_power(*inputs)
+        if made is not None:
+            return made
+        operation = "pow"
+    common = _same_type_operands(inputs)
+    if common is None:
         return None
     dtype, nodes = common
-    if operation == "abs" and dtype.kind == "c":
-        return None  # its result is real
-    return record(Elementwise(operation, nodes), _broadcast(nodes), dtype)
+    if dtype.kind == "c" and operation not in _OF_COMPLEX:
+        return None  # its result is real, or NumPy orders complex numbers
+    result = _BOOL if operation in _COMPARISONS else dtype
+    return record(Elementwise(operation, nodes), _broadcast(nodes), result)
 
 
-def _power(base: Any, exponent: Any) -> Node | None:
-    if not isinstance(base, Node) or not base.has_kernels:
+def _logical(operation: str, inputs: Sequence[Any]) -> Node | None:
+    """An operation on truth values, which arithmetic on 0 and 1 computes."""
+    common = _operands(inputs)
+    if common is None or any(n.dtype.kind != "b" for n in common[1]):
         return None
-    if isinstance(exponent, bool) or not isinstance(exponent, int | float):
+    return record(Elementwise(operation, common[1]), _broadcast(common[1]), _BOOL)
+
+
+def where(condition: Any, *chosen: Any) -> Node | None:
+    """``numpy.where`` with a recorded condition, or with recorded values."""
+    if len(chosen) != 2 or getattr(condition, "dtype", None) != _BOOL:
+        return None
+    common = _operands((condition, *chosen))
+    if common is None or all(n.dtype != common[0] or _is_number(n) for n in common[1]):
+        return None
+    shape = _broadcast(common[1])
+    # Kernels choose real numbers. Without axes NumPy gives an array, where operations give numbers.
+    if not shape or common[0].kind == "c":
+        return None
+    return record(Elementwise("where", common[1]), shape, common[0])
+
+
+def clip(
+    array: Any,
+    a_min: Any = np._NoValue,
+    a_max: Any = np._NoValue,
+    out: Any = None,
+    *,
+    min: Any = np._NoValue,
+    max: Any = np._NoValue,
+) -> Node | None:
+    """``numpy.clip`` of real numbers by numbers or arrays."""
+    if out is not None or not isinstance(array, Node) or array.dtype.kind != "f":
+        return None
+    low, high = (b if b is not np._NoValue else c for b, c in ((a_min, min), (a_max, max)))
+    made: Node | None = array
+    for ufunc, bound in ((np.maximum, low), (np.minimum, high)):
+        if bound is not None and bound is not np._NoValue and made is not None:
+            made = record_ufunc(ufunc, made, bound)
+    return None if made is array else made
+
+
+def _whole_power(base: Any, exponent: Any) -> Node | None:
+    if not isinstance(base, Node) or not base.has_kernels:
         return None
     if type(exponent) not in (int, float) or abs(exponent) > _LARGEST_POWER:
         return None
@@ -232,76 +317,8 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def sum_of(
-    array: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    keepdims: Any = np._NoValue,
-    initial: Any = np._NoValue,
-    where: Any = True,
-) -> Node | None:
-    """``numpy.sum`` over axes, all of them for None; the order of arguments is NumPy's."""
-    if (
-        not isinstance(array, Node)
-        or not array.has_kernels
-        or dtype is not None
-        or out is not None
-        or initial is not np._NoValue
-        or (where is not True and where is not np._NoValue)
-    ):
-        return None
-    if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
-        axis = None
-    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
-    kept = [n for n in range(array.ndim) if n not in axes]
-    total = record(SumAxes(array, axes), tuple(array.shape[n] for n in kept), array.dtype)
-    if keepdims is not np._NoValue and keepdims:
-        return with_axes(
-            total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim))
-        )
-    return total
-
-
-def _mean(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
-    total = sum_of(array, axis, *rest, **options)
-    if total is None:
-        return None
-    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    return record_ufunc(np.divide, total, math.prod(array.shape[n] for n in axes))
-
-
-def _var(
-    array: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = np._NoValue,
-    **rest: Any,
-) -> Node | None:
-    """``numpy.var`` of real numbers: as in NumPy, the mean is subtracted before the squares."""
-    if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
-        return None
-    mean = _mean(array, axis, dtype, out, True)
-    if mean is None:
-        return None
-    apart = record_ufunc(np.subtract, array, mean)
-    squares = record_ufunc(np.multiply, apart, apart)
-    total = sum_of(squares, axis, keepdims=keepdims)
-    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
-    count = math.prod(array.shape[n] for n in axes) - ddof
-    if total is None or count <= 0:  # NumPy warns
-        return None
-    return record_ufunc(np.divide, total, count)
-
-
-def _std(array: Any, *args: Any, **options: Any) -> Node | None:
-    variance = _var(array, *args, **options)
-    return None if variance is None else record_ufunc(np.sqrt, variance)
-
-
-def _einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
+def einsum(subscripts: Any, *operands: Any, **options: Any) -> Node | None:
+    """``numpy.einsum`` with subscripts as text, in the order that the planner chooses."""
     if not isinstance(subscripts, str) or not set(options) <= {"optimize"}:
         return None
     if not _is_free_order(options.get("optimize"), len(operands)):
@@ -342,43 +359,12 @@ def _matmul(a: Any, b: Any) -> Node | None:
     output = ("i" if m > 1 else "") + ("k" if n > 1 else "")
     if m > 2 or n > 2:
         left, right, output = f"...{left}", f"...{right}", f"...{output}"
-    return _einsum(f"{left},{right}->{output}", a, b)
+    return einsum(f"{left},{right}->{output}", a, b)
 
 
-def _dot(a: Any, b: Any, out: Any = None) -> Node | None:
+def dot(a: Any, b: Any, out: Any = None) -> Node | None:
+    """``numpy.dot`` of vectors and matrices."""
     return _matmul(a, b) if out is None and 0 < np.ndim(a) < 3 and 0 < np.ndim(b) < 3 else None
-
-
-def with_named_out(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a NumPy function, those from ``out`` on by name."""
-    names, first = _positions(function)
-    if not first < len(args) <= len(names):
-        return args, kwargs
-    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
-
-
-# Parameters of functions in C that have no signature before NumPy 2.4.
-_IN_C: dict[Any, tuple[str, ...]] = {
-    np.dot: ("a", "b", "out"),
-    np.concatenate: ("arrays", "axis", "out"),
-}
-
-
-@lru_cache(maxsize=256)
-def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
-    """Names of the parameters, and the position of ``out`` if it may be passed by position."""
-    if function in _IN_C:
-        names = _IN_C[function]
-        return names, names.index("out")
-    try:
-        parameters = signature(function).parameters
-    except ValueError:  # some functions in C have no signature
-        return (), 0
-    if "out" not in parameters or parameters["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
-        return (), 0
-    return tuple(parameters), list(parameters).index("out")
 
 
 def transposed(array: Node, axes: Any = None) -> Node:
@@ -389,20 +375,3 @@ def transposed(array: Node, axes: Any = None) -> Node:
     if len(order) != array.ndim:
         raise ShapeError(f"transpose: axes {axes} of an array of {array.ndim} axes")
     return with_axes(array, order)
-
-
-FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
-    np.sum: sum_of,
-    np.mean: _mean,
-    np.var: _var,
-    np.std: _std,
-    np.einsum: _einsum,
-    np.dot: _dot,
-    np.transpose: transposed,
-}
-
-# Functions and methods that change their first argument, which gets a copy of its values.
-UPDATES = frozenset(
-    (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
-)
-UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))

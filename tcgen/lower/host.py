@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from ..ir.expr import Const, Equal, Subscript, leaves
+from ..ir.expr import Const, Equal, Infinity, Subscript, leaves
 from ..ir.loop_analysis import accesses, used_buffers, written_buffers
 from ..ir.loops import (
     Assign,
@@ -152,7 +152,9 @@ class Splitter:
 
 def _zeroes(stmt: Stmt) -> bool:
     """True for a zeroed buffer, or a zeroed output that is part of a larger array."""
-    return isinstance(stmt, Zero) or (isinstance(stmt, Assign) and isinstance(stmt.expr, Const))
+    return isinstance(stmt, Zero) or (
+        isinstance(stmt, Assign) and isinstance(stmt.expr, Const | Infinity)
+    )
 
 
 def place_buffers(memory: Memory, on_host: frozenset[LoopId], kernels: list[Kernel]) -> None:

@@ -8,12 +8,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import TypeAlias
 
-from ..ir.expr import Access, Const, Subscript
+from ..ir.expr import Access, Subscript
 from ..ir.loops import Assign, BandVar, Buffer, Fetch, Loop, Stmt, Zero
 from ..ir.plan import ArrayPlan, FusionPlan, LoopId
+from ..ir.reduction import Reduction
 from ..ir.tensor import Role
 from .buffers import Memory
 
@@ -54,12 +54,14 @@ class Start:
         first: visit that first writes it.
         depth: number of loops of that visit around the instance's home body.
         zero: buffer to zero before the item of the home body with the first visit, or None.
+        reduction: of the producers, with whose neutral element the buffer is filled.
         overwrites: the first visit overwrites the instance; else it adds.
     """
 
     first: int
     depth: int
     zero: str | None
+    reduction: Reduction
     overwrites: bool
 
 
@@ -81,7 +83,8 @@ def instance_starts(plan: FusionPlan, memory: Memory) -> tuple[Start, ...]:
         given = tensor.accumulate and tensor.name not in memory.dense
         overwrites = not given and _writes_all(plan, array, makers, depth)
         zero = None if given or overwrites else memory.name_of(tensor, first)
-        starts.append(Start(first, depth, zero, overwrites))
+        reduction = plan.program.steps[plan.visits[first].step].reduction
+        starts.append(Start(first, depth, zero, reduction, overwrites))
     return tuple(starts)
 
 
@@ -128,19 +131,19 @@ def zero_leaves(
     for start in starts:
         if start.zero is not None:
             key = (start.first, start.depth)
-            leaf = Leaf(start.first, (_zero(buffers[start.zero]),), computes=False)
+            leaf = Leaf(start.first, (_zero(buffers[start.zero], start.reduction),), computes=False)
             zeroes[key] = (*zeroes.get(key, ()), leaf)
     return zeroes
 
 
-def _zero(buffer: Buffer) -> Stmt:
+def _zero(buffer: Buffer, reduction: Reduction) -> Stmt:
     """Set a buffer to zero, or the part of a larger array that is the tensor."""
     if buffer.tensor is None or not buffer.tensor.storage.within:
-        return Zero(buffer.name)
+        return Zero(buffer.name, reduction=reduction)
     spaces = buffer.tensor.spaces  # an array of the whole program: no loop is around it
     band = tuple(BandVar(f"z{axis}", spaces[axis]) for axis in buffer.order)
     place = Access(buffer.name, tuple(Subscript(f"z{axis}") for axis in range(len(spaces))))
-    return Assign(place, Const(Fraction(0)), band=band)
+    return Assign(place, reduction.neutral, band=band)
 
 
 def of_step(leaf: Leaf, plan: FusionPlan) -> Leaf:

@@ -25,6 +25,7 @@ from ..ir.expr import (
 from ..ir.loops import BandVar, Fetch, LoopVar
 from ..ir.plan import FusionPlan, LoopId, Visit
 from ..ir.program import Add, Contract, Map, Produce, Step
+from ..ir.reduction import Reduction
 from ..ir.tensor import Index, Ref, Space
 from .buffers import Memory
 from .names import unique
@@ -44,6 +45,7 @@ class Statement:
         orbit: chains of triangular variables that are summed over, or whose images are added.
         home: innermost shared loop around it, in which its scratch lives.
         position: of the visit.
+        reduction: over the variables that ``out`` does not have.
     """
 
     out: Access
@@ -55,6 +57,7 @@ class Statement:
     orbit: tuple[tuple[str, ...], ...]
     home: LoopId | None
     position: int
+    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,7 @@ def make_statement(
         orbit=_weighted_chains(plan, position, loops),
         home=visit.loops[-1] if visit.loops else None,
         position=position,
+        reduction=step.reduction,
     )
 
 

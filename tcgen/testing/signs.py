@@ -11,7 +11,22 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, assert_never
 
-from ..ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, nodes, refs
+from ..ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    nodes,
+    refs,
+)
 from ..ir.system import Apply, Equation, System, Term
 from ..ir.tensor import Ref, Space, Tensor, symmetry_group
 
@@ -85,7 +100,7 @@ def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equ
             return _require_ref(expr, sign, signs, equations)
         case Delta() | Equal():
             return sign > 0  # 0 or 1: a sum with another positive term stays positive
-        case Access():
+        case Access() | Infinity():
             return False
         case Sum(args):
             return all(_require(a, sign, signs, equations) for a in args)
@@ -103,7 +118,7 @@ def _require(expr: Expr, sign: int, signs: Signs, equations: Mapping[Tensor, Equ
             return sign > 0 and _require(arg, 1, signs, equations)
         case Call("tanh" | "real" | "conj", arg):
             return _require(arg, sign, signs, equations)
-        case Call():
+        case Call() | Calls():
             return False
         case _:
             assert_never(expr)

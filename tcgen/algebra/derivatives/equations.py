@@ -6,12 +6,13 @@ In coupled-cluster theory, :func:`jvp` makes the EOM sigma vectors from the resi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 from ...errors import ArgumentError
 from ...ir.expr import Const, Delta
+from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term
 from ...ir.tensor import Index, Ref, Role, Storage, Tensor, distinct, symmetry_group
 from ...ir.term_rewriting import fresh_index, rename_factors, replace_refs
@@ -294,6 +295,7 @@ def _is_alias(equation: Equation) -> bool:
 
 def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Factor, ...], Ref]]:
     """For each reference to an active tensor: coefficient, the other factors, the reference."""
+    _check_sum(term, active)
     for n, factor in enumerate(term.factors):
         others = term.factors[:n] + term.factors[n + 1 :]
         match factor:
@@ -309,8 +311,18 @@ def _parts(term: Term, active: set[Tensor]) -> Iterator[tuple[Fraction, tuple[Fa
                 pass
 
 
+def _check_sum(term: Term, active: Collection[Tensor]) -> None:
+    """Refuse to differentiate a maximum, minimum or product over indices."""
+    if term.reduction is not Reduction.SUM and any(r.tensor in active for r in term.refs):
+        raise ArgumentError(
+            f"{term.reduction.value} over {', '.join(i.name for i in term.sums)} cannot be "
+            f"differentiated: write the derivative as equations"
+        )
+
+
 def _tangent_terms(term: Term, tangents: Mapping[Tensor, Tensor]) -> Iterator[Term]:
     """The terms of the product rule: in each, one factor is replaced by its change."""
+    _check_sum(term, tangents)
     for n, factor in enumerate(term.factors):
         new: Factor | None = None
         match factor:

@@ -7,7 +7,21 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import ArgumentError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, refs
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    refs,
+)
 from ...ir.tensor import Ref, Tensor
 
 _ONE, _MINUS = Const(Fraction(1)), Const(Fraction(-1))
@@ -30,7 +44,7 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
     match expr:
         case Ref(tensor, indices):
             return Ref(tangents[tensor], indices) if tensor in tangents else None
-        case Const() | Delta() | Access() | Equal():
+        case Const() | Infinity() | Delta() | Access() | Equal():
             return None
         case Sum(args):
             return _sum([d for a in args if (d := of(a)) is not None])
@@ -54,6 +68,10 @@ def tangent_expr(expr: Expr, tangents: Mapping[Tensor, Tensor]) -> Expr | None:
             if (d := of(arg)) is None:
                 return None
             return Quot(Call("real", Prod((Call("conj", arg), d))), expr)
+        case Calls(function, args):
+            if any(of(arg) is not None for arg in args):
+                raise _no_derivative(function)
+            return None
         case Pow(arg, _) | Call(_, arg):
             return None if (d := of(arg)) is None else _product((_outer(expr), d))
         case _:
@@ -70,7 +88,7 @@ def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, 
         case Ref(tensor, _):
             if tensor in active:
                 yield expr, _ONE
-        case Const() | Delta() | Access() | Equal():
+        case Const() | Infinity() | Delta() | Access() | Equal():
             return
         case Sum(args):
             for arg in args:
@@ -91,6 +109,9 @@ def partial_expr(expr: Expr, active: Collection[Tensor]) -> Iterator[tuple[Ref, 
                         f"{function}({ref}) has no complex derivative: use jvp, or write the "
                         f"equations for real values without {function}"
                     )
+        case Calls(function, args):
+            if any(ref.tensor in active for arg in args for ref in refs(arg)):
+                raise _no_derivative(function)
         case Pow(arg, _) | Call(_, arg):
             for ref, part in partial_expr(arg, active):
                 yield ref, _product((_outer(expr), part))
@@ -123,11 +144,13 @@ def _outer(expr: Pow | Call) -> Expr:
         case Call("tanh", _):
             return Sum((_ONE, Prod((_MINUS, Pow(expr, 2)))))
         case Call(function, _):
-            raise ArgumentError(
-                f"{function} cannot be differentiated: write the derivative as equations"
-            )
+            raise _no_derivative(function)
         case _:
             assert_never(expr)
+
+
+def _no_derivative(function: str) -> ArgumentError:
+    return ArgumentError(f"{function} cannot be differentiated: write the derivative as equations")
 
 
 def _sum(parts: list[Expr]) -> Expr | None:

@@ -12,7 +12,21 @@ from itertools import permutations, product
 from typing import assert_never
 
 from ...errors import TcgenError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum, expr_indices
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+    expr_indices,
+)
 from ...ir.system import Apply, Factor
 from ...ir.tensor import Index, Ref, Symmetry, Tensor, symmetry_group
 from ..permutation_groups import Group
@@ -116,6 +130,10 @@ def _normal_text(expr: Expr, numbers: dict[Index, int], complex_values: bool) ->
             return f"^({text(base)} {exponent})"
         case Call(function, arg):
             return f"{function}({text(arg)})"
+        case Calls(function, args):
+            return f"{function}({' '.join(map(text, args))})"
+        case Infinity(sign):
+            return f"inf({sign})"
         case Access() | Equal():
             return str(expr)
         case _:

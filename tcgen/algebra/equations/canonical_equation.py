@@ -13,6 +13,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypeAlias
 
+from ...ir.reduction import Reduction
 from ...ir.system import Equation, Permutation, Term
 from ...ir.tensor import Index, Ref
 from ...ir.term_rewriting import resolve_deltas
@@ -153,7 +154,10 @@ def placed_term(term: Term, lhs: Ref, complex_values: bool) -> Placed | None:
     group = free_group(form, colours)
     perms = term.perms or identity
     signs, closed = signs_of(perms), is_signed_group(perms)
-    return Placed(term.coeff, form.sign, form.key, places, group, perms, signs, closed, form.exact)
+    key: Hashable = form.key
+    if term.reduction is not Reduction.SUM:
+        key = (term.reduction.value, key)
+    return Placed(term.coeff, form.sign, key, places, group, perms, signs, closed, form.exact)
 
 
 def _least(places: Places, group: Group) -> tuple[Places, int]:

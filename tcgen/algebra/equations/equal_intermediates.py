@@ -77,7 +77,8 @@ def _fingerprint(equation: Equation, complex_values: bool) -> Hashable:
             if resolved is not None:
                 atoms = tuple(atom_of(f, complex_values) for f in resolved.factors)
                 key = canonical_product(atoms, colours).key
-                weights[key] = weights.get(key, Fraction(0)) + abs(resolved.coeff)
+                word = (resolved.reduction.value, key)
+                weights[word] = weights.get(word, Fraction(0)) + abs(resolved.coeff)
     least = min(weights.values(), default=Fraction(1)) or Fraction(1)
     spaces = tuple(sorted(i.space.name for i in lhs.indices))
     return (spaces, tuple(sorted((repr(k), c / least) for k, c in weights.items())))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ...ir.cost import ZERO, Poly
 from ...ir.expr import Delta
+from ...ir.reduction import Reduction
 from ...ir.system import (
     Apply,
     Equation,
@@ -97,16 +98,18 @@ def _first_known(term: Term, known: Mapping[str, Equation]) -> tuple[int, Ref, E
     """The first factor that can be inlined, its position and its equation."""
     for position, factor in enumerate(term.factors):
         inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
-        if inner is not None and isinstance(factor, Ref) and _can_inline(factor, inner.lhs):
+        if inner is not None and isinstance(factor, Ref) and _can_inline(factor, inner):
             return position, factor, inner
     return None
 
 
-def _can_inline(factor: Factor, lhs: Ref) -> bool:
-    """True for a reference to the tensor of ``lhs`` whose indices can replace the left ones."""
+def _can_inline(factor: Factor, inner: Equation) -> bool:
+    """True for a reference to a sum of terms whose indices can replace the left ones."""
+    lhs = inner.lhs
     return (
         isinstance(factor, Ref)
         and factor.tensor == lhs.tensor
+        and inner.reduction is Reduction.SUM
         and all(
             fits_axis(new, old.space) for new, old in zip(factor.indices, lhs.indices, strict=True)
         )
@@ -279,7 +282,7 @@ def _multiplied(one: Counter[_TermKind], two: Counter[_TermKind]) -> Counter[_Te
 def _inlined(factor: Factor, known: Mapping[str, Equation]) -> Equation | None:
     """The equation of the bracket that a factor refers to, if it can be multiplied out."""
     inner = known.get(factor.tensor.name) if isinstance(factor, Ref) else None
-    return inner if inner is not None and _can_inline(factor, inner.lhs) else None
+    return inner if inner is not None and _can_inline(factor, inner) else None
 
 
 def _reads(

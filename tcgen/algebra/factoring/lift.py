@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import factorial, prod
 
+from ...ir.reduction import Reduction
 from ...ir.system import Equation, Factor, System, Term, factor_refs
 from ...ir.tensor import Index, Ref, Space, symmetry_group
 from ...ir.term_rewriting import without_perms
@@ -164,8 +165,9 @@ def _lift_equation(
             normal, sign = lifted.algebra.normal(product, frame)
             if sign:
                 total.add(normal, image.coeff * sign * weight)
-    long = sum(len(term.factors) > thresholds.term_factors for term in equation.terms)
-    apart = sum(not _searched(term, thresholds) for term in equation.terms)
+    sums = [t for t in equation.terms if t.reduction is Reduction.SUM]
+    long = sum(len(term.factors) > thresholds.term_factors for term in sums)
+    apart = sum(not _searched(term, thresholds) for term in sums)
     for count, why in (
         (long, f"more than {thresholds.term_factors} factors"),
         (apart - long, f"equal factors in more than {thresholds.factor_orders} orders"),
@@ -182,6 +184,8 @@ def _searched(term: Term, thresholds: AlgebraThresholds) -> bool:
     """True where a term has so few factors, and equal ones, that the search can take it."""
     names = Counter(f.tensor.name if isinstance(f, Ref) else str(f) for f in term.factors)
     few = len(term.factors) <= thresholds.term_factors
+    if term.reduction is not Reduction.SUM:
+        return False  # it does not distribute over what the search takes out of brackets
     return few and orders(names.values()) <= thresholds.factor_orders
 
 

@@ -211,7 +211,7 @@ def with_constants(program: FormulaSequence, inputs: tuple[Tensor, ...]) -> Form
     for step in program.steps:
         op = step.op
         op = Produce(by_name[op.tensor.name]) if isinstance(op, Produce) else _with_refs(op, ref)
-        drafts.append(Draft(ref(step.out), op, step.coeff, step.sums, step.span))
+        drafts.append(Draft(ref(step.out), op, step.coeff, step.sums, step.span, step.reduction))
     steps = _numbered(tuple(drafts))
     return replace(program, tensors=(*inputs, *_written(steps, inputs)), steps=steps)
 
@@ -247,6 +247,7 @@ def _numbered(drafts: tuple[Draft, ...]) -> tuple[Step, ...]:
                 draft.sums,
                 Phase.CONSTANT if constant[tensor.name] else Phase.VOLATILE,
                 draft.span,
+                draft.reduction,
             )
         )
         written.add(tensor)

@@ -15,6 +15,7 @@ from typing import assert_never
 from ...errors import Span
 from ...ir.expr import Const, Delta, Expr, Prod, Quot, operation_count, refs
 from ...ir.program import Add, Contract, Map, Operation, Produce
+from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices, factor_refs
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ...ir.term_rewriting import resolve_deltas
@@ -36,6 +37,7 @@ class Draft:
     coeff: Fraction
     sums: tuple[Index, ...] = ()
     span: Span | None = None
+    reduction: Reduction = Reduction.SUM
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,11 @@ class Workspace:
         resolved = resolve_deltas(term)
         if resolved is None:
             return None
+        if term.reduction is not Reduction.SUM:
+            (factor,) = term.factors
+            op = Map(expression(factor))
+            direct = Draft(lhs, op, Fraction(1), term.sums, term.span, term.reduction)
+            return TermRecipe(direct, None, self._flops(direct), self._children(direct))
         coeff, factors = _plain_factors(resolved)
         if coeff == 0:
             return None

@@ -7,9 +7,23 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from ...errors import TcgenError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Sum,
+)
 from ...ir.pretty.program import pretty_step
 from ...ir.program import Add, Contract, FormulaSequence, Map, Produce, Step
+from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Space
 from ...ir.term_rewriting import fresh_index
 
@@ -50,6 +64,8 @@ def neutral_sequence(program: FormulaSequence) -> dict[str, Any]:
 def _statement(step: Step) -> dict[str, Any]:
     """A step as a statement of the neutral form."""
     names = _index_names(step)
+    if step.reduction is not Reduction.SUM:
+        raise _inexpressible(step, f"a {step.reduction.value} over indices")
     match step.op:
         case Contract(a, b):
             products = [_Text(step.coeff, (_ref(a, names), _ref(b, names)))]
@@ -142,7 +158,7 @@ def _products(expr: Expr, names: dict[Index, str], step: Step) -> list[_Text]:
         case Pow(base, exponent) if exponent < 0:
             power = base if exponent == -1 else Pow(base, -exponent)
             return _products(Quot(Const(Fraction(1)), power), names, step)
-        case Pow() | Call() | Delta() | Access() | Equal():
+        case Pow() | Call() | Calls() | Infinity() | Delta() | Access() | Equal():
             raise _inexpressible(step, "a function, power or delta")
         case _:
             assert_never(expr)

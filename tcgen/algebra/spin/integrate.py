@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from ...errors import ArgumentError, Diagnostic, Span, SpecError
 from ...ir.expr import Access, Const, Delta, Equal, Expr, Prod, Sum, map_leaves
+from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, Permutation, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor
 from ...ir.term_rewriting import replace_refs
@@ -345,6 +346,12 @@ class _Integration:
 
     def _check_term(self, equation: Equation, term: Term) -> None:
         """Note a term whose factors contradict each other in what they conserve."""
+        if term.reduction is not Reduction.SUM:
+            span = term.span or equation.span or Span(self._system.name, 1, 1)
+            message = f"{term.reduction.value} over spin orbitals has no form over spatial ones"
+            advice = "leave it out, or compute it from the results"
+            self._wrong.append(Diagnostic(span, message, advice=advice))
+            return
         found = contradiction(term, self._blocks.forms)
         if found is None:
             return

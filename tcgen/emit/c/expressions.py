@@ -11,7 +11,21 @@ from itertools import pairwise
 from typing import assert_never
 
 from ...errors import VerifyError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Subscript,
+    Sum,
+)
 from ...ir.loop_analysis import chains_of
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Packing, Ref
@@ -31,7 +45,16 @@ from ..printing import (
 from ..scope import Scope, stored_axes
 
 _COMPLEX_CALLS = {"abs": "cabs", "conj": "conj", "real": "creal", "imag": "cimag"}
-_REAL_CALLS = {"abs": "fabs"}
+_REAL_CALLS = {
+    "abs": "fabs",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+}
+_OWN_CALLS = {"sign": "tc_signum", "mod": "tc_mod"}  # of the templates functions.c and functions.cu
+_OWN_CALLS |= {"maximum": "tc_maximum", "minimum": "tc_minimum"}
+_COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
 
 
 def length(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -215,6 +238,10 @@ def _expression(expr: Expr, scope: Scope, dtype: str) -> tuple[str, int]:
             return f"tc_pow_{kind}({expression(base, scope, dtype)}, {exponent})", ATOM
         case Call():
             return _call(expr, scope, dtype), ATOM
+        case Calls(function, args):
+            return _calls(function, [expression(a, scope, dtype) for a in args], dtype), ATOM
+        case Infinity(sign):
+            return ("INFINITY", ATOM) if sign > 0 else ("-INFINITY", SUM)
         case Ref() | Delta():
             raise VerifyError(f"{expr} is a leaf of an earlier level")
         case _:
@@ -242,5 +269,21 @@ def _call(call: Call, scope: Scope, dtype: str) -> str:
         case "imag":
             return f"(0*({inside}))"
         case function:
-            name = _REAL_CALLS.get(function, function)
-            return f"{name}{'f' if dtype == 'float32' else ''}({inside})"
+            return f"{_function(function, dtype)}({inside})"
+
+
+def _function(name: str, dtype: str) -> str:
+    """The name of a function of real numbers: in the C library, or in the templates."""
+    if name in _OWN_CALLS:
+        return f"{_OWN_CALLS[name]}_{_suffix(False, dtype)}"
+    return f"{_REAL_CALLS.get(name, name)}{'f' if dtype == 'float32' else ''}"
+
+
+def _calls(function: str, args: list[str], dtype: str) -> str:
+    """A function of several arguments; a comparison is 1 or 0."""
+    if function in _COMPARISONS:
+        one, zero = literal(Fraction(1), dtype), literal(Fraction(0), dtype)
+        return f"({args[0]} {_COMPARISONS[function]} {args[1]} ? {one} : {zero})"
+    if function == "where":
+        return f"({args[0]} != 0 ? {args[1]} : {args[2]})"
+    return f"{_function(function, dtype)}({', '.join(args)})"

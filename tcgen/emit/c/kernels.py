@@ -29,6 +29,7 @@ from ...ir.loops import (
     Stmt,
     Zero,
 )
+from ...ir.reduction import Reduction
 from ...resources import fill
 from ...thresholds.cpu import CpuThresholds
 from ..kernel_comment import kernel_comment
@@ -40,10 +41,12 @@ from .contraction import contraction, contraction_call, packing_memory
 from .counting import counters
 from .expressions import element
 from .gemm import gemm
-from .loops import TOTAL, assign, loop_head
+from .loops import TOTAL, assign, loop_head, start_of
 from .transposition import transposing_functions
 
-_VECTOR_FORMS = {"exp", "log", "sin", "cos", "tanh"}  # those of templates/c/vector_math.c
+_VECTOR_FORMS = frozenset(  # those of templates/c/vector_math.c
+    ("exp", "log", "sin", "cos", "tanh", "tan", "sinh", "cosh", "arcsin", "arccos", "arctan")
+) | {"arctan2", "pow"}
 _SIGNATURE = (
     "void *const *tc_buffers, const int64_t *tc_extents, const int64_t *tc_host,\n"
     "    const int64_t *tc_strides, int tc_threads, void *const *tc_blas"
@@ -57,6 +60,7 @@ def c_source(
     body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
     products = [(s, module.buffer(s.out.buffer).dtype) for s in body if isinstance(s, Gemm)]
     called = {name for s in body if isinstance(s, Assign) for name in functions(s.expr)}
+    ordered = any(isinstance(s, Assign) and s.reduction.orders for s in body)
     blas = {BY_NAME[dtype] for stmt, dtype in products if stmt.scheme is None}
     work = executed_by(module).by_kernel()
     kernels = [
@@ -68,6 +72,8 @@ def c_source(
         _simplices() if any("tc_simplex(" in text for text in kernels) else "",
         counters(module) if counted else "",
         fill("c/vector_math.c") if called & _VECTOR_FORMS else "",
+        fill("c/reductions.c") if ordered or called & {"maximum", "minimum"} else "",
+        fill("c/functions.c") if called & {"sign", "mod"} else "",
         _prefetch_level() if blas else "",
         *(_products(dtype) for dtype in sorted(blas, key=lambda dtype: dtype.letter)),
         contraction_call() if any(stmt.scheme for stmt, _ in products) else "",
@@ -235,8 +241,10 @@ def _statement(
     match stmt:
         case Loop():
             return _loop(stmt, scope, dtype, table, threads=threads)
-        case Zero(name):
+        case Zero(name, reduction=Reduction.SUM):
             return _zero(scope, name, threads=threads)
+        case Zero(name):
+            return _filled(scope, name, start_of(stmt.reduction, scope), threads=threads)
         case Assign():
             return assign(stmt, scope, dtype, threads=threads)
         case Gemm(scheme=None):
@@ -321,6 +329,17 @@ def _zero(scope: Scope, name: str, *, threads: bool) -> list[str]:
     if buffer.place == "register":
         return [f"{word} = 0;"]
     return [f"tc_zero({word}, {_bytes(buffer)}, {'tc_threads' if threads else '1'});"]
+
+
+def _filled(scope: Scope, name: str, value: str, *, threads: bool) -> list[str]:
+    buffer, word = scope.buffers[name], scope.names[name]
+    if buffer.place == "register":
+        return [f"{word} = {value};"]
+    count = elements(buffer)
+    parallel = "#pragma omp parallel for simd schedule(static) num_threads(tc_threads)"
+    pragma = f"{parallel} if ({count} > TC_PARALLEL_POINTS)" if threads else "#pragma omp simd"
+    head = f"for (int64_t tc_n = 0; tc_n < {count}; ++tc_n)"
+    return [pragma, f"{head} {word}[tc_n] = {value};"]
 
 
 def _phase(name: str, host: tuple[Host, ...], module: Module) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import assert_never
 
 from ...dtypes import COMPLEX128, FLOAT64
 from ...hardware import CACHE_LINE_BYTES
 from ...ir.expr import Access, leaves
 from ...ir.loops import Assign, BandVar, LoopVar
+from ...ir.reduction import Reduction
 from ..printing import INDENT, PROD, indented, is_complex, literal, product
 from ..scope import Scope, reduces
 from .counting import counted_value
@@ -21,6 +23,12 @@ from .joined_loops import joined
 from .transposition import START, transposed_block, transposes
 
 _LINE = CACHE_LINE_BYTES // FLOAT64.itemsize  # elements: the narrowest block
+_OPENMP = {
+    Reduction.SUM: "+",
+    Reduction.PROD: "*",
+    Reduction.MAX: "tc_by_max",  # of the template reductions.c
+    Reduction.MIN: "tc_by_min",
+}
 TOTAL = "tc_total_"  # prefix of variables for sums in double, or of one thread
 
 
@@ -186,9 +194,29 @@ def _store(stmt: Assign, scope: Scope, value: str) -> list[str]:
     place = element(stmt.out, scope)
     if stmt.out.buffer in scope.totals:
         place = f"{TOTAL}{scope.names[stmt.out.buffer]}"
-    line = f"{place} {'+=' if stmt.accumulate else '='} {value};"
+    line = combined(stmt.reduction, place, value) if stmt.accumulate else f"{place} = {value};"
     guards = store_guards(stmt.out, scope)
     return [f"if ({' && '.join(guards)}) {line}"] if guards else [line]
+
+
+def combined(reduction: Reduction, place: str, value: str) -> str:
+    """The statement by which a value is added to a place, or combined with it otherwise."""
+    match reduction:
+        case Reduction.SUM:
+            return f"{place} += {value};"
+        case Reduction.PROD:
+            return f"{place} = {place}*({value});"
+        case Reduction.MAX:
+            return f"{place} = tc_maximum_d({place}, {value});"
+        case Reduction.MIN:
+            return f"{place} = tc_minimum_d({place}, {value});"
+        case _:
+            assert_never(reduction)
+
+
+def start_of(reduction: Reduction, scope: Scope) -> str:
+    """The neutral element, with which sums and other reductions begin."""
+    return expression(reduction.neutral, scope, "float64")
 
 
 def _sum_type(stmt: Assign, scope: Scope) -> str:
@@ -225,7 +253,12 @@ def _local_sum(
     can vectorise.
     """
     value = _value(stmt, scope, dtype, coefficient=False)
-    if is_complex(stmt.expr, scope):
+    operation = _OPENMP[stmt.reduction]
+    if is_complex(stmt.expr, scope) and stmt.reduction is Reduction.PROD:
+        names = ""  # OpenMP has no reductions of complex numbers
+        declare, finish = ["double complex tc_sum = 1.0;"], []
+        body = [combined(stmt.reduction, "tc_sum", value)]
+    elif is_complex(stmt.expr, scope):
         names = "tc_re, tc_im"
         declare = ["double tc_re = 0.0, tc_im = 0.0;"]
         body = [
@@ -236,16 +269,16 @@ def _local_sum(
         finish = ["const double complex tc_sum = CMPLX(tc_re, tc_im);"]
     else:
         names = "tc_sum"
-        declare = ["double tc_sum = 0.0;"]
-        body = [f"tc_sum += {value};"]
+        declare = [f"double tc_sum = {start_of(stmt.reduction, scope)};"]
+        body = [combined(stmt.reduction, "tc_sum", value)]
         finish = []
     lines = body
     pieces = bool(pragma) and len(tail) == 1
     heads = [_piece_head(tail[0], scope)] if pieces else heads or _heads(tail, stmt, scope)
     for number, head in reversed(list(enumerate(heads))):
         lines = [f"{head} {{", *indented(lines), "}"]
-        if number == len(heads) - 1:
-            lines = [f"#pragma omp simd reduction(+:{names})", *lines]
+        if number == len(heads) - 1 and names:
+            lines = [f"#pragma omp simd reduction({operation}:{names})", *lines]
     if pieces:  # threads divide the pieces; each piece is left to the vector unit
         low, high = bounds(tail[0], scope)
         piece = scope.thresholds.sum_piece
@@ -324,19 +357,21 @@ def _parallel_sum(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     opening = _pragma(stmt, scope, 1, "parallel")
     apart = f"(64/(int)sizeof({kind}))"  # each thread's part on a cache line of its own
     slot = f"tc_parts[{{}}*{apart}]"
+    start = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
+    total = combined(stmt.reduction, "tc_sum", slot.format("tc_n"))
     return [
         "{",
         *indented(
             [
                 f"{kind} tc_parts[tc_threads*{apart}];",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = 0;",
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {slot.format('tc_n')} = {start};",
                 opening,
                 "{",
                 *indented(_local_sum(stmt, stmt.band, scope, dtype, divide)),
                 f"{INDENT}{slot.format('omp_get_thread_num()')} = tc_sum;",
                 "}",
-                f"{kind} tc_sum = 0;",
-                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) tc_sum += {slot.format('tc_n')};",
+                f"{kind} tc_sum = {start};",
+                f"for (int tc_n = 0; tc_n < tc_threads; ++tc_n) {total}",
                 *_store(stmt, scope, _total(stmt.coeff, dtype)),
             ]
         ),

@@ -11,7 +11,9 @@ from fractions import Fraction
 from ...dtypes import COMPLEX128, FLOAT64
 from ...ir.expr import Access
 from ...ir.loops import Assign, BandVar, LoopVar
+from ...ir.reduction import Reduction
 from ..c.expressions import address, bounds, element, expression
+from ..c.loops import combined
 from ..printing import PROD, axis_length, extent, is_complex, literal, product
 from ..scope import Scope
 
@@ -124,7 +126,22 @@ def store(stmt: Assign, scope: Scope, given: str) -> str:
     """``out = value;`` or ``out += value;``."""
     if scope.buffers[stmt.out.buffer].dtype != "complex128" and is_complex(stmt.expr, scope):
         given = f"creal({given})"
-    return f"{element(stmt.out, scope)} {'+=' if stmt.accumulate else '='} {given};"
+    place = element(stmt.out, scope)
+    return combined(stmt.reduction, place, given) if stmt.accumulate else f"{place} = {given};"
+
+
+def block_total(reduction: Reduction) -> str:
+    """The statement that reduces the parts of a block's threads; thread 0 has the result."""
+    if reduction is Reduction.SUM:
+        return "tc_sum = tc_block_sum(tc_sum);"
+    return f"tc_sum = tc_block_reduce<tc_by_{reduction.value}>(tc_sum);"
+
+
+def start(stmt: Assign, scope: Scope, dtype: str) -> str:
+    """The neutral element, with which a thread begins."""
+    if stmt.reduction is Reduction.SUM:
+        return literal(0 * stmt.coeff, dtype)
+    return expression(stmt.reduction.neutral, scope, dtype)
 
 
 def when(conditions: Sequence[str], lines: Sequence[str]) -> list[str]:

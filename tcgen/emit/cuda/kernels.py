@@ -15,15 +15,17 @@ from typing import assert_never
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
+from ...ir.expr import REAL_ALONE, functions
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, Kernel, Module, Zero
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Library, Nest, Points, Sums, ThreadNest, Tiles, Transpose
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import CUDA_RESERVED
 from ..parts import FIRST, LAST
 from ..printing import indented, symbol
-from ..scope import Scope, make_scope, private_buffers
+from ..scope import Scope, make_scope, private_buffers, statements
 from .library import library_comment, library_product
 from .nest import nest_body
 from .points import points_body, sums_body, sums_finish, zero_body
@@ -39,6 +41,10 @@ def cuda_source(module: Module, version: str) -> str:
     head = fill("cuda/head.cu", name=module.name, version=version, dtype=module.dtype)
     mappings = [k.mapping for k in module.kernels]
     parts = [head]
+    body = [s for k in module.kernels for s, _ in statements(k.body) if isinstance(s, Assign)]
+    called = {name for s in body for name in functions(s.expr)}
+    if called & REAL_ALONE or any(s.reduction is not Reduction.SUM for s in body):
+        parts.append(fill("cuda/functions.cu"))
     if any(isinstance(s, Tiles) for s in mappings):
         parts += [fill("cuda/async.cu"), fill("cuda/tile_loop.cu")]
     if any(isinstance(s, Tiles) and s.tensor_cores for s in mappings):

@@ -12,14 +12,18 @@ from typing import assert_never
 from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Nest
+from ..c.loops import combined, start_of
 from ..parts import numbered, skip_lines
-from ..printing import elements, indented, literal
+from ..printing import elements, indented
 from ..scope import Scope, private_buffers
 from .expressions import (
+    block_total,
     free_and_summed,
     loop_head,
     points,
+    start,
     store,
     sum_type,
     total,
@@ -71,8 +75,8 @@ def _statement(stmt: Stmt, mapping: Nest, scope: Scope, dtype: str) -> list[str]
     match stmt:
         case Loop():
             return _loop(stmt, mapping, scope, dtype)
-        case Zero(name):
-            return [*_zero(name, mapping, scope), SYNC]
+        case Zero():
+            return [*_zero(stmt, mapping, scope), SYNC]
         case Assign():
             return [*_assign(stmt, mapping, scope, dtype), SYNC]
         case Gemm():
@@ -105,14 +109,15 @@ def _loop(stmt: Loop, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
     return [head, *indented([*declare, *when(triangles(variables, scope), body)]), "}"]
 
 
-def _zero(name: str, mapping: Nest, scope: Scope) -> list[str]:
-    buffer, word = scope.buffers[name], scope.names[name]
+def _zero(stmt: Zero, mapping: Nest, scope: Scope) -> list[str]:
+    buffer, word = scope.buffers[stmt.buffer], scope.names[stmt.buffer]
+    neutral = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
     kind = BY_NAME[buffer.dtype].cuda_type
     if buffer.place == "register":
-        return [f"if (threadIdx.x == 0) {word} = {kind}(0);"]
+        return [f"if (threadIdx.x == 0) {word} = {kind}({neutral});"]
     return [
         f"{_thread_loop(elements(buffer), mapping)} {{",
-        f"    {word}[tc_n] = {kind}(0);",
+        f"    {word}[tc_n] = {kind}({neutral});",
         "}",
     ]
 
@@ -127,18 +132,18 @@ def _assign(stmt: Assign, mapping: Nest, scope: Scope, dtype: str) -> list[str]:
         guards = ["threadIdx.x == 0", *element_guards(stmt, free, scope)]
         return when(guards, [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))])
     kind = sum_type(stmt, scope)
-    own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
+    own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))]
     guards = [*summed_guards(free, summed, scope), *triangles(summed, scope)]
     final = when(
         ["threadIdx.x == 0", *element_guards(stmt, free, scope)],
         [store(stmt, scope, total(stmt.coeff, dtype))],
     )
     lines = [
-        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
         f"{_thread_loop(points(summed, scope), mapping)} {{",
         *indented([*values(summed, "tc_rest", scope, "tc_n"), *when(guards, own)]),
         "}",
-        "tc_sum = tc_block_sum(tc_sum);",
+        block_total(stmt.reduction),
         *final,
     ]
     return ["{", *indented(lines), "}"]

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from ...dtypes import BY_NAME
 from ...ir.loops import Assign, BandVar, Zero
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Points, Sums
 from ..c.expressions import store_guards
-from ..printing import elements, indented, literal
+from ..c.loops import combined, start_of
+from ..printing import elements, indented
 from ..scope import Scope
 from .expressions import (
+    block_total,
     free_and_summed,
     loop_head,
     points,
+    start,
     store,
     sum_type,
     total,
@@ -30,7 +34,8 @@ def zero_body(stmt: Zero, mapping: Points, scope: Scope) -> list[str]:
     """Set a whole buffer to zero."""
     kind = BY_NAME[scope.buffers[stmt.buffer].dtype].cuda_type
     head = stride_loop(elements(scope.buffers[stmt.buffer]), mapping.threads)
-    return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}(0);", "}"]
+    neutral = "0" if stmt.reduction is Reduction.SUM else start_of(stmt.reduction, scope)
+    return [head, f"    {scope.names[stmt.buffer]}[tc_n] = {kind}({neutral});", "}"]
 
 
 def points_body(stmt: Assign, mapping: Points, scope: Scope, dtype: str) -> list[str]:
@@ -62,12 +67,12 @@ def element_lines(stmt: Assign, scope: Scope, dtype: str) -> list[str]:
     if not summed:
         return [store(stmt, scope, value(stmt, scope, dtype, coefficient=True))]
     kind = sum_type(stmt, scope)
-    own = [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"]
+    own = [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))]
     lines = when(summed_guards(free, summed, scope), own)
     for var in reversed(summed):
         lines = [f"{loop_head(var, scope)} {{", *indented(lines), "}"]
-    start = f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};"
-    return [start, *lines, store(stmt, scope, total(stmt.coeff, dtype))]
+    begin = f"{kind} tc_sum = {start(stmt, scope, dtype)};"
+    return [begin, *lines, store(stmt, scope, total(stmt.coeff, dtype))]
 
 
 def summed_guards(
@@ -85,7 +90,7 @@ def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str
     lines = _which_element(stmt, free, scope, split=True)
     term = when(
         [*summed_guards(free, summed, scope), *triangles(summed, scope)],
-        [f"tc_sum += {value(stmt, scope, dtype, coefficient=False)};"],
+        [combined(stmt.reduction, "tc_sum", value(stmt, scope, dtype, coefficient=False))],
     )
     first, step = "threadIdx.x", str(mapping.threads)
     if mapping.splits > 1:
@@ -94,11 +99,11 @@ def sums_body(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[str
             str(mapping.splits * mapping.threads),
         )
     lines += [
-        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
         f"for (tc_int tc_n = {first}; tc_n < {points(summed, scope)}; tc_n += {step}) {{",
         *indented([*values(summed, "tc_rest", scope, "tc_n"), *term]),
         "}",
-        "tc_sum = tc_block_sum(tc_sum);",
+        block_total(stmt.reduction),
     ]
     if mapping.splits > 1:
         part = f"if (threadIdx.x == 0) (({kind} *)tc_scratch)[blockIdx.x] = tc_sum;"
@@ -110,13 +115,14 @@ def sums_finish(stmt: Assign, mapping: Sums, scope: Scope, dtype: str) -> list[s
     """The second pass: a block adds the parts of one element in a fixed order."""
     free, _ = free_and_summed(stmt)
     kind = sum_type(stmt, scope)
+    part = f"((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x]"
     return [
         *_which_element(stmt, free, scope, split=False),
-        f"{kind} tc_sum = {literal(0 * stmt.coeff, dtype)};",
+        f"{kind} tc_sum = {start(stmt, scope, dtype)};",
         f"for (int tc_n = threadIdx.x; tc_n < {mapping.splits}; tc_n += {mapping.threads}) {{",
-        f"    tc_sum += ((const {kind} *)tc_scratch)[tc_n*(tc_int)gridDim.x + blockIdx.x];",
+        f"    {combined(stmt.reduction, 'tc_sum', part)}",
         "}",
-        "tc_sum = tc_block_sum(tc_sum);",
+        block_total(stmt.reduction),
         _final(stmt, scope, dtype),
     ]
 

@@ -13,7 +13,9 @@ from ...dtypes import BY_NAME
 from ...errors import VerifyError
 from ...ir.loop_analysis import parallel_chain
 from ...ir.loops import Assign, Gemm, Loop, Stmt, Zero
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import ThreadNest
+from ..c.loops import start_of
 from ..parts import numbered, skip_lines
 from ..printing import indented
 from ..scope import Scope
@@ -46,9 +48,10 @@ def _statement(stmt: Stmt, scope: Scope, dtype: str) -> list[str]:
             body = skip_lines(scope, "tc_int") if numbered(stmt.var, scope) else []
             body += [line for s in stmt.body for line in _statement(s, scope, dtype)]
             return [f"{loop_head(stmt.var, scope)} {{", *indented(body), "}"]
-        case Zero(name):
+        case Zero(name, reduction):
             kind = BY_NAME[scope.buffers[name].dtype].cuda_type
-            return [f"{scope.names[name]} = {kind}(0);"]
+            neutral = "0" if reduction is Reduction.SUM else start_of(reduction, scope)
+            return [f"{scope.names[name]} = {kind}({neutral});"]
         case Assign():
             free, summed = free_and_summed(stmt)
             lines = when(element_guards(stmt, free, scope), element_lines(stmt, scope, dtype))

@@ -11,7 +11,21 @@ from itertools import pairwise
 from typing import assert_never
 
 from ...errors import VerifyError
-from ...ir.expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Subscript, Sum
+from ...ir.expr import (
+    Access,
+    Call,
+    Calls,
+    Const,
+    Delta,
+    Equal,
+    Expr,
+    Infinity,
+    Pow,
+    Prod,
+    Quot,
+    Subscript,
+    Sum,
+)
 from ...ir.loops import BandVar, LoopVar
 from ...ir.tensor import Packing, Ref, Space
 from ..printing import ATOM, PROD, SUM, extent, is_complex, literal
@@ -189,7 +203,24 @@ def _expression(expr: Expr, scope: Scope, vectors: Vectors) -> tuple[str, int]:
             if is_complex(expr, scope) and not is_complex(arg, scope):
                 text = f"np.asarray({text}, complex)"
             return f"np.{function}({text})", ATOM
+        case Calls(function, args):
+            return _calls(function, [inner(a, 0) for a in args]), ATOM
+        case Infinity(sign):
+            return ("np.inf", ATOM) if sign > 0 else ("-np.inf", SUM)
         case Ref() | Delta():
             raise VerifyError(f"{expr} is a leaf of an earlier level")
         case _:
             assert_never(expr)
+
+
+def _calls(function: str, args: list[str]) -> str:
+    """A function of several arguments; a comparison is 1 or 0."""
+    match function:
+        case "less" | "less_equal" | "equal" | "not_equal":
+            return f"np.where(np.{function}({', '.join(args)}), 1.0, 0.0)"
+        case "where":
+            return f"np.where(np.not_equal({args[0]}, 0), {args[1]}, {args[2]})"
+        case "pow":
+            return f"np.float_power({', '.join(args)})"
+        case _:
+            return f"np.{function}({', '.join(args)})"

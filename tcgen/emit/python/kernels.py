@@ -12,13 +12,14 @@ from typing import assert_never
 from ...errors import VerifyError
 from ...ir.executed import StatementWork, executed_by
 from ...ir.loops import Assign, BandVar, Gemm, Kernel, Loop, LoopVar, Module, Stmt, Zero
+from ...ir.reduction import Reduction
 from ...options import MOST
 from ...resources import fill
 from ..kernel_comment import kernel_comment
 from ..names import PYTHON_RESERVED
 from ..parts import FIRST, LAST, number_text, numbered, starts_chain
 from ..printing import INDENT, indented, is_complex, literal, product, stored_lengths, symbol
-from ..scope import Scope, make_scope
+from ..scope import Scope, make_scope, statements
 from .expressions import (
     Vectors,
     is_simple,
@@ -31,6 +32,12 @@ from .expressions import (
 )
 
 _VECTOR_AXES = 3  # axes of the largest temporary array, unless that needs more loops
+_UFUNCS = {
+    Reduction.SUM: "np.add",
+    Reduction.MAX: "np.maximum",
+    Reduction.MIN: "np.minimum",
+    Reduction.PROD: "np.multiply",
+}
 _MOST_LOOPS = 12  # of one statement: Python nests at most 20 loops, some of them fused ones
 
 
@@ -38,6 +45,9 @@ def numpy_source(module: Module, version: str) -> str:
     """The text of ``kernels.py``."""
     head = fill("numpy/head.py.txt", name=module.name, version=version, dtype=module.dtype)
     work = executed_by(module).by_kernel()
+    body = [stmt for kernel in module.kernels for stmt, _ in statements(kernel.body)]
+    if any(isinstance(s, Assign) and s.reduction is not Reduction.SUM for s in body):
+        head += fill("numpy/reduced.py.txt")
     return "\n\n".join([head, *(_kernel(k, module, work.get(k.name, [])) for k in module.kernels)])
 
 
@@ -84,13 +94,20 @@ def _statement(stmt: Stmt, scope: Scope) -> list[str]:
             lines += [line for inner in body for line in _statement(inner, scope)]
             return [_head(var, scope), *indented(lines or ["pass"])]
         case Zero(name):
-            return [f"{scope.names[name]}[...] = 0"]
+            return [f"{scope.names[name]}[...] = {_start(stmt.reduction, scope)}"]
         case Assign():
             return _assign(stmt, scope)
         case Gemm():
             return _gemm(stmt, scope)
         case _:
             assert_never(stmt)
+
+
+def _start(reduction: Reduction, scope: Scope) -> str:
+    """The neutral element of a reduction, with which it begins."""
+    if reduction is Reduction.SUM:
+        return "0"
+    return numpy_expression(reduction.neutral, scope, Vectors(), 0)
 
 
 def _head(var: LoopVar | BandVar, scope: Scope) -> str:
@@ -121,7 +138,8 @@ def _assign(stmt: Assign, scope: Scope) -> list[str]:
     for number in range(count - 1, -1, -1):
         lines = [_head(stmt.band[number], scope), *indented(lines)]
         if zeroed and number == first_summed:
-            lines = [*_store(stmt, scope, Vectors(), "0", add=False), *lines]
+            start = _start(stmt.reduction, scope)
+            lines = [*_store(stmt, scope, Vectors(), start, add=False), *lines]
     return lines
 
 
@@ -139,7 +157,12 @@ def _points(stmt: Assign, scope: Scope, vectors: Vectors, *, add: bool) -> list[
         bounds = [py_bounds(v, scope) for v in vectors.variables]
         lengths = [high if low == "0" else f"{high} - {low}" for low, high in bounds]
         shape = "".join(f"{n}, " for n in lengths).strip()
-        value = f"_sum({value}, ({shape}), ({', '.join(map(str, summed))},))"
+        axes = f"({', '.join(map(str, summed))},)"
+        if stmt.reduction is Reduction.SUM:
+            value = f"_sum({value}, ({shape}), {axes})"
+        else:
+            start = _start(stmt.reduction, scope)
+            value = f"_reduced({_UFUNCS[stmt.reduction]}, {start}, {value}, ({shape}), {axes})"
     if scope.buffers[stmt.out.buffer].dtype != "complex128" and is_complex(stmt.expr, scope):
         value = f"np.real({value})"
     free = Vectors(tuple(v for v in vectors.variables if v.name in held))
@@ -156,13 +179,18 @@ def _value_of(name: str, scope: Scope, vectors: Vectors) -> str:
 
 def _store(stmt: Assign, scope: Scope, free: Vectors, value: str, *, add: bool) -> list[str]:
     operator = "+=" if add else "="
+    combine = _UFUNCS[stmt.reduction] if add and stmt.reduction is not Reduction.SUM else None
     if is_simple(stmt.out, scope, free):
         text, letters = sliced(stmt.out, scope, free)
         view = transposed(text, letters, list(free.names))
         target = text if view == text else f"{view}[...]"
+        if combine is not None:
+            return [f"{target} = {combine}({view}, {value})"]
         return [f"{target} {operator} {value}"]
     name = scope.names[stmt.out.buffer]
     where, _ = place(stmt.out, scope, free)
+    if combine is not None:
+        raise VerifyError(f"{stmt.reduction.value} into {stmt.out}, which slices cannot express")
     if not scope.buffers[stmt.out.buffer].packed:
         return [f"{name}[{where}] {operator} {value}"]
     guard = packed_guard(stmt.out, scope, free)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ...ir.expr import FUNCTIONS, REAL_FUNCTIONS, SEVERAL
+from ...ir.reduction import REDUCED_BY
 from ..source import Problems, Statement
 
 _SHAPES = {
@@ -22,7 +24,7 @@ _ATTRIBUTES = (
     "symmetric, antisymmetric, symmetry, hermitian, conserves, packed, stored, blocks, from, real, "
     "constant, volatile, generated, accumulate"
 )
-_FUNCTIONS = "sqrt exp log abs sin cos tanh conj real imag"
+_FUNCTIONS = " ".join((*FUNCTIONS, *REAL_FUNCTIONS, *SEVERAL))
 # Notation of papers and of other languages, by characters that occur only there.
 _FOREIGN = {
     "^": "write ** for a power",
@@ -36,8 +38,9 @@ _FOREIGN = {
     ";": "remove it: a statement ends with its line",
     "\\": "remove it: a line continues in an open bracket, or if the next one starts with + - * /",
 }
+_OPERATORS = ("P", "S", *REDUCED_BY)
 _NAMES_ARE_ASCII = "names are made of the letters a to z, A to Z, digits and _"
-_OPERATOR_BEFORE = re.compile(r"\b(?:P|S|sum)\s*\((?:[^()]|\([^()]*\))*\)$")
+_OPERATOR_BEFORE = re.compile(r"\b(?:P|S|sum|max|min|prod)\s*\((?:[^()]|\([^()]*\))*\)$")
 
 
 def explain_syntax_error(statement: Statement, error: Any, problems: Problems) -> None:
@@ -112,13 +115,13 @@ def _operand(text: str) -> bool:
 def _between_factors(text: str, before: str) -> tuple[str, str]:
     """Message and advice for an operand that follows another one directly."""
     name = re.search(r"[A-Za-z_]\w*$", before)
-    if text == "(" and name and name[0] in ("P", "S", "sum"):
+    if text == "(" and name and name[0] in _OPERATORS:
         message = f"{name[0]} occurs inside a product or denominator"
-        return message, "write P, S and sum at the start of a term, after sign and number"
+        return message, f"write {name[0]} at the start of a term, after sign and number"
     if text == "(" and name:
         return (
             f"{name[0]} is neither a function nor an operator",
             f"write indices in square brackets, {name[0]}[..]; functions: {_FUNCTIONS}; "
-            f"operators: P S sum; a product needs *",
+            f"operators: {' '.join(_OPERATORS)}; a product needs *",
         )
     return f"an operator is missing before {text!r}", "write * between factors"

@@ -9,16 +9,17 @@ possible counts (2 means two or more), added over factors and united over the te
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TypeAlias
 
-from ...ir.expr import refs
+from ...ir.expr import expr_indices, refs
 from ...ir.system import Apply, Equation, Factor, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Tensor, distinct
 from ..exact_numbers import OUTSIDE, why_not
 from ..source import Problems
 from .operators import Place
 from .permutations import gather
-from .products import Flat, Group, Piece
+from .products import Flat, Group, Piece, Reduced
 
 Profile: TypeAlias = dict[Index, frozenset[int]]
 """Possible numbers of occurrences of each index; an index that is absent has {0}."""
@@ -86,6 +87,9 @@ class Expander:
                 others = _times([outside, *profiles[:n], *profiles[n + 1 :]])
                 self._check_twice(piece.factor, profiles[n], others, bound | summed)
                 factors.append(self._group(piece.factor, bound | summed, others))
+            elif isinstance(piece.factor, Reduced):
+                others = _times([outside, *profiles[:n], *profiles[n + 1 :]])
+                factors.append(self._reduced(piece.factor, bound | summed, others))
             else:
                 factors.append(piece.factor)
         if self._problems.count > before:
@@ -109,6 +113,29 @@ class Expander:
         place = len(self.anonymous)
         terms = self._sum(group.products, axes, bound, others)
         self.anonymous.insert(place, Equation(lhs, tuple(terms), group.span, anonymous=True))
+        return lhs
+
+    def _reduced(self, reduced: Reduced, bound: frozenset[Index], others: Profile) -> Ref:
+        """Name a maximum, minimum or product, and return the reference that replaces it."""
+        word = reduced.reduction.value
+        for place in reduced.bound:
+            index = place.index
+            if index in self._left:
+                where = "which is on the left"
+            elif index in bound:
+                where = "which an enclosing sum binds already"
+            elif max(others.get(index, _NEVER)) > 0:
+                where = "which also occurs outside its term"
+            else:
+                continue
+            message = f"{word}({index}) binds {index}, {where}"
+            self._problems.add(place.span, message, "rename one of them")
+        sums = tuple(place.index for place in reduced.bound)
+        free = tuple(i for i in expr_indices(reduced.expr) if i not in sums)
+        axes = self._left if set(free) == set(self._left) else free
+        lhs = Ref(Tensor(self._fresh_name(), tuple(i.space for i in axes), Role.TEMP), axes)
+        term = Term(Fraction(1), (Apply(reduced.expr),), sums, (), reduced.span, reduced.reduction)
+        self.anonymous.append(Equation(lhs, (term,), reduced.span, anonymous=True))
         return lhs
 
     def _fresh_name(self) -> str:
@@ -176,6 +203,11 @@ class Expander:
 
 def _advice_for_one(flat: Flat, index: Index) -> str:
     """Advice on an index that occurs once; inside an atom the user may have meant a sum."""
+    for piece in flat.pieces:
+        if isinstance(piece.factor, Reduced) and index in {p.index for p in piece.places}:
+            word, bound = piece.factor.reduction.value, piece.factor.bound
+            letters = ",".join(str(i) for i in (*(p.index for p in bound), index))
+            return f"write {word}({letters}), or name a sum over {index} first: x[..] = .."
     advice = f"write sum({index}) or put {index} on the left"
     atoms = [refs(piece.factor.expr) for piece in flat.pieces if isinstance(piece.factor, Apply)]
     if any(sum(ref.indices.count(index) for ref in atom) > 1 for atom in atoms):

@@ -1,4 +1,4 @@
-"""Reads the arguments of P(..), S(..) and sum(..) and looks up their letters."""
+"""Reads the arguments of P(..), S(..), sum(..), max(..) and others; looks up their letters."""
 
 from __future__ import annotations
 
@@ -28,14 +28,17 @@ class OperatorReader:
         self._names, self._problems = names, problems
 
     def bound(self, operator: Operator) -> tuple[Place, ...]:
-        """The indices of sum(..)."""
+        """The indices of sum(..), max(..), min(..) or prod(..)."""
         sums: list[Place] = []
         if len(operator.groups) > 1:
-            self._problems.add(operator.span, "sum cannot have a slash", "write sum(i,j)")
+            kind = operator.kind
+            self._problems.add(operator.span, f"{kind} cannot have a slash", f"write {kind}(i,j)")
         for word in (w for item in operator.groups[0] for w in item):
             index = self._names.index(word)
             if index in [p.index for p in sums]:
-                self._problems.add(word.span, f"{word.text} is summed twice", "name it once")
+                self._problems.add(
+                    word.span, f"{word.text} is twice in {operator.kind}(..)", "name it once"
+                )
             elif index is not None:
                 sums.append(Place(index, word.span))
         return tuple(sums)

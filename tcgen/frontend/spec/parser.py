@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import Span
+from ...ir.expr import SEVERAL
 from ..exact_numbers import OUTSIDE, literal, why_not
 from ..source import TOO_DEEP, Problems, Statement
 from .diagnose import explain_syntax_error
@@ -149,7 +150,7 @@ class _Builder:
             case "number":
                 return Number(self._value(children[0]), span)
             case "imaginary":
-                unit = Function("sqrt", Number(Fraction(-1), span), span)
+                unit = Function("sqrt", (Number(Fraction(-1), span),), span)
                 number = Number(self._value(children[0][:-1], children[0]), span)
                 return unit if number.value == 1 else Product(number, unit, False, span)
             case "element":
@@ -157,7 +158,7 @@ class _Builder:
                 indices = self._words(axes.children) if axes is not None else ()
                 return Element(str(name), indices, span)
             case "function":
-                return Function(str(children[0]), self.node(children[1]), span)
+                return self._function(str(children[0]), children[1:], span)
             case "bracket":
                 return Bracket(self.node(children[0]), span)
             case "power":
@@ -182,6 +183,16 @@ class _Builder:
             case _:
                 operator, body = children
                 return Operated(self._operator(operator), self.node(body), span)
+
+    def _function(self, name: str, children: list[Any], span: Span) -> Node:
+        args = tuple(map(self.node, children))
+        wanted = SEVERAL.get(name, 1)
+        if len(args) != wanted:
+            takes = "one argument" if wanted == 1 else f"{wanted} arguments"
+            example = f"{name}({', '.join('xyz'[:wanted])})"
+            self._problems.add(span, f"{name} takes {takes}, not {len(args)}", f"write {example}")
+            return Number(Fraction(1), span)
+        return Function(name, args, span)
 
     def _operator(self, tree: Any) -> Operator:
         kind, *groups = tree.children

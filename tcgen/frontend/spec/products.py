@@ -11,7 +11,8 @@ from fractions import Fraction
 from typing import assert_never
 
 from ...errors import Span
-from ...ir.expr import Call, Const, Delta, Expr, Pow, Prod, Quot, Sum
+from ...ir.expr import SEVERAL, Call, Calls, Const, Delta, Expr, Pow, Prod, Quot, Sum
+from ...ir.reduction import REDUCED_BY, Reduction
 from ...ir.system import Apply, fits_axis
 from ...ir.tensor import Index, Ref
 from ..exact_numbers import OUTSIDE, why_not
@@ -43,10 +44,27 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Reduced:
+    """The largest or smallest of the values of an expression, or their product.
+
+    Attributes:
+        reduction: which of them.
+        expr: the expression.
+        bound: indices over which it is reduced.
+        span: of the operator.
+    """
+
+    reduction: Reduction
+    expr: Expr
+    bound: tuple[Place, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Piece:
     """A factor; ``places`` are its indices: each as often as written, once for an atom."""
 
-    factor: Ref | Delta | Apply | Group
+    factor: Ref | Delta | Apply | Group | Reduced
     places: tuple[Place, ...] = ()
 
 
@@ -119,6 +137,8 @@ class ProductReader:
     def _flat(self, node: Node) -> Flat:
         match node:
             case Operated(operator, body, span):
+                if operator.kind in REDUCED_BY and operator.kind != "sum":
+                    return Flat(Fraction(1), (self._reduced(operator, body),), span)
                 return self._operated(operator, self._flat(body), span)
             case Negative(arg, span):
                 return replace(_scaled(self._flat(arg), Fraction(-1)), span=span)
@@ -180,6 +200,22 @@ class ProductReader:
         signed, moved = self._operators.permutations(operator)
         both = self._operators.product(signed, body.operator, span) if body.operator else signed
         return replace(body, operator=both, moved=moved + body.moved, span=span)
+
+    def _reduced(self, operator: Operator, body: Node) -> Piece:
+        """A maximum, minimum or product over indices; its own indices have no places outside."""
+        bound = self._operators.bound(operator)
+        piece = self._atom(body, self._expr(body))
+        held = {place.index for place in piece.places}
+        for place in bound:
+            if place.index not in held:
+                message = (
+                    f"{place.index} of {operator.kind}({place.index}) does not occur in its term"
+                )
+                self._problems.add(place.span, message, "remove it, or use it")
+        inside = {place.index for place in bound}
+        assert isinstance(piece.factor, Apply)
+        factor = Reduced(Reduction(operator.kind), piece.factor.expr, bound, operator.span)
+        return Piece(factor, tuple(p for p in piece.places if p.index not in inside))
 
     def _element(self, node: Element) -> tuple[Ref | Delta | Apply, tuple[Place, ...]]:
         """The factor of a name, and the places of its indices; 0 after an error."""
@@ -244,8 +280,9 @@ class ProductReader:
             case Element():
                 factor, _ = self._element(node)
                 return factor.expr if isinstance(factor, Apply) else factor
-            case Function(name, arg, _):
-                return Call(name, self._expr(arg))
+            case Function(name, args, _):
+                read = tuple(map(self._expr, args))
+                return Calls(name, read) if name in SEVERAL else Call(name, read[0])
             case Power(base, exponent, _):
                 return Pow(self._expr(base), exponent)
             case Bracket(inner, _):
@@ -343,7 +380,9 @@ def _elements(node: Node) -> list[Element]:
             return [node]
         case Number():
             return []
-        case Function(_, arg, _) | Negative(arg, _):
+        case Function(_, args, _):
+            return [element for arg in args for element in _elements(arg)]
+        case Negative(arg, _):
             return _elements(arg)
         case Power(base, _, _):
             return _elements(base)

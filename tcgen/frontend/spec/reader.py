@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import ArgumentError, Span, TcgenError
+from ...ir.reduction import Reduction
 from ...ir.system import Equation, System, Term
 from ...ir.tensor import Index, Ref, Tensor
 from ...ir.term_rewriting import rename_left, resolve_deltas
@@ -147,7 +148,31 @@ def _equations(lines: list[EquationLine], names: Names, problems: Problems) -> l
         equation = _equation(name, group, names, reader, expander, problems)
         if equation is not None:
             equations.append(equation)
-    return [_finish(equation, names, problems) for equation in (*expander.anonymous, *equations)]
+    whole = _without_copies((*expander.anonymous, *equations))
+    return [_finish(equation, names, problems) for equation in whole]
+
+
+def _without_copies(equations: tuple[Equation, ...]) -> list[Equation]:
+    """The equations, where one that is only a maximum, minimum or product of a bracket is that."""
+    reduced = {
+        e.lhs.tensor: e for e in equations if e.anonymous and e.reduction is not Reduction.SUM
+    }
+    taken: set[Tensor] = set()
+    result: list[Equation] = []
+    for equation in equations:
+        term = equation.terms[0] if len(equation.terms) == 1 else None
+        factor = term.factors[0] if term is not None and len(term.factors) == 1 else None
+        source = reduced.get(factor.tensor) if isinstance(factor, Ref) else None
+        if source is None or term is None or term.coeff != 1 or term.sums or term.perms:
+            result.append(equation)
+        elif set(source.lhs.indices) == set(equation.lhs.indices) and (
+            not equation.lhs.tensor.accumulate
+        ):
+            taken.add(source.lhs.tensor)
+            result.append(replace(equation, terms=source.terms))
+        else:
+            result.append(equation)
+    return [e for e in result if e.lhs.tensor not in taken]
 
 
 def _equation(

@@ -36,10 +36,10 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``exp(..)``."""
+    """``exp(..)``, or a function of several arguments."""
 
     name: str
-    arg: Node
+    args: tuple[Node, ...]
     span: Span
 
 
@@ -88,10 +88,10 @@ class SignedSum:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """``P(..)``, ``S(..)`` or ``sum(..)``.
+    """``P(..)``, ``S(..)``, ``sum(..)``, ``max(..)``, ``min(..)`` or ``prod(..)``.
 
     Attributes:
-        kind: ``P``, ``S`` or ``sum``.
+        kind: the word before the bracket.
         groups: parts between slashes; each a tuple of items; each item the words of a tuple, or
             one word.
         span: from the operator to its closing bracket.

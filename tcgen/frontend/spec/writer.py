@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ...errors import TcgenError
-from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, format_expr
+from ...ir.expr import Const, Delta, Expr, Pow, Prod, Quot, Sum, format_expr
+from ...ir.reduction import Reduction
 from ...ir.system import Apply, Equation, Factor, System, Term, factor_indices
 from ...ir.tensor import Index, Ref, Role, Space, Symmetry, Tensor, distinct, symmetry_group
 from ...ir.term_rewriting import fresh_index, rename_equation, rename_term
@@ -231,6 +232,12 @@ def _term_texts(term: Term, lhs: Ref) -> list[str]:
 
 
 def _term_text(term: Term, operator: str) -> str:
+    if term.reduction is not Reduction.SUM:
+        (factor,) = term.factors
+        assert isinstance(factor, Apply)
+        text = format_expr(factor.expr)
+        text = f"({text})" if isinstance(factor.expr, Sum) else text
+        return f"{term.reduction.value}({','.join(i.name for i in term.sums)}) {text}"
     coeff, factors = _spread(term.factors)
     coeff *= term.coeff
     counts: dict[Index, int] = {}

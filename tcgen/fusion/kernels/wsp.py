@@ -1,16 +1,18 @@
-"""The Weighted Subroutine Partition (WSP) problem: operations, legal partitions and their cost.
+"""The Weighted Subroutine Partition (WSP) problem: operations and legal partitions.
 
 Source: Kristensen et al., Fusion of Array Operations at Runtime (2016), Definitions 1 to 21. Where
 the text leaves a choice, the docstrings say what is chosen here.
-:mod:`tcgen.fusion.kernels.partition` solves the problem.
+:mod:`.cost_models` says what a partition costs, and :mod:`.partition` solves the problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from itertools import combinations
-from math import prod
+from heapq import heapify, heappop, heappush
+from itertools import combinations, product
+from math import gcd, prod
 from typing import TypeAlias
 
 from ...ir.cost import extent_of
@@ -27,28 +29,45 @@ class View:
 
     Attributes:
         base: name of the array.
-        ranges: first element and end on each axis.
+        ranges: first element and end on each axis, whatever the direction.
         order: the loop of each axis; () where it is the same for all views of the base.
         weight: of an element, for example its bytes.
+        steps: from one element to the next on each axis, negative where the loop begins at the end;
+            () where all are 1.
     """
 
     base: str
     ranges: tuple[tuple[int, int], ...]
     order: tuple[int, ...] = ()
     weight: int = 1
+    steps: tuple[int, ...] = ()
 
     @property
     def amount(self) -> int:
         """Elements times their weight."""
-        return self.weight * prod(end - start for start, end in self.ranges)
+        axes = zip(self.ranges, self.steps or (1,) * len(self.ranges), strict=True)
+        return self.weight * prod(len(range(*ends, abs(step))) for ends, step in axes)
 
     def disjoint(self, other: View) -> bool:
-        """True if no element belongs to both."""
+        """True if no element belongs to both.
+
+        Example:
+            >>> red, black = View("x", ((0, 9),), steps=(2,)), View("x", ((1, 9),), steps=(-2,))
+            >>> red.disjoint(black), red.disjoint(View("x", ((0, 9),)))
+            (True, False)
+        """
         if self.base != other.base:
             return True
+        ones = (1,) * len(self.ranges)
         return any(
-            end <= first or last <= start
-            for (start, end), (first, last) in zip(self.ranges, other.ranges, strict=True)
+            end <= first or last <= start or (start - first) % gcd(step, other_step)
+            for (start, end), (first, last), step, other_step in zip(
+                self.ranges,
+                other.ranges,
+                self.steps or ones,
+                other.steps or ones,
+                strict=True,
+            )
         )
 
 
@@ -80,6 +99,11 @@ class Operation:
         views = {v.base for v in (*self.reads, *self.writes)}
         return frozenset(views | {*self.new, *self.freed, *self.observed})
 
+    @property
+    def only_frees(self) -> bool:
+        """True if it ends arrays and does nothing else."""
+        return bool(self.freed) and not (self.reads or self.writes or self.new or self.observed)
+
 
 @dataclass(frozen=True, slots=True)
 class Graph:
@@ -101,11 +125,22 @@ class Graph:
 def wsp_graph(operations: Iterable[Operation]) -> Graph:
     """The graph of operations in program order."""
     listed = tuple(operations)
-    pairs = list(combinations(range(len(listed)), 2))
+    users: dict[str, list[int]] = {}
+    of_space: dict[Hashable, list[int]] = {}
+    for n, operation in enumerate(listed):
+        for name in operation.arrays:
+            users.setdefault(name, []).append(n)
+        if operation.space is not None:
+            of_space.setdefault(operation.space, []).append(n)
+    # Operations without a common array depend on each other in no way.
+    common = {pair for places in users.values() for pair in combinations(places, 2)}
+    apart = {(i, j) for i, j in common if not fusible(listed[i], listed[j])}
+    for one, two in combinations(of_space.values(), 2):
+        apart.update((min(pair), max(pair)) for pair in product(one, two))
     return Graph(
         listed,
-        frozenset((i, j) for i, j in pairs if _depends(listed[i], listed[j])),
-        frozenset((i, j) for i, j in pairs if not fusible(listed[i], listed[j])),
+        frozenset((i, j) for i, j in common if _depends(listed[i], listed[j])),
+        frozenset(apart),
         frozenset(name for o in listed for name in o.observed),
     )
 
@@ -119,15 +154,15 @@ def fusible(first: Operation, second: Operation) -> bool:
         *((r, w) for r in second.reads for w in first.writes),
         *((v, w) for v in second.writes for w in (*first.writes, *first.reads)),
     ]
-    return all(v == w or v.disjoint(w) for v, w in hazards)
+    return all(v.base != w.base or v == w or v.disjoint(w) for v, w in hazards)
 
 
 def _depends(first: Operation, second: Operation) -> bool:
     """True if one of them writes, begins, ends or hands out an array that the other touches."""
-    if not {*first.new, *first.freed, *first.observed}.isdisjoint(second.arrays):
-        return True
-    if not {*second.new, *second.freed, *second.observed}.isdisjoint(first.arrays):
-        return True
+    for one, two in ((first, second), (second, first)):
+        changed = (*one.new, *one.freed, *one.observed)
+        if changed and not two.arrays.isdisjoint(changed):
+            return True
     return any(
         not v.disjoint(w)
         for one, two in ((first, second), (second, first))
@@ -153,135 +188,22 @@ def is_legal(graph: Graph, partition: Partition) -> bool:
 def in_order(graph: Graph, partition: Partition) -> Partition:
     """Blocks in an order in which they may run; those that wait for each other are left out."""
     block_of = {v: n for n, block in enumerate(partition) for v in block}
-    waits: dict[int, set[int]] = {n: set() for n in range(len(partition))}
+    ahead: dict[int, set[int]] = {n: set() for n in range(len(partition))}
     for i, j in graph.before:
         if block_of[i] != block_of[j]:
-            waits[block_of[j]].add(block_of[i])
-    order = sorted(waits, key=lambda n: min(partition[n]))
-    done: dict[int, None] = {}
-    while (ready := next((n for n in order if waits[n] <= done.keys()), None)) is not None:
-        order.remove(ready)
-        done[ready] = None
+            ahead[block_of[i]].add(block_of[j])
+    waits = Counter(n for later in ahead.values() for n in later)
+    ready = [(min(block), n) for n, block in enumerate(partition) if not waits[n]]
+    heapify(ready)
+    done: list[int] = []
+    while ready:
+        _, here = heappop(ready)
+        done.append(here)
+        for n in ahead[here]:
+            waits[n] -= 1
+            if not waits[n]:
+                heappush(ready, (min(partition[n]), n))
     return tuple(partition[n] for n in done)
-
-
-@dataclass(frozen=True, slots=True)
-class CostModel:
-    """A cost that is a sum over the blocks, plus a constant.
-
-    Attributes:
-        name: of the model.
-        fixed: the constant.
-        block: the cost of a block, negative where the model counts savings.
-    """
-
-    name: str
-    fixed: Callable[[Graph], int]
-    block: Callable[[Graph, Block], int]
-
-    def of(self, graph: Graph, partition: Partition) -> int:
-        """Cost of a partition."""
-        return self.fixed(graph) + sum(self.block(graph, b) for b in partition)
-
-
-def _nothing(graph: Graph) -> int:  # noqa: ARG001  (as every ``fixed``)
-    return 0
-
-
-def _inside(graph: Graph, block: Block) -> tuple[set[str], set[str]]:
-    """Arrays that begin in a block, and those that end in it and are not observed."""
-    operations = [graph.operations[v] for v in block]
-    new = {n for o in operations for n in o.new}
-    return new, {n for o in operations for n in o.freed if n not in graph.observed}
-
-
-def _accesses(graph: Graph, block: Block) -> int:
-    """Definition 13 to the letter: reads of arrays that did not begin here, and writes."""
-    new, freed = _inside(graph, block)
-    operations = [graph.operations[v] for v in block]
-    reads = {v for o in operations for v in o.reads if v.base not in new}
-    writes = {v for o in operations for v in o.writes if v.base not in freed}
-    return sum(v.amount for v in reads) + sum(v.amount for v in writes)
-
-
-def _traffic(graph: Graph, block: Block) -> int:
-    """Memory traffic: reads of views the block has not written, writes that outlive the block."""
-    new, freed = _inside(graph, block)
-    reads: set[View] = set()
-    writes: set[View] = set()
-    for operation in (graph.operations[v] for v in sorted(block)):
-        reads.update(v for v in operation.reads if v not in writes and v.base not in new)
-        writes.update(operation.writes)
-    return sum(v.amount for v in reads) + sum(v.amount for v in writes if v.base not in freed)
-
-
-def _begun(graph: Graph) -> int:
-    return sum(len(o.new) for o in graph.operations)
-
-
-def _uncontracted(graph: Graph, block: Block) -> int:
-    """Definition 19: minus one for each array that begins and ends inside."""
-    new, freed = _inside(graph, block)
-    return -len(new & freed)
-
-
-def _shared(graph: Graph, i: int, j: int) -> int:
-    """Accesses that two operations have in common, counted from both sides."""
-    first, second = graph.operations[i], graph.operations[j]
-    return len(_external(first) & _views(second)) + len(_external(second) & _views(first))
-
-
-def _external(operation: Operation) -> set[View]:
-    reads = {v for v in operation.reads if v.base not in operation.new}
-    return reads | {v for v in operation.writes if v.base not in operation.freed}
-
-
-def _views(operation: Operation) -> set[View]:
-    return {*operation.reads, *operation.writes}
-
-
-def _all_shared(graph: Graph) -> int:
-    return sum(_shared(graph, i, j) for i, j in combinations(range(len(graph.operations)), 2))
-
-
-def _apart(graph: Graph, block: Block) -> int:
-    return -sum(_shared(graph, i, j) for i, j in combinations(sorted(block), 2))
-
-
-def _weight(graph: Graph) -> int:
-    return len({v for o in graph.operations for v in _views(o)})
-
-
-def _robinson_fixed(graph: Graph) -> int:
-    n = _weight(graph)
-    return n * _begun(graph) + n * n * _all_shared(graph)
-
-
-def _robinson(graph: Graph, block: Block) -> int:
-    n = _weight(graph)
-    return 1 + n * _uncontracted(graph, block) + n * n * _apart(graph, block)
-
-
-COST_MODELS: Mapping[str, CostModel] = {
-    m.name: m
-    for m in (
-        CostModel("bytes", _nothing, _traffic),
-        CostModel("accesses", _nothing, _accesses),
-        CostModel("max-contract", _begun, _uncontracted),
-        CostModel("max-locality", _all_shared, _apart),
-        CostModel("robinson", _robinson_fixed, _robinson),
-    )
-}
-"""Cost models by name.
-
-- ``bytes``: memory traffic, in the unit of the views' weight.
-- ``accesses``: Definition 13 to the letter, which counts a read of a view that the block wrote.
-- ``max-contract``: arrays that do not begin and end in one block (Definition 19).
-- ``max-locality``: accesses that operations in different blocks have in common (Definition 20 as
-  printed, which counts a pair of operations from both sides).
-- ``robinson``: locality before contraction before the number of blocks (Definition 21); N is the
-  number of different views.
-"""
 
 
 def program_operations(
@@ -304,11 +226,11 @@ def program_operations(
         writes = (_view(step.out, step, extents, dtype),)
         reads = tuple(_view(r, step, extents, dtype) for r in step.operands)
         spaces = tuple(i.space for i in step.out.indices)
-        product = isinstance(step.op, Contract) and bool(step.sums)
+        multiplies = isinstance(step.op, Contract) and bool(step.sums)
         fetched = isinstance(step.op, Produce) or any(
             r.tensor.role is Role.GENERATED for r in step.operands
         )
-        alone = product or fetched or not spaces or spaces != array.spaces
+        alone = multiplies or fetched or not spaces or spaces != array.spaces
         operations.append(
             Operation(
                 f"s{step.id}",

@@ -22,6 +22,7 @@ from typing import assert_never
 
 from ...ir.expr import Const, Expr, Prod, Sum
 from ...ir.program import Add, Contract, FormulaSequence, Map, Operation, Produce, Step
+from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_expr
 from .orbit_sums import ordered_text
@@ -36,7 +37,8 @@ def only_added(program: FormulaSequence, tensor: Tensor) -> bool:
         and tuple(i.space for i in s.op.a.indices) == tensor.spaces
         for s in program.consumers(tensor)
     ) and all(
-        tuple(i.space for i in s.out.indices) == tensor.spaces for s in program.producers(tensor)
+        s.reduction is Reduction.SUM and tuple(i.space for i in s.out.indices) == tensor.spaces
+        for s in program.producers(tensor)
     )
 
 

@@ -32,6 +32,7 @@ from ...ir.expr import (
     refs,
 )
 from ...ir.program import Add, Contract, Map, Step
+from ...ir.reduction import Reduction
 from ...ir.tensor import Index, Ref, Tensor, symmetry_group
 from ...ir.term_rewriting import rename_expr
 
@@ -60,7 +61,7 @@ def orbit_sums(step: Step, arrays: Sequence[Tensor], longest: int) -> Iterator[O
             are symmetries of all of them that the step reads.
         longest: most indices of a chain.
     """
-    expr = _summand(step)
+    expr = _summand(step) if step.reduction is Reduction.SUM else None
     read = () if expr is None else tuple(r for r in refs(expr) if r.tensor in arrays)
     if expr is None or not read:
         return

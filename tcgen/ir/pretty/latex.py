@@ -6,7 +6,8 @@ import re
 from fractions import Fraction
 from typing import assert_never
 
-from ..expr import Access, Call, Const, Delta, Equal, Expr, Pow, Prod, Quot, Sum
+from ..expr import Access, Call, Calls, Const, Delta, Equal, Expr, Infinity, Pow, Prod, Quot, Sum
+from ..reduction import Reduction
 from ..system import Apply, Equation, Permutation, System, Term
 from ..tensor import Index, Ref
 
@@ -16,6 +17,13 @@ _GREEK = re.compile(
 )
 _NAME = re.compile(r"([A-Za-z]+)(\d*)(?:_(\w+))?")
 _SUM, _PRODUCT, _ATOM = 1, 2, 3
+
+_REDUCED = {
+    Reduction.SUM: "\\sum",
+    Reduction.MAX: "\\max",
+    Reduction.MIN: "\\min",
+    Reduction.PROD: "\\prod",
+}
 
 
 def latex_system(system: System) -> str:
@@ -48,7 +56,7 @@ def _term(term: Term, lhs: Ref) -> str:
     if term.perms:
         parts.append(_permutations(term.perms, lhs.indices))
     if term.sums:
-        parts.append(f"\\sum_{{{_letters(term.sums)}}}")
+        parts.append(f"{_REDUCED[term.reduction]}_{{{_letters(term.sums)}}}")
     for factor in term.factors:
         match factor:
             case Ref() | Delta():
@@ -153,6 +161,12 @@ def _format(expr: Expr, outer: int) -> str:
             text = f"\\sqrt{{{_format(arg, 0)}}}"
         case Call(function, arg):
             text = f"\\operatorname{{{function}}}\\left({_format(arg, 0)}\\right)"
+        case Calls(function, args):
+            inside = ", ".join(_format(arg, 0) for arg in args)
+            word = function.replace("_", "\\_")
+            text = f"\\operatorname{{{word}}}\\left({inside}\\right)"
+        case Infinity(sign):
+            text, level = ("\\infty", _ATOM) if sign > 0 else ("-\\infty", _SUM)
         case Access() | Equal():
             text = str(expr)  # elements of buffers, which no system has
         case _:

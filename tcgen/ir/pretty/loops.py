@@ -23,6 +23,7 @@ from ..loops import (
     Stmt,
     Zero,
 )
+from ..reduction import Reduction
 
 
 def pretty_module(module: Module) -> str:
@@ -84,7 +85,8 @@ def _stmt_lines(stmt: Stmt) -> list[str]:
             inner = [f"  {line}" for s in body for line in _stmt_lines(s)]
             return [f"{'parallel ' if parallel else ''}for {_loop_text(var)}:", *inner]
         case Zero(buffer):
-            return [f"zero {buffer}"]
+            neutral = format_expr(stmt.reduction.neutral)
+            return [f"zero {buffer}" if neutral == "0" else f"fill {buffer} with {neutral}"]
         case Assign():
             return [_assign_text(stmt)]
         case Gemm():
@@ -100,6 +102,9 @@ def _assign_text(stmt: Assign) -> str:
         expr = f"({expr})"
     weight = "".join(f"orbit({','.join(chain)}) * " for chain in stmt.orbit)
     text = f"{stmt.out} {'+=' if stmt.accumulate else '='} {factor}{weight}{expr}"
+    if stmt.reduction is not Reduction.SUM:
+        word = stmt.reduction.value
+        text = f"{stmt.out} {word + '=' if stmt.accumulate else '= ' + word} {expr}"
     if stmt.band:
         text += f"   for {_band_text(stmt.band)}"
     if stmt.parallel:

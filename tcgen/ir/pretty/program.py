@@ -35,6 +35,6 @@ def pretty_step(step: Step) -> str:
         text = f"-{text}"
     elif step.coeff != 1:
         text = f"{step.coeff} * {text}"
-    sums = f"sum({','.join(i.name for i in step.sums)}) " if step.sums else ""
+    sums = f"{step.reduction.value}({','.join(i.name for i in step.sums)}) " if step.sums else ""
     mark = "   [constant]" if step.phase is Phase.CONSTANT else ""
     return f"s{step.id}: {step.out} {'+=' if step.accumulate else '='} {sums}{text}{mark}"

@@ -37,7 +37,7 @@ def pretty_term(term: Term, lhs: Ref) -> str:
         )
         text = f"perm({images}) {text}"
     if term.sums:
-        text = f"sum({','.join(i.name for i in term.sums)}) {text}"
+        text = f"{term.reduction.value}({','.join(i.name for i in term.sums)}) {text}"
     return text
 
 

@@ -38,6 +38,7 @@ from ..loops import (
 )
 from ..parts import parts_of
 from ..pretty.loops import format_buffer, format_statement
+from ..reduction import Reduction
 from ..tensor import Ref, Space
 
 _PLACES = ("caller", "arena", "private", "register", "tile")
@@ -331,6 +332,8 @@ def _check_assign(stmt: Assign, scope: _Scope) -> None:
                 raise VerifyError(f"{leaf} is a leaf of an earlier level")
             case _:
                 assert_never(leaf)
+    if stmt.reduction is not Reduction.SUM and (stmt.coeff != 1 or stmt.orbit or stmt.block):
+        raise VerifyError(f"{stmt.reduction.value} has a coefficient, an orbit or a block")
     free = [v.name in stmt.out.variables for v in stmt.band]
     if not stmt.accumulate and free != sorted(free, reverse=True):
         raise VerifyError("a summed variable is outside a variable of the overwritten target")

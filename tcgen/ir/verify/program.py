@@ -8,6 +8,7 @@ from ...errors import VerifyError
 from ..expr import expr_indices
 from ..pretty.program import pretty_step
 from ..program import Add, Contract, FormulaSequence, Map, Phase, Produce, Step
+from ..reduction import Reduction
 from ..tensor import Role, Tensor
 from .system import check_ref
 
@@ -67,6 +68,8 @@ def _check_step(
     _check_role(step)
     _check_indices(step)
     _check_order(step, written, read)
+    if step.reduction is not Reduction.SUM:
+        _check_reduction(step, written)
     if step.phase is Phase.CONSTANT and not _may_be_constant(step, constant):
         raise VerifyError("a constant step reads something volatile")
 
@@ -114,6 +117,17 @@ def _check_order(step: Step, written: set[Tensor], read: set[Tensor]) -> None:
         raise VerifyError("the first producer of an array must not accumulate")
     if not step.accumulate and (not first or tensor.accumulate):
         raise VerifyError("a later producer of an array must accumulate")
+
+
+def _check_reduction(step: Step, written: set[Tensor]) -> None:
+    """A maximum, minimum or product is a map over indices, the only producer of its array."""
+    word = step.reduction.value
+    if not isinstance(step.op, Map) or not step.sums or step.coeff != 1:
+        raise VerifyError(f"{word} is not over the indices of one expression")
+    if step.accumulate or step.out.tensor in written:
+        raise VerifyError(f"{word} is not the only producer of {step.out.tensor.name}")
+    if any(i.space != s for i, s in zip(step.out.indices, step.out.tensor.spaces, strict=True)):
+        raise VerifyError(f"{word} does not write all of {step.out.tensor.name}")
 
 
 def _may_be_constant(step: Step, constant: set[Tensor]) -> bool:

@@ -11,7 +11,8 @@ import re
 from ...errors import VerifyError
 from ..expr import Delta, leaves
 from ..pretty.system import pretty_equation
-from ..system import Apply, Equation, System, fits_axis
+from ..reduction import Reduction
+from ..system import Apply, Equation, System, Term, fits_axis
 from ..tensor import Ref, Tensor
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -98,12 +99,23 @@ def _check_equation(equation: Equation, known: set[Tensor], defined: set[Tensor]
                 not isinstance(leaf, Ref | Delta) for leaf in leaves(factor.expr)
             ):
                 raise VerifyError("a leaf of level 4 in an expression of level 1")
+        if term.reduction is not Reduction.SUM:
+            _check_reduction(equation, term)
         for perm in term.perms:
             if sorted(perm.images) != list(range(len(lhs.indices))) or perm.sign not in (1, -1):
                 raise VerifyError(f"{perm} is not a signed permutation of the left indices")
             for k, image in enumerate(perm.images):
                 if lhs.indices[k].space != lhs.indices[image].space:
                     raise VerifyError("a permutation exchanges indices of different spaces")
+
+
+def _check_reduction(equation: Equation, term: Term) -> None:
+    """A maximum, minimum or product over indices is an equation of its own over one expression."""
+    alone = len(equation.terms) == 1 and not equation.lhs.tensor.accumulate
+    if not alone or term.coeff != 1 or term.perms:
+        raise VerifyError(f"{term.reduction.value} is not a whole equation")
+    if not term.sums or len(term.factors) != 1 or not isinstance(term.factors[0], Apply):
+        raise VerifyError(f"{term.reduction.value} is not over the indices of one expression")
 
 
 def check_ref(ref: Ref, known: set[Tensor]) -> None:

@@ -15,8 +15,9 @@ from fractions import Fraction
 
 from ...dtypes import BY_NAME, FLOAT64
 from ...hardware import PAGE_BYTES
-from ...ir.expr import Access, Const, Delta, Equal, Expr, Subscript, leaves, map_leaves
+from ...ir.expr import Access, Delta, Equal, Expr, Subscript, leaves, map_leaves
 from ...ir.loops import Assign, BandVar, Buffer, Stmt
+from ...ir.reduction import Reduction
 from ...ir.tensor import Ref
 from ...thresholds import CpuThresholds
 from ..buffers import Memory
@@ -48,7 +49,9 @@ def bind_loops(
         thresholds: sizes from which copies and blocks pay.
     """
     plain = bind_assign(statement, memory.buffers)
-    crossing = crossing_of(statement, memory.buffers, extents, thresholds)
+    crossing = None
+    if statement.reduction is Reduction.SUM:  # only sums are formed in blocks
+        crossing = crossing_of(statement, memory.buffers, extents, thresholds)
     if crossing is not None:
         blocks = blocked_band(crossing, statement, memory.buffers)
         if blocks is not None:
@@ -76,7 +79,7 @@ def bind_loops(
         expr, before = _transposed(statement, band, memory, extents, thresholds)
         statement = replace(statement, expr=expr)
     if not statement.accumulate and not _sums_last(band, out):
-        before = (*before, Assign(statement.out, Const(Fraction(0)), band=free))
+        before = (*before, Assign(statement.out, statement.reduction.neutral, band=free))
         statement = replace(statement, accumulate=True)
     block = crossing.pair if crossing is not None else ()
     bound = replace(bind_assign(statement, memory.buffers), band=band, block=block)
@@ -203,7 +206,8 @@ def _transposed(
         scratch = memory.scratch(own, buffer.dtype, statement.home, statement.position)
         place = placed(scratch, own)
         plain = replace(statement, out=place, expr=leaf, factors=(), band=own, coeff=Fraction(1))
-        copies.append(bind_assign(replace(plain, accumulate=False), memory.buffers))
+        copy = replace(plain, accumulate=False, reduction=Reduction.SUM)
+        copies.append(bind_assign(copy, memory.buffers))
         return place
 
     return map_leaves(statement.expr, transposed), tuple(copies)
@@ -249,6 +253,7 @@ def bind_assign(statement: Statement, buffers: Mapping[str, Buffer]) -> Assign:
         band,
         statement.orbit,
         block=block,
+        reduction=statement.reduction,
     )
 
 

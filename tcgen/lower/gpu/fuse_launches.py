@@ -21,6 +21,7 @@ from ...errors import VerifyError
 from ...ir.expr import Const, Expr, Prod, Quot, Sum, leaves, map_leaves
 from ...ir.loop_analysis import is_total
 from ...ir.loops import Assign, BandVar, Buffer, Kernel, Stmt
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Tiles
 from ...ir.verify.thread_mapping import check_epilogue
 from ...thresholds.gpu import GpuThresholds
@@ -74,6 +75,8 @@ def with_addition(
         return None
     if not second.accumulate or second.out.buffer != first.out.buffer:
         return None
+    if not first.reduction is second.reduction is Reduction.SUM:
+        return None
     other = renamed(second, second.out, first.out, first.band)
     if other is None or _reads(other, other.out.buffer):
         return None
@@ -111,6 +114,8 @@ def with_epilogue(
     terms = terms_of(one)
     (second, *more) = two.body
     if not terms or more or not isinstance(second, Assign):
+        return None
+    if second.reduction is not Reduction.SUM:
         return None
     target = terms[0].out
     reads = [a for a in accesses_of(second.expr) if a.buffer == target.buffer]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from ...ir.loop_analysis import used_buffers, written_buffers
 from ...ir.loops import Assign, Buffer, Fetch, Gemm, Host, HostLoop, Kernel, Launch, Loop, Stmt
+from ...ir.reduction import Reduction
 from ...thresholds.gpu import GpuThresholds
 from .fuse_launches import inlined, terms_of, with_addition, with_epilogue
 from .rename import accesses_of
@@ -133,7 +134,8 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
     adds: set[str] = set()
     for stmt in kernels[item.kernel].body:
         written = set(written_buffers(stmt))
-        if isinstance(stmt, Assign | Gemm) and stmt.accumulate:
+        other = isinstance(stmt, Assign) and stmt.reduction is not Reduction.SUM
+        if isinstance(stmt, Assign | Gemm) and stmt.accumulate and not other:
             adds |= written
             reads_ |= set(_operands(stmt))
         elif isinstance(stmt, Loop):
@@ -142,6 +144,8 @@ def uses_of(item: Host, kernels: Mapping[str, Kernel]) -> _Uses:
         else:
             writes |= written
             reads_ |= set(_operands(stmt))
+            if isinstance(stmt, Assign) and stmt.accumulate:
+                reads_ |= written
     # An array that a kernel also overwrites or reads is not only added to.
     return _Uses(
         frozenset(reads_), frozenset(writes | (adds & reads_)), frozenset(adds - writes - reads_)

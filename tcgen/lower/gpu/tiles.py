@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from ...dtypes import BY_NAME
 from ...ir.expr import Access, Prod, leaves
 from ...ir.loops import Assign, BandVar, Buffer
+from ...ir.reduction import Reduction
 from ...ir.thread_mapping import Strip, Term, Tiles
 from ...thresholds.gpu import GpuThresholds
 from ..layout import elements, in_order, memory_order, unit_stride
@@ -43,6 +44,8 @@ def groups_of(stmt: Assign, buffers: Mapping[str, Buffer]) -> Groups | None:
     """
     expr = stmt.expr
     if not isinstance(expr, Prod) or len(expr.args) != 2 or stmt.orbit:
+        return None
+    if stmt.reduction is not Reduction.SUM:
         return None
     x, y = expr.args
     if not isinstance(x, Access) or not isinstance(y, Access):

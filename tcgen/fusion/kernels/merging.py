@@ -1,0 +1,251 @@
+"""Partitions by merging blocks: greedy, and unintrusive (Kristensen et al., Section V)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+
+from .cost_models import CostModel
+from .wsp import Graph, Partition, in_order
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Places of the bits of a set of operations, lowest first."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+class Merging:
+    """Blocks while they are merged. A block has the name of its first operation.
+
+    Attributes:
+        graph: of the operations.
+        members: operations of each block, as bits.
+        barred: operations with which a block may share no kernel.
+        after: operations that run after a block, through any number of others.
+        before: operations that run before it.
+    """
+
+    def __init__(self, graph: Graph, cost: CostModel, blocks: Partition) -> None:
+        self.graph, self.cost = graph, cost
+        count = len(graph.operations)
+        follow, apart = [0] * count, [0] * count
+        lead = [0] * count
+        for i, j in graph.before:
+            follow[i] |= 1 << j
+            lead[j] |= 1 << i
+        for i, j in graph.fuse_preventing:
+            apart[i] |= 1 << j
+            apart[j] |= 1 << i
+        self.members: dict[int, int] = {}
+        self.barred: dict[int, int] = {}
+        self.next: dict[int, int] = {}  # directly
+        self.previous: dict[int, int] = {}
+        self.arrays: dict[int, dict[str, tuple[int, ...]]] = {}
+        block_of = [0] * count
+        for block in blocks:
+            name, mask = min(block), sum(1 << v for v in block)
+            self.members[name] = mask
+            self.barred[name] = _union(apart[v] for v in block)
+            self.next[name] = _union(follow[v] for v in block) & ~mask
+            self.previous[name] = _union(lead[v] for v in block) & ~mask
+            users: dict[str, tuple[int, ...]] = {}
+            for v in sorted(block):
+                block_of[v] = name
+                for array in graph.operations[v].arrays:
+                    users[array] = (*users.get(array, ()), v)
+            self.arrays[name] = users
+        self.users: dict[str, set[int]] = {}  # blocks that touch an array
+        for name, users in self.arrays.items():
+            for array in users:
+                self.users.setdefault(array, set()).add(name)
+        self.block_of = block_of
+        self.order = [min(block) for block in in_order(graph, blocks)]
+        self.after = self._closure(reversed(self.order), self.next)
+        self.before = self._closure(self.order, self.previous)
+        self.known: dict[tuple[str, tuple[int, ...]], int] = {}
+
+    def _closure(self, order: Iterator[int] | list[int], step: dict[int, int]) -> dict[int, int]:
+        reached: dict[int, int] = {}
+        for name in order:
+            mask = step[name]
+            for other in {self.block_of[v] for v in bits(mask)}:
+                mask |= self.members[other] | reached[other]
+            reached[name] = mask
+        return reached
+
+    @property
+    def blocks(self) -> Partition:
+        """The blocks, each in program order."""
+        return tuple(tuple(bits(self.members[name])) for name in sorted(self.members))
+
+    def neighbours(self, name: int) -> set[int]:
+        """Blocks that touch an array of a block."""
+        return set().union(*(self.users[array] for array in self.arrays[name])) - {name}
+
+    def saving(self, one: int, two: int) -> int:
+        """The cost that a merge saves."""
+        first, second = self.arrays[one], self.arrays[two]
+        if len(second) < len(first):
+            first, second = second, first
+        total = self.cost.each
+        for array, own in first.items():
+            other = second.get(array)
+            if other is not None:
+                both = tuple(sorted(own + other))
+                total += self._array(array, own) + self._array(array, other)
+                total -= self._array(array, both)
+        return total
+
+    def _array(self, array: str, own: tuple[int, ...]) -> int:
+        found = self.known.get((array, own))
+        if found is None:
+            found = self.known[array, own] = self.cost.array(self.graph, array, own)
+        return found
+
+    def may_fuse(self, one: int, two: int) -> bool:
+        """True if no pair of operations of the two blocks prevents it."""
+        return not self.barred[one] & self.members[two]
+
+    def may_merge(self, one: int, two: int) -> bool:
+        """Lemma 1: they may be fused, and no path between them leads through a third block.
+
+        Figure 5 of the paper prints the opposite test.
+        """
+        return (
+            self.may_fuse(one, two)
+            and not self.after[one] & self.before[two]
+            and not self.after[two] & self.before[one]
+        )
+
+    def merge(self, one: int, two: int) -> int:
+        """Merge two blocks; the name of the result."""
+        name, gone = min(one, two), max(one, two)
+        for table in (self.members, self.barred, self.next, self.previous, self.after, self.before):
+            table[name] |= table.pop(gone)
+        mask = self.members[name]
+        for table in (self.next, self.previous, self.after, self.before):
+            table[name] &= ~mask
+        users = self.arrays[name]
+        for array, own in self.arrays.pop(gone).items():
+            self.users[array].discard(gone)
+            self.users[array].add(name)
+            users[array] = tuple(sorted(users.get(array, ()) + own))
+        after, before = self.after[name] | mask, self.before[name] | mask
+        for other, there in self.after.items():
+            if there & mask:
+                self.after[other] = there | after
+        for other, there in self.before.items():
+            if there & mask:
+                self.before[other] = there | before
+        for v in bits(mask):
+            self.block_of[v] = name
+        return name
+
+    def is_unintrusive(self, one: int, two: int) -> bool:
+        """True where merging two blocks prevents no other merge."""
+        return any(
+            self._only_neighbour(block) == other
+            and self._incompatible(block) <= self._incompatible(other)
+            for block, other in ((one, two), (two, one))
+        )
+
+    def _only_neighbour(self, name: int) -> int | None:
+        """The block directly before or after a block, if there is one alone."""
+        last = self.before[name]
+        for v in bits(self.before[name]):
+            last &= ~self.before[self.block_of[v]]
+        first = self.after[name]
+        for v in bits(self.after[name]):
+            first &= ~self.after[self.block_of[v]]
+        found = {self.block_of[v] for v in bits(last | first)}
+        return found.pop() if len(found) == 1 else None
+
+    def _incompatible(self, name: int) -> set[int]:
+        """Blocks that can never join: forbidden, or only reached through a forbidden pair."""
+        incompatible = {self.block_of[v] for v in bits(self.barred[name])} - {name}
+        for ahead, reached in ((self.next, self.after), (self.previous, self.before)):
+            walled: dict[int, bool] = {name: False}
+            inside = {self.block_of[v] for v in bits(reached[name])}
+            for block in sorted(inside | {name}, key=lambda b: -reached[b].bit_count()):
+                if block in walled:
+                    for other in {self.block_of[v] for v in bits(ahead[block])}:
+                        wall = walled[block] or not self.may_fuse(block, other)
+                        walled[other] = walled.get(other, False) or wall
+            incompatible |= {b for b, wall in walled.items() if wall}
+        return incompatible
+
+
+def _union(masks: Iterator[int]) -> int:
+    total = 0
+    for mask in masks:
+        total |= mask
+    return total
+
+
+def greedy(graph: Graph, cost: CostModel, start: Partition | None = None) -> Partition:
+    """Merge the two blocks that save most, until no merge saves anything (Fig. 7).
+
+    What a pair saves does not change while neither of them is merged, nor can a merge that is
+    illegal become legal. So the pairs wait in a heap, and each merge adds those of the new block.
+    """
+    merging = Merging(graph, cost, start or tuple((v,) for v in range(len(graph.operations))))
+    waiting: list[tuple[int, int, int]] = []
+
+    def wait(one: int, two: int) -> None:
+        if merging.may_fuse(one, two) and (saving := merging.saving(one, two)) > 0:
+            heappush(waiting, (-saving, min(one, two), max(one, two)))
+
+    for name in merging.members:
+        for other in merging.neighbours(name):
+            if name < other:
+                wait(name, other)
+    while True:
+        while waiting:
+            saving, one, two = heappop(waiting)
+            if one not in merging.members or two not in merging.members:
+                continue
+            if -saving != merging.saving(one, two) or not merging.may_merge(one, two):
+                continue  # one of them was merged since
+            made = merging.merge(one, two)
+            for other in merging.neighbours(made):
+                wait(made, other)
+        if cost.each:  # every merge saves something, also without an array in common
+            pairs = combinations(sorted(merging.members), 2)
+            waiting = [(-cost.each, *p) for p in pairs if merging.may_merge(*p)]
+            heapify(waiting)
+        if not waiting:
+            return merging.blocks
+
+
+def unintrusive(graph: Graph, cost: CostModel) -> Partition:
+    """Merges that prevent no other merge (Theorem 3), repeated until there are none.
+
+    A block with one neighbour is merged with it if that saves something and the neighbour can
+    already not share a kernel with any block that the first block cannot share one with. Theorem 3
+    requires equal sets of such blocks, which its own example does not have; Bohrium requires a
+    subset, as here, in which directly forbidden pairs count.
+    """
+    merging = Merging(graph, cost, tuple((v,) for v in range(len(graph.operations))))
+    merged = True
+    while merged:
+        merged = False
+        for name in sorted(merging.members):
+            if name not in merging.members:
+                continue
+            others = merging.members if cost.each else merging.neighbours(name)
+            for other in sorted(others):
+                if (
+                    name < other
+                    and name in merging.members
+                    and other in merging.members
+                    and merging.may_merge(name, other)
+                    and merging.saving(name, other) > 0
+                    and merging.is_unintrusive(name, other)
+                ):
+                    merging.merge(name, other)
+                    merged = True
+    return merging.blocks

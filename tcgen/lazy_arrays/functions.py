@@ -1,0 +1,81 @@
+"""NumPy's functions that are recorded, and those that change their first argument."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from inspect import Parameter, signature
+from typing import Any
+
+import numpy as np
+
+from .graph import Node
+from .record import clip, dot, einsum, transposed, where
+from .reductions import all_of, any_of, max_of, mean_of, min_of, prod_of, std_of, sum_of, var_of
+
+FUNCTIONS: dict[Any, Callable[..., Node | None]] = {
+    np.sum: sum_of,
+    np.prod: prod_of,
+    np.max: max_of,
+    np.amax: max_of,
+    np.min: min_of,
+    np.amin: min_of,
+    np.any: any_of,
+    np.all: all_of,
+    np.mean: mean_of,
+    np.var: var_of,
+    np.std: std_of,
+    np.where: where,
+    np.clip: clip,
+    np.einsum: einsum,
+    np.dot: dot,
+    np.transpose: transposed,
+}
+# Methods with the arguments of functions that are recorded.
+METHODS = {
+    name: FUNCTIONS[getattr(np, name)]
+    for name in ("all", "any", "clip", "dot", "max", "mean", "min", "prod", "std", "sum", "var")
+}
+# Reductions by a universal function.
+REDUCES: dict[np.ufunc, Callable[..., Node | None]] = {
+    np.add: sum_of,
+    np.multiply: prod_of,
+}
+
+# Functions and methods that change their first argument, which gets a copy of its values.
+UPDATES = frozenset(
+    (np.copyto, np.fill_diagonal, np.place, np.put, np.put_along_axis, np.putmask),
+)
+UPDATING_METHODS = frozenset(("fill", "partition", "put", "resize", "sort"))
+
+
+def with_named_out(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a NumPy function, those from ``out`` on by name."""
+    names, first = _positions(function)
+    if not first < len(args) <= len(names):
+        return args, kwargs
+    return args[:first], {**dict(zip(names[first:], args[first:], strict=False)), **kwargs}
+
+
+# Parameters of functions in C that have no signature before NumPy 2.4.
+_IN_C: dict[Any, tuple[str, ...]] = {
+    np.dot: ("a", "b", "out"),
+    np.concatenate: ("arrays", "axis", "out"),
+}
+
+
+@lru_cache(maxsize=256)
+def _positions(function: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
+    """Names of the parameters, and the position of ``out`` if it may be passed by position."""
+    if function in _IN_C:
+        names = _IN_C[function]
+        return names, names.index("out")
+    try:
+        parameters = signature(function).parameters
+    except ValueError:  # some functions in C have no signature
+        return (), 0
+    if "out" not in parameters or parameters["out"].kind is not Parameter.POSITIONAL_OR_KEYWORD:
+        return (), 0
+    return tuple(parameters), list(parameters).index("out")

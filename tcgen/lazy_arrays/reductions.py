@@ -1,0 +1,182 @@
+"""Sums, maxima and other reductions of recorded arrays over some axes, or over all."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..ir.reduction import Reduction
+from .graph import Node, Reduce
+from .record import axes_of, record, record_ufunc, with_axes
+
+
+def sum_of(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.sum`` over axes, all of them for None; the order of arguments is NumPy's."""
+    if not isinstance(array, Node) or dtype is not None:
+        return None
+    if array.dtype.kind == "b" and array.computes == np.float64:
+        # The number of true elements: in double precision it is exact.
+        return _reduced(
+            Reduction.SUM, array, np.dtype(np.intp), axis, out, keepdims, initial, where
+        )
+    if not array.has_kernels:
+        return None
+    return _reduced(Reduction.SUM, array, array.dtype, axis, out, keepdims, initial, where)
+
+
+def prod_of(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.prod``."""
+    if not isinstance(array, Node) or dtype is not None or not array.has_kernels:
+        return None
+    return _reduced(Reduction.PROD, array, array.dtype, axis, out, keepdims, initial, where)
+
+
+def max_of(
+    array: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.max`` of real numbers and truth values."""
+    return _extreme(Reduction.MAX, array, "fb", axis, out, keepdims, initial, where)
+
+
+def min_of(
+    array: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    initial: Any = np._NoValue,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.min``."""
+    return _extreme(Reduction.MIN, array, "fb", axis, out, keepdims, initial, where)
+
+
+def any_of(
+    array: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    *,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.any`` of truth values: the largest of 0 and 1."""
+    return _extreme(Reduction.MAX, array, "b", axis, out, keepdims, np._NoValue, where)
+
+
+def all_of(
+    array: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = np._NoValue,
+    *,
+    where: Any = True,
+) -> Node | None:
+    """``numpy.all`` of truth values: the smallest of 0 and 1."""
+    return _extreme(Reduction.MIN, array, "b", axis, out, keepdims, np._NoValue, where)
+
+
+def _extreme(
+    reduction: Reduction,
+    array: Any,
+    kinds: str,
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Node | None:
+    if not isinstance(array, Node) or array.computes is None or array.dtype.kind not in kinds:
+        return None
+    if 0 in array.shape:  # NumPy knows what no elements give
+        return None
+    return _reduced(reduction, array, array.dtype, axis, out, keepdims, initial, where)
+
+
+def _reduced(
+    reduction: Reduction,
+    array: Node,
+    dtype: np.dtype[Any],
+    axis: Any,
+    out: Any,
+    keepdims: Any,
+    initial: Any,
+    where: Any,
+) -> Node | None:
+    """A reduction, for the arguments of NumPy's functions; None if NumPy has to compute it."""
+    masked = where is not True and where is not np._NoValue
+    if out is not None or initial is not np._NoValue or masked:
+        return None
+    if array.ndim == 0 and axis in (0, -1):  # NumPy lets a number have this axis here
+        axis = None
+    axes = tuple(range(array.ndim)) if axis is None else axes_of(axis, array.ndim)
+    kept = [n for n in range(array.ndim) if n not in axes]
+    shape = tuple(array.shape[n] for n in kept)
+    total = record(Reduce(array, axes, reduction), shape, dtype)
+    if keepdims is not np._NoValue and keepdims:
+        return with_axes(
+            total, tuple(kept.index(n) if n in kept else None for n in range(array.ndim))
+        )
+    return total
+
+
+def mean_of(array: Any, axis: Any = None, *rest: Any, **options: Any) -> Node | None:
+    """``numpy.mean``."""
+    total = sum_of(array, axis, *rest, **options)
+    if total is None:
+        return None
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
+    count = float(math.prod(array.shape[n] for n in axes))
+    return record_ufunc(np.divide, total, count)
+
+
+def var_of(
+    array: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = np._NoValue,
+    **rest: Any,
+) -> Node | None:
+    """``numpy.var`` of real numbers: as in NumPy, the mean is subtracted before the squares."""
+    if not isinstance(array, Node) or array.dtype.kind != "f" or rest or type(ddof) is not int:
+        return None
+    mean = mean_of(array, axis, dtype, out, True)
+    if mean is None:
+        return None
+    apart = record_ufunc(np.subtract, array, mean)
+    squares = record_ufunc(np.multiply, apart, apart)
+    total = sum_of(squares, axis, keepdims=keepdims)
+    axes = range(array.ndim) if axis is None else axes_of(axis, array.ndim)
+    count = math.prod(array.shape[n] for n in axes) - ddof
+    if total is None or count <= 0:  # NumPy warns
+        return None
+    return record_ufunc(np.divide, total, count)
+
+
+def std_of(array: Any, *args: Any, **options: Any) -> Node | None:
+    """``numpy.std`` of real numbers."""
+    variance = var_of(array, *args, **options)
+    return None if variance is None else record_ufunc(np.sqrt, variance)

@@ -1,0 +1,109 @@
+"""Partitions of recorded NumPy programs, and of the fragment of Darte and Huard in Figure 21."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.paths import ROOT
+from tcgen.fusion.kernels.bounds import lower_bound
+from tcgen.fusion.kernels.cost_models import COST_MODELS
+from tcgen.fusion.kernels.partition import partition
+from tcgen.fusion.kernels.wsp import Operation, View, is_legal, wsp_graph
+
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.array_programs.bohrium import PROGRAMS
+from benchmarks.array_programs.recorder import recorded
+
+LARGE = ("lattice_boltzmann",)
+
+
+@pytest.mark.parametrize("model", ["accesses", "bytes"])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LARGE else n for n in PROGRAMS]
+)
+def test_all_programs_of_the_paper_are_proven(name: str, model: str) -> None:
+    """Its branch and bound left five of them open."""
+    operations = recorded(PROGRAMS[name])
+    found = partition(operations, "optimal", model, 30_000)
+    assert found.status == "OPTIMAL"
+    graph = wsp_graph(operations)
+    assert is_legal(graph, found.blocks)
+    assert lower_bound(graph, COST_MODELS[model]) <= found.cost
+    assert found.cost <= partition(operations, "greedy", model).cost
+    assert found.cost <= partition(operations, "linear", model).cost
+
+
+def view(base: str, first: int = 1, end: int = 11, step: int = 1) -> View:
+    return View(base, ((first, end),), steps=() if step == 1 else (step,))
+
+
+def test_figure_21_contracts_all_that_it_can() -> None:
+    """D reads A backwards and forwards, and H reads E one element ahead."""
+    work = [
+        ("A", view("A"), (view("E", 0, 10),)),
+        ("B", view("B"), (view("A"),)),
+        ("C", view("C"), (view("B"),)),
+        ("D", view("D"), (view("A", step=-1), view("A"))),
+        ("E", view("E"), (view("B"), view("C"), view("D"))),
+        ("F", view("F"), (view("E"),)),
+        ("G", view("G"), (view("E"),)),
+        ("H", view("H"), (view("F"), view("G"), view("E", 2, 12))),
+    ]
+    contracted = "BCDFG"
+    operations = (
+        *(Operation(n, reads, (out,), (n,) if n in contracted else ()) for n, out, reads in work),
+        *(Operation(f"free {n}", freed=(n,)) for n in contracted),
+        Operation("observe", observed=("A", "E", "H")),
+    )
+    graph, arrays = wsp_graph(operations), COST_MODELS["max-contract"]
+    for model in ("bytes", "accesses", "max-contract", "robinson"):
+        found = partition(operations, "optimal", model)
+        assert found.status == "OPTIMAL"
+        assert arrays.of(graph, found.blocks) == 0
+        blocks = {v: n for n, block in enumerate(found.blocks) for v in block}
+        assert blocks[0] != blocks[3]  # backwards
+        assert blocks[4] != blocks[7]  # one ahead
+
+
+def test_views_with_steps() -> None:
+    red, black = view("x", 0, 9, 2), view("x", 1, 9, 2)
+    assert red.disjoint(black)
+    assert not red.disjoint(view("x", 0, 9, 3))
+    assert (red.amount, black.amount, view("x", 0, 9, -4).amount) == (5, 4, 3)
+    assert red != view("x", 0, 9, -2)
+
+
+def test_the_recorder_notes_what_numpy_would_do() -> None:
+    def program(make: Any) -> Any:
+        x = make.given(6, 8)
+        y = x[1:, ::-2] * 2.0
+        x[0] = 1.0
+        x[1:, ::2] += np.where(y > 0.0, y, -y)
+        return x, y.sum(axis=1)
+
+    operations = recorded(program)
+    names = [o.name for o in operations]
+    assert names[0] == "multiply"
+    assert {"copy", "greater", "negative", "where", "add", "sum", "observe"} <= set(names)
+    (read,) = operations[0].reads
+    assert (read.ranges, read.steps) == (((1, 6), (1, 8)), (1, -2))
+    copied = operations[names.index("copy")]
+    assert copied.writes[0].ranges == ((0, 1), (0, 8))
+    freed = {name for o in operations for name in o.freed}
+    begun = {name for o in operations for name in o.new}
+    observed = set(operations[-1].observed)
+    assert freed == begun - observed
+    assert len(observed) == 2
+
+
+def test_a_finished_sum_is_read_in_another_kernel() -> None:
+    operations = recorded(lambda make: (lambda x: x / x.sum())(make.given(10)))
+    graph = wsp_graph(operations)
+    names = [o.name for o in operations]
+    pair = (names.index("sum"), names.index("divide"))
+    assert pair in graph.fuse_preventing

@@ -1,0 +1,137 @@
+"""Operations that lazy arrays record, with NumPy's values, types and shapes, however they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tcgen
+from tcgen.lazy_arrays.worth import LIMITS
+
+Work = Callable[[Any, Any, Any, Any], Any]
+RANDOM = np.random.default_rng(0)
+X, Y = RANDOM.standard_normal((6, 7)), RANDOM.standard_normal((6, 7))
+WHOLE, MASK = RANDOM.integers(-3, 4, (6, 7)), RANDOM.random((6, 7)) > 0.5
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+# Of two arrays of real numbers, one of whole numbers, and one of truth values.
+DELAYED: dict[str, Work] = {
+    "maximum": lambda x, y, i, b: np.maximum(x, y) + np.minimum(x, 0.5),
+    "where": lambda x, y, i, b: np.where(x > y, x, -y),
+    "masks": lambda x, y, i, b: np.where((x > 0) & (y <= 0.5) | ~(x != y), x, 0.0),
+    "xor": lambda x, y, i, b: (x > 0) ^ (y > 0),
+    "clip": lambda x, y, i, b: np.clip(x, -0.5, 0.5) + x.clip(0),
+    "comparison": lambda x, y, i, b: x >= y,
+    "number first": lambda x, y, i, b: 0.2 < x,  # noqa: SIM300
+    "equal": lambda x, y, i, b: x * 0 == 0,
+    "max": lambda x, y, i, b: (x * y).max(),
+    "max over rows": lambda x, y, i, b: np.max(abs(x), axis=0),
+    "min": lambda x, y, i, b: (x + y).min(1, keepdims=True),
+    "prod": lambda x, y, i, b: np.prod(x, axis=1),
+    "any": lambda x, y, i, b: (x > 2).any(0),
+    "all": lambda x, y, i, b: np.all(x < 2),
+    "max of masks": lambda x, y, i, b: (x > 0).max(1),
+    "whole numbers": lambda x, y, i, b: x * i + y / (i + 5),
+    "truth values": lambda x, y, i, b: x * b + (x > 0) * y,
+    "power": lambda x, y, i, b: abs(x) ** y + abs(x) ** 1.7 + 2.0**x,
+    "functions": lambda x, y, i, b: np.tan(x) + np.sinh(x) + np.cosh(y) + np.arctan2(x, y),
+    "inverse": lambda x, y, i, b: np.arcsin(x / 9) + np.arccos(y / 9) + np.arctan(x),
+    "whole parts": lambda x, y, i, b: np.floor(x) + np.sign(y) + np.mod(x, y) + x % 2,
+    "variance": lambda x, y, i, b: x.var(0) + x.std(0),
+    "softmax": lambda x, y, i, b: softmax(x),
+    "slices": lambda x, y, i, b: np.maximum(x, y)[1:, ::2] - np.where(x > 0, x, y)[:-1, ::2],
+    "transposed": lambda x, y, i, b: (x > 0).T,
+    "masked sum": lambda x, y, i, b: np.sum(np.where(b, x, 0) * i),
+    "where whole": lambda x, y, i, b: np.where(b, x * 2, 1.0),
+}
+OTHERS: dict[str, Work] = {
+    "count": lambda x, y, i, b: (x > 0).sum(),
+    "mean of masks": lambda x, y, i, b: (x > 0).mean(0),
+    "mask product": lambda x, y, i, b: (x > 0) * b,
+    "mask sum": lambda x, y, i, b: (x > 0) + (y > 0),
+    "masks chosen": lambda x, y, i, b: np.where(x > 0, b, y > 0),
+    "mask as index": lambda x, y, i, b: x[x > 0],
+    "argmax": lambda x, y, i, b: x.argmax(1),
+    "cast": lambda x, y, i, b: -(x > 0).astype(float),
+    "mask of whole": lambda x, y, i, b: (i > 0) * x,
+    "masked": lambda x, y, i, b: (x + 0) * (1 - (x > 0)),
+    "reduce": lambda x, y, i, b: np.maximum.reduce(x) + np.multiply.reduce(y),
+}
+
+
+def check(work: Work, dtype: Any) -> Any:
+    x, y = X.astype(dtype), Y.astype(dtype)
+    wanted = work(x, y, WHOLE, MASK)
+    found = work(*map(tcgen.lazy, (x, y, WHOLE, MASK)))
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    waiting = getattr(found, "waiting", 0)
+    tolerance = 1e-5 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=10 * tolerance, atol=tolerance)
+    return waiting
+
+
+@pytest.mark.parametrize("name", [*DELAYED, *OTHERS])
+@pytest.mark.parametrize(
+    ("how", "dtype"),
+    [
+        ("kernels", "float64"),
+        ("noted", "float64"),
+        ("noted", "float32"),
+        pytest.param("kernels", "float32", marks=pytest.mark.slow),
+        pytest.param("compiled", "float64", marks=pytest.mark.slow),
+        pytest.param("compiled", "float32", marks=pytest.mark.slow),
+    ],
+)
+def test_values(how: str, name: str, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By kernels from the first time on, and noted, but run by NumPy."""
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu" if how == "compiled" else "numpy")
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "3" if how == "noted" else "0")
+    waiting = check({**DELAYED, **OTHERS}[name], dtype)
+    if name in DELAYED:
+        assert waiting > 0
+    assert LIMITS.kernels_alone == (how != "noted")
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda x: x.max(0),
+        lambda x: x.min(),
+        lambda x: x.max(1),
+        lambda x: (x > 0).any(0),
+        lambda x: (x > 0).all(),
+        lambda x: x.prod(0),
+    ],
+)
+def test_no_elements(work: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    empty = np.zeros((0, 3))
+    try:
+        wanted = work(empty)
+    except ValueError:
+        with pytest.raises(ValueError, match="zero-size"):
+            work(tcgen.lazy(empty))
+    else:
+        np.testing.assert_array_equal(np.asarray(work(tcgen.lazy(empty))), wanted)
+
+
+def test_nan_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCGEN_LAZY_MIN_ELEMENTS", "0")
+    monkeypatch.setenv("TCGEN_EINSUM_TARGET", "cpu")
+    x = X.copy()
+    x[2, 3] = np.nan
+    for work in (
+        lambda x: np.maximum(x, 0).max(0),
+        lambda x: np.clip(x, -1, 1),
+        lambda x: (x < 1) | (x > 1),
+        lambda x: np.sign(x) * np.minimum(0.5, x),
+    ):
+        np.testing.assert_array_equal(np.asarray(work(tcgen.lazy(x))), work(x))
