@@ -11,7 +11,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from ...artifact.folder import Artifact
@@ -20,7 +20,6 @@ from ...artifact.manifest import SOURCES, FetchEntry
 from ...dtypes import ALL as DTYPES
 from ...dtypes import BY_NAME
 from ...errors import ArtifactError
-from ...options import MOST
 from ..call.buffers import PhaseBuffers
 from ..call.host_loops import walk
 from ..fork_safe_lock import Once
@@ -28,6 +27,7 @@ from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
+from .ending import NEVER, is_long, on_main_thread, run_until_ended
 from .lazy_link import standing_in
 from .threads import used_threads
 from .toolchain import probe_compiler
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 _NO_CONTEXT = nullcontext()
-_ALL_PARTS = (ctypes.c_int64(0), ctypes.c_int64(MOST))
+_REMEMBERED = 256  # layouts of calls of which each backend remembers whether they are long
 # For programs that do not call the BLAS: SciPy takes a while to load.
 _NO_BLAS: tuple[int | None, ...] = (None,) * (len(ROUTINES) + 1)
 
@@ -99,7 +99,8 @@ class _Linked:
         library: kernels and phases.
         openmp: kernels can use several threads.
         calls_blas: some kernel calls the BLAS.
-        table: functions that kernels call, by place; null for those that are not compiled yet.
+        table: functions that kernels call, by place; null for those that are not compiled yet. The
+            last entry is the address of the number that ends kernels.
         later: functions of the table that are compiled when a call needs them, by place.
     """
 
@@ -125,7 +126,7 @@ class _Linked:
             _linked(part, dtype, made[part, dtype], made) if (part, dtype) in made else None
             for part, dtype in places
         )
-        pointers = (*blas, *entries)
+        pointers = (*blas, *entries, ctypes.addressof(NEVER))
         self.table = (ctypes.c_void_p * len(pointers))(*pointers)
         self.later = {
             places["blocks", dtype]: Once(partial(_fallback, artifact, dtype))
@@ -190,6 +191,7 @@ class CpuBackend:
         self.device = HostDevice(reuse=artifact.manifest.reuses_memory)
         self._linked = Once(lambda: _link(artifact))
         self._kernels = {k.name: k for k in artifact.manifest.kernels}
+        self._is_long = lru_cache(maxsize=_REMEMBERED)(is_long)
 
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""
@@ -213,16 +215,27 @@ class CpuBackend:
         if layout.threads > 1:
             _Process.threaded = True
         extents, strides, threads = layout.extent_table, layout.stride_table, layout.threads
+        ends = on_main_thread() and self._is_long(layout, phase.name)
+
+        def run(function: Any, before: tuple[Any, ...], after: tuple[Any, ...]) -> None:
+            with (
+                linked.blas_on_calling_thread(),
+                standing_in(linked.table, linked.later) as functions,
+            ):
+                if not ends:
+                    function(*before, functions, *after)
+                    return
+                stop = ctypes.c_int(0)
+                own = type(functions)(*functions)
+                own[len(own) - 1] = ctypes.addressof(stop)
+                run_until_ended(function, (*before, own, *after), stop)
+
         if not phase.on_host:
             function, part = linked.function(f"tcgen_phase_{phase.name}"), buffers.part
             numbers = (
                 () if part is None else (ctypes.c_int64(part.first), ctypes.c_int64(part.last))
             )
-            with (
-                linked.blas_on_calling_thread(),
-                standing_in(linked.table, linked.later) as functions,
-            ):
-                function(table, extents, strides, threads, functions, *numbers)
+            run(function, (table, extents, strides, threads), numbers)
             return
 
         def launch(name: str, values: Values) -> None:
@@ -230,10 +243,6 @@ class CpuBackend:
             function = linked.function(kernel.symbol)
             given = buffers.host_values(kernel, values)
             host = (ctypes.c_int64 * len(given))(*given)
-            with (
-                linked.blas_on_calling_thread(),
-                standing_in(linked.table, linked.later) as functions,
-            ):
-                function(table, extents, host, strides, threads, functions)
+            run(function, (table, extents, host, strides, threads), ())
 
         walk(buffers, launch, fetch)
