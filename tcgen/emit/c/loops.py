@@ -240,9 +240,9 @@ def _local_sum(
 ) -> list[str]:
     """Declare ``tc_sum`` and add up over ``tail``, by its own loops unless ``heads`` are given.
 
-    The innermost loop is a vector reduction. Threads divide the first ``divided`` loops, the last
-    of which asks whether the kernel is to end, if others are inside it. A complex sum is two real ones, which every compiler
-    can vectorise.
+    The innermost loop is a vector reduction. A complex sum is two real ones, which every compiler
+    can vectorise. Threads divide the first ``divided`` loops, the last of which asks whether the
+    kernel is to end, if others are inside it.
     """
     value = _value(stmt, scope, dtype, coefficient=False)
     if is_complex(stmt.expr, scope):
