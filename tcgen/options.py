@@ -330,11 +330,11 @@ class Options(Planning):
         return dict(self.extents)
 
 
-def chosen_options(options: Options) -> dict[str, str]:
+def changed_options(options: Options) -> dict[str, str]:
     """Options of planning that differ from their defaults, by their names on the command line.
 
     Example:
-        >>> chosen_options(Options(objective="time", memory_limit=1024))
+        >>> changed_options(Options(objective="time", memory_limit=1024))
         {'objective': 'time', 'memory-limit': '1024'}
     """
     chosen = {}

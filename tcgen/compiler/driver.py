@@ -35,7 +35,7 @@ from ..ir.program import FormulaSequence
 from ..ir.system import System, planning_extents
 from ..ir.verify import verify
 from ..ir.verify.system import check_names
-from ..options import Machine, Options, chosen_options
+from ..options import Machine, Options, changed_options
 from .documents import read_document, read_executed
 from .serialize import encode
 
@@ -220,7 +220,7 @@ def compile_system(
         tracer.progress("report")
         rows = [choice.row(times=False) for choice in choices] if options.tune else None
         artifact = _with_documents(
-            artifact, system, plan, executed_by(module), chosen_options(options), points, rows
+            artifact, system, plan, executed_by(module), changed_options(options), points, rows
         )
     tracer.seconds["emit"] = time.perf_counter() - start
     seconds = tuple(tracer.seconds.items())
