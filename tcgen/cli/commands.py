@@ -129,6 +129,11 @@ def main(ctx: click.Context, verbose: bool, quiet: bool) -> None:
     type=click.Choice(("closed-shell", "unrestricted")),
     help="Integrate over spins first, as tcgen spin does.",
 )
+@click.option(
+    "--objects",
+    is_flag=True,
+    help="Put the compiled objects into the folder, for such processors without a compiler.",
+)
 @json_option
 @click.pass_context
 def compile_command(
@@ -137,6 +142,7 @@ def compile_command(
     spec: Path,
     output: Path | None,
     spin: str | None,
+    objects: bool,
     as_json: bool,
     **planning: Any,
 ) -> None:
@@ -150,10 +156,11 @@ def compile_command(
 
         system = spin_integrated(system, spin)
     result = _compile(ctx, system, planning)
+    program = Program(result.artifact)
     if result.artifact.manifest.target != "cuda":  # those are compiled for the GPU that runs them
-        Program(result.artifact).build()
+        program.build()
     folder = output or Path(f"{spec.stem}_tcgen")
-    result.artifact.save(folder)
+    program.save(folder, objects=objects)
     if as_json:
         print_json(_report_of(result))
         return

@@ -27,6 +27,7 @@ from ..host_device import HostDevice
 from ..host_program import Values, launches, on_host
 from .blas import ROUTINES, blas_pointers, blas_threads
 from .build import Source, build_libraries
+from .carried import Carried, carried_objects, with_objects
 from .ending import NEVER, is_long, on_main_thread, run_until_ended
 from .lazy_link import standing_in
 from .threads import used_threads
@@ -85,10 +86,10 @@ def _present(artifact: Artifact, parts: Iterable[str], dtype: str) -> list[tuple
     return [(part, dtype) for part in parts if artifact.has(library(part, dtype))]
 
 
-def _fallback(artifact: Artifact, dtype: str) -> int:
+def _fallback(artifact: Artifact, carried: Carried, dtype: str) -> int:
     """Address of the function for contractions whose staging buffer would be too small."""
     parts = _present(artifact, (FALLBACK, *TILES), dtype)
-    built = build_libraries([_source(artifact, *part) for part in parts])
+    built = build_libraries([_source(artifact, *part) for part in parts], carried)
     return _linked("blocks", dtype, built[0], dict(zip(parts, built, strict=True)))
 
 
@@ -111,8 +112,9 @@ class _Linked:
         for dtype in dtypes:
             parts += _present(artifact, (*CALLERS, *TILES), dtype)
         sources = [_source(artifact, part, dtype) for part, dtype in parts]
-        self.openmp = probe_compiler().openmp
-        self.library, *built = build_libraries((Source(text), *sources))
+        self._carried = carried = carried_objects(artifact)
+        self.openmp = carried.openmp if carried.objects else probe_compiler().openmp
+        self.library, *built = build_libraries((Source(text), *sources), carried)
         made = dict(zip(parts, built, strict=True))
         self.calls_blas = "tc_gemm_" in text
         blas = _NO_BLAS
@@ -129,10 +131,11 @@ class _Linked:
         pointers = (*blas, *entries, ctypes.addressof(NEVER))
         self.table = (ctypes.c_void_p * len(pointers))(*pointers)
         self.later = {
-            places["blocks", dtype]: Once(partial(_fallback, artifact, dtype))
+            places["blocks", dtype]: Once(partial(_fallback, artifact, carried, dtype))
             for dtype in dtypes
             if artifact.has(library(FALLBACK, dtype))
         }
+        self._sources = (Source(text), *sources)
         self._others = tuple(
             _source(artifact, part, dtype)
             for dtype in dtypes
@@ -141,9 +144,17 @@ class _Linked:
 
     def complete(self) -> None:
         """Compile also the functions that only some calls need."""
-        build_libraries(self._others)
+        build_libraries(self._others, self._carried)
         for function in self.later.values():
             function.get()
+
+    def carry(self, artifact: Artifact) -> Artifact:
+        """The artifact with all libraries of the program."""
+        self.complete()
+        sources = tuple(dict.fromkeys((*self._sources, *self._others)))
+        libraries = build_libraries(sources, self._carried)
+        built = [(s.text, s.level, lib) for s, lib in zip(sources, libraries, strict=True)]
+        return with_objects(artifact, built, openmp=self.openmp)
 
     def function(self, symbol: str) -> Any:
         """A function of the library, which keeps it."""
@@ -196,6 +207,10 @@ class CpuBackend:
     def build(self) -> None:
         """Compile all functions, also those that only some calls need."""
         self._linked.get().complete()
+
+    def with_objects(self, artifact: Artifact) -> Artifact:
+        """The artifact with compiled objects, for machines with this processor."""
+        return self._linked.get().carry(artifact)
 
     @property
     def threads(self) -> int:
